@@ -1,0 +1,118 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ID is the identity of a resource (specification, section 1.1).
+// Namespace is empty where the resource does not say it.
+type ID struct {
+	APIVersion string
+	Kind       string
+	Namespace  string
+	Name       string
+}
+
+// Ref is a resource as an API server serves it: Namespace is empty only for
+// cluster-scoped kinds.
+type Ref struct {
+	ID
+
+	Resource schema.GroupVersionResource
+}
+
+// Identify reads the identity of a resource. The error names every field that
+// is missing or is not a string.
+func Identify(resource map[string]any) (ID, error) {
+	metadata, _ := resource["metadata"].(map[string]any)
+	var missing []string
+	required := func(fields map[string]any, key, path string) string {
+		value, _ := fields[key].(string)
+		if value == "" {
+			missing = append(missing, path)
+		}
+		return value
+	}
+	id := ID{
+		APIVersion: required(resource, "apiVersion", "apiVersion"),
+		Kind:       required(resource, "kind", "kind"),
+		Name:       required(metadata, "name", "metadata.name"),
+	}
+	id.Namespace, _ = metadata["namespace"].(string)
+	if len(missing) > 0 {
+		return ID{}, fmt.Errorf("the resource lacks %s", strings.Join(missing, ", "))
+	}
+	return id, nil
+}
+
+// String gives "apps/v1 Deployment demo/web".
+func (id ID) String() string {
+	name := id.Name
+	if id.Namespace != "" {
+		name = id.Namespace + "/" + name
+	}
+	return id.APIVersion + " " + id.Kind + " " + name
+}
+
+// GroupVersionKind parses APIVersion; one that does not parse gives an empty
+// group, as the API server would find no such kind either.
+func (id ID) GroupVersionKind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind)
+}
+
+// sameType tells if two identities differ in nothing but, perhaps, the namespace.
+func (id ID) sameType(other ID) bool {
+	return id.APIVersion == other.APIVersion && id.Kind == other.Kind && id.Name == other.Name
+}
+
+// Find gives the index of the identity in ids, or -1. An equal namespace is
+// the best match; otherwise one side without a namespace matches any
+// (specification 1.1.4). The first match in the order of ids wins.
+func Find(ids []ID, wanted ID) int {
+	loose := -1
+	for i, id := range ids {
+		switch {
+		case !id.sameType(wanted):
+		case id.Namespace == wanted.Namespace:
+			return i
+		case loose < 0 && (id.Namespace == "" || wanted.Namespace == ""):
+			loose = i
+		}
+	}
+	return loose
+}
+
+// Pair gives for each identity of left the index of its partner in right, or
+// -1. No partner is given twice: equal namespaces are paired first, what is
+// left pairs with one side without a namespace, in order, so that the k-th
+// schema without a namespace belongs to the k-th resource of that name
+// (specification 1.1.4).
+func Pair(left, right []ID) []int {
+	partners := make([]int, len(left))
+	taken := make([]bool, len(right))
+	pair := func(i int, match func(a, b ID) bool) {
+		for j := range right {
+			if !taken[j] && match(left[i], right[j]) {
+				partners[i], taken[j] = j, true
+				return
+			}
+		}
+	}
+	equal := func(a, b ID) bool { return a == b }
+	loose := func(a, b ID) bool {
+		return a.sameType(b) && (a.Namespace == "" || b.Namespace == "")
+	}
+	for i := range left {
+		partners[i] = -1
+		pair(i, equal)
+	}
+	for i := range left {
+		if partners[i] < 0 {
+			pair(i, loose)
+		}
+	}
+	return partners
+}

@@ -1,0 +1,52 @@
+package schema
+
+import "github.com/krake-observer/krake-observer/pkg/manifest"
+
+// Default is the observer schema of a resource for which the user gave none
+// (specification 1.2): every field of the manifest is observed, and its lists
+// keep their length. metadata.namespace is observed if the manifest sets it.
+// The error is that of [manifest.Identify].
+func Default(resource map[string]any) (Schema, error) {
+	id, err := manifest.Identify(resource)
+	if err != nil {
+		return Schema{}, err
+	}
+	var root, metadata []field
+	for name, value := range resource {
+		switch name {
+		case "apiVersion", "kind", "metadata":
+		default:
+			root = append(root, field{name, defaultNode(value)})
+		}
+	}
+	fields, _ := resource["metadata"].(map[string]any)
+	for name, value := range fields {
+		switch {
+		case name == "name":
+		case name == "namespace" && value == nil:
+		case name == "namespace":
+			metadata = append(metadata, field{name, leaf{namespace: true}})
+		default:
+			metadata = append(metadata, field{name, defaultNode(value)})
+		}
+	}
+	return identity(id, root, metadata), nil
+}
+
+func defaultNode(value any) node {
+	switch value := value.(type) {
+	case map[string]any:
+		fields := make([]field, 0, len(value))
+		for name, v := range value {
+			fields = append(fields, field{name, defaultNode(v)})
+		}
+		return newObject(fields)
+	case []any:
+		items := make([]node, 0, len(value))
+		for _, item := range value {
+			items = append(items, defaultNode(item))
+		}
+		return list{items: items, min: len(items), max: len(items)}
+	}
+	return leaf{}
+}

@@ -1,0 +1,140 @@
+package schema
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Patch is a JSON Patch (RFC 6902).
+type Patch []Operation
+
+// Operation is one operation of a [Patch]: add, replace or remove.
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// Patch gives the JSON Patch that brings the observed fields of the live
+// object back to the desired ones and touches nothing else (specification
+// 1.7.2). It addresses list elements by index: it holds for this very live
+// object and has to be guarded by its resourceVersion, see [Patch.Guard]. It is
+// empty if nothing can be mended.
+func (s Schema) Patch(desired, live map[string]any) Patch {
+	return s.Compare(desired, live).Patch()
+}
+
+// Patch gives the operations that revert the drift among the differences of
+// [Schema.Compare].
+func (d Differences) Patch() Patch {
+	var patch Patch
+	for _, difference := range d {
+		patch = append(patch, difference.operations()...)
+	}
+	return patch
+}
+
+func (d Difference) operations() Patch {
+	pointer := d.Path.Pointer()
+	switch {
+	case d.Kind == Changed && d.Have == nil:
+		return Patch{{Op: d.whenAbsent(), Path: pointer, Value: d.Want}}
+	case d.Kind == Changed:
+		return Patch{{Op: "replace", Path: pointer, Value: d.Want}}
+	case d.Kind == TooShort && len(d.missing()) == 0:
+		return nil // the desired list is as short
+	case d.Kind == TooShort && d.Have == nil:
+		return Patch{{Op: "add", Path: pointer, Value: d.Want}}
+	case d.Kind == TooShort:
+		return growth(pointer, d.missing())
+	case d.Kind == TooLong:
+		return cuts(pointer, len(d.elements()), d.Keep)
+	}
+	return nil
+}
+
+// whenAbsent: a null in a list has its place already, and add would insert.
+func (d Difference) whenAbsent() string {
+	if d.Path[len(d.Path)-1].Index != notAnIndex {
+		return "replace"
+	}
+	return "add"
+}
+
+func (d Difference) missing() []any {
+	items, _ := d.Want.([]any)
+	return items
+}
+
+func (d Difference) elements() []any {
+	items, _ := d.Have.([]any)
+	return items
+}
+
+func growth(list string, items []any) Patch {
+	patch := make(Patch, 0, len(items))
+	for _, item := range items {
+		patch = append(patch, Operation{Op: "add", Path: list + "/-", Value: item})
+	}
+	return patch
+}
+
+// cuts removes from the end, so that no index moves before it is used.
+func cuts(list string, length, keep int) Patch {
+	var patch Patch
+	for i := length - 1; i >= keep; i-- {
+		patch = append(patch, Operation{Op: "remove", Path: list + "/" + strconv.Itoa(i)})
+	}
+	return patch
+}
+
+// Guard puts the condition before the patch that the object still has this
+// resourceVersion. It replaces the value by itself: a stale one is then answered
+// by a 409 Conflict, where a "test" would be answered by a 422 like any mistake.
+func (p Patch) Guard(resourceVersion string) Patch {
+	guard := Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: resourceVersion}
+	return slices.Concat(Patch{guard}, p)
+}
+
+// Overlay gives the live object as it is after [Schema.Patch]: its observed
+// fields as desired, everything else as it was.
+func (s Schema) Overlay(desired, live map[string]any) map[string]any {
+	result := any(live)
+	for _, difference := range s.Compare(desired, live).Drift() {
+		result = replace(result, difference.Path, difference.revert)
+	}
+	overlaid, _ := clone(result).(map[string]any)
+	return overlaid
+}
+
+// revert gives the value at the path of the difference as it should be.
+func (d Difference) revert(value any) any {
+	items, _ := value.([]any)
+	switch d.Kind {
+	case TooShort:
+		return slices.Concat(items, d.missing())
+	case TooLong:
+		return items[:d.Keep]
+	}
+	return d.Want
+}
+
+// replace copies the value down to the path and changes what is there.
+func replace(value any, path Path, change func(any) any) any {
+	if len(path) == 0 {
+		return change(value)
+	}
+	step := path[0]
+	if items, ok := value.([]any); ok && step.Index != notAnIndex {
+		items = slices.Clone(items)
+		items[step.Index] = replace(items[step.Index], path[1:], change)
+		return items
+	}
+	parent, _ := value.(map[string]any)
+	fields := make(map[string]any, len(parent)+1)
+	for name, field := range parent {
+		fields[name] = field
+	}
+	fields[step.Field] = replace(fields[step.Field], path[1:], change)
+	return fields
+}

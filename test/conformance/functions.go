@@ -1,0 +1,257 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// state is what the functions work on: the lists of an Application.
+type state struct {
+	resources, custom         []any
+	mangled, applied, current []any
+	response, live            map[string]any
+}
+
+// functions runs a vector's function and gives its result in the vector's form.
+var functions = map[string]func(*state) (map[string]any, error){
+	"default_schema":         (*state).defaultSchema,
+	"applied_from_spec":      (*state).appliedFromSpec,
+	"applied_from_response":  (*state).appliedFromResponse,
+	"observed_from_response": (*state).observedFromResponse,
+	"delta":                  (*state).delta,
+	"observed_part":          (*state).observedPart,
+	"reverted":               (*state).reverted,
+	"validate":               (*state).validate,
+}
+
+func newState(input map[string]any) *state {
+	spec, _ := input["spec"].(map[string]any)
+	status, _ := input["status"].(map[string]any)
+	items := func(from map[string]any, name string) []any {
+		list, _ := from[name].([]any)
+		return list
+	}
+	s := &state{
+		resources: items(spec, "manifest"),
+		custom:    items(spec, "observer_schema"),
+		mangled:   items(status, "mangled_observer_schema"),
+		applied:   items(status, "last_applied_manifest"),
+		current:   items(status, "last_observed_manifest"),
+	}
+	s.response, _ = input["response"].(map[string]any)
+	s.live, _ = input["live"].(map[string]any)
+	return s
+}
+
+func status(name string, resources []any) map[string]any {
+	if resources == nil {
+		resources = []any{}
+	}
+	return map[string]any{"status": map[string]any{name: resources}}
+}
+
+func (s *state) validate() (map[string]any, error) {
+	_, found := schema.Mangle(s.resources, s.custom)
+	if errors := found.Errors(); len(errors) > 0 {
+		return map[string]any{"errors": listFindings(errors)}, fmt.Errorf("invalid: %w", errors[0])
+	}
+	result := map[string]any{"valid": true}
+	if warnings := found.Warnings(); len(warnings) > 0 {
+		result["warnings"] = listFindings(warnings)
+	}
+	return result, nil
+}
+
+func listFindings(found schema.Findings) []any {
+	var items []any
+	for _, f := range found {
+		items = append(items, map[string]any{"code": f.Code, "path": f.Path, "message": f.Message})
+	}
+	return items
+}
+
+func (s *state) defaultSchema() (map[string]any, error) {
+	set, found := schema.Mangle(s.resources, s.custom)
+	if errors := found.Errors(); len(errors) > 0 {
+		return nil, errors[0]
+	}
+	s.mangled = list(set.Documents())
+	return status("mangled_observer_schema", s.mangled), nil
+}
+
+// set parses the schemas of a vector's state. They may belong to resources of
+// any of its lists: those that hooks added are in no manifest.
+func (s *state) set() (schema.Set, error) {
+	set, found := schema.Mangle(nil, s.mangled)
+	for _, f := range found.Errors() {
+		if f.Code != "not-in-manifest" {
+			return nil, f
+		}
+	}
+	if set != nil {
+		return set, nil
+	}
+	stubs := make([]any, 0, len(s.mangled))
+	for _, document := range s.mangled {
+		fields, _ := document.(map[string]any)
+		metadata, _ := fields["metadata"].(map[string]any)
+		stubs = append(stubs, map[string]any{
+			"apiVersion": fields["apiVersion"], "kind": fields["kind"],
+			"metadata": map[string]any{"name": metadata["name"], "namespace": fmt.Sprint(len(stubs))},
+		})
+	}
+	set, found = schema.Mangle(stubs, s.mangled)
+	for _, f := range found.Errors() {
+		return nil, f
+	}
+	return set, nil
+}
+
+func (s *state) appliedFromSpec() (map[string]any, error) {
+	set, err := s.set()
+	if err != nil {
+		return nil, err
+	}
+	desired, err := set.Retain(resources(s.resources), resources(s.applied))
+	if err != nil {
+		return nil, err
+	}
+	s.applied = list(desired)
+	return status("last_applied_manifest", s.applied), nil
+}
+
+func (s *state) appliedFromResponse() (map[string]any, error) {
+	i, own, err := s.find(s.response)
+	if err != nil {
+		return nil, err
+	}
+	applied := resources(s.applied)
+	applied[i] = own.LateInitialize(applied[i], s.response)
+	s.applied = list(applied)
+	return status("last_applied_manifest", s.applied), nil
+}
+
+func (s *state) observedFromResponse() (map[string]any, error) {
+	set, err := s.set()
+	if err != nil {
+		return nil, err
+	}
+	own, err := set.Of([]map[string]any{s.response})
+	if err == nil && len(s.applied) > 0 {
+		var one schema.Schema
+		_, one, err = s.find(s.response)
+		own = []schema.Schema{one}
+	}
+	if err != nil {
+		return nil, err
+	}
+	projection := own[0].Project(s.response)
+	current := resources(s.current)
+	id, err := manifest.Identify(projection)
+	if err != nil {
+		return nil, err
+	}
+	if i := manifest.Find(ids(current), id); i >= 0 {
+		current[i] = projection
+	} else {
+		current = append(current, projection)
+	}
+	s.current = list(current)
+	return status("last_observed_manifest", s.current), nil
+}
+
+// find gives the desired resource of a response and its schema.
+func (s *state) find(response map[string]any) (int, schema.Schema, error) {
+	set, err := s.set()
+	if err != nil {
+		return 0, schema.Schema{}, err
+	}
+	id, err := manifest.Identify(response)
+	if err != nil {
+		return 0, schema.Schema{}, err
+	}
+	applied := resources(s.applied)
+	i := manifest.Find(ids(applied), id)
+	if i < 0 {
+		return 0, schema.Schema{}, fmt.Errorf("unknown resource %s", id)
+	}
+	schemas, err := set.Of(applied)
+	if err != nil {
+		return 0, schema.Schema{}, err
+	}
+	return i, schemas[i], nil
+}
+
+func (s *state) delta() (map[string]any, error) {
+	set, err := s.set()
+	if err != nil {
+		return nil, err
+	}
+	delta, err := set.Delta(resources(s.applied), resources(s.current))
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"new": indices(delta.New), "modified": indices(delta.Modified), "deleted": indices(delta.Deleted),
+	}, nil
+}
+
+func (s *state) observedPart() (map[string]any, error) {
+	set, err := s.set()
+	if err != nil {
+		return nil, err
+	}
+	applied := resources(s.applied)
+	schemas, err := set.Of(applied)
+	if err != nil {
+		return nil, err
+	}
+	for i := range applied {
+		applied[i] = schemas[i].ObservedPart(applied[i])
+	}
+	return map[string]any{"observed_part": list(applied)}, nil
+}
+
+func (s *state) reverted() (map[string]any, error) {
+	i, own, err := s.find(s.live)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"live": own.Overlay(resources(s.applied)[i], s.live)}, nil
+}
+
+func resources(items []any) []map[string]any {
+	list := make([]map[string]any, 0, len(items))
+	for _, item := range items {
+		resource, _ := item.(map[string]any)
+		list = append(list, resource)
+	}
+	return list
+}
+
+func list(resources []map[string]any) []any {
+	items := make([]any, 0, len(resources))
+	for _, resource := range resources {
+		items = append(items, resource)
+	}
+	return items
+}
+
+func indices(numbers []int) []any {
+	items := []any{}
+	for _, n := range numbers {
+		items = append(items, int64(n))
+	}
+	return items
+}
+
+func ids(resources []map[string]any) []manifest.ID {
+	var ids []manifest.ID
+	for _, resource := range resources {
+		id, _ := manifest.Identify(resource) // an invalid one matches nothing
+		ids = append(ids, id)
+	}
+	return ids
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// scenario runs the steps of a case on one state.
+func (c testCase) scenario() string {
+	root := map[string]any{
+		"spec": c.Spec,
+		"status": map[string]any{
+			"mangled_observer_schema": []any{}, "last_applied_manifest": []any{}, "last_observed_manifest": []any{},
+		},
+	}
+	for i, raw := range c.Steps {
+		step, _ := raw.(map[string]any)
+		got, err := perform(root, step)
+		if err != nil {
+			return fmt.Sprintf("step %d %v: %v", i, step["do"], err)
+		}
+		if want, ok := step["want"]; ok {
+			if diff := cmp.Diff(normal(want), normal(got)); diff != "" {
+				return fmt.Sprintf("step %d %v:\n%s", i, step["do"], diff)
+			}
+		}
+	}
+	return ""
+}
+
+// perform does one step and writes its result into the root.
+func perform(root, step map[string]any) (map[string]any, error) {
+	switch step["do"] {
+	case "set":
+		path, _ := step["path"].([]any)
+		value, given := step["value"]
+		assign(root, path, value, given)
+		return nil, nil
+	case "reconcile":
+		return sequence(root, nil, "default_schema", "applied_from_spec")
+	case "response":
+		return sequence(root, step["response"], "applied_from_response", "observed_from_response")
+	case "observe":
+		root["status"].(map[string]any)["last_observed_manifest"] = []any{}
+		return each(root, step["live"], "observed_from_response")
+	case "learn":
+		return each(root, step["live"], "applied_from_response")
+	case "delta":
+		return functions["delta"](newState(root))
+	}
+	return nil, fmt.Errorf("unknown step %v", step["do"])
+}
+
+func each(root map[string]any, live any, name string) (map[string]any, error) {
+	items, _ := live.([]any)
+	var result map[string]any
+	for _, item := range items {
+		var err error
+		if result, err = sequence(root, item, name); err != nil {
+			return nil, err
+		}
+	}
+	return result, nil
+}
+
+// sequence runs functions one after the other and merges what they give.
+func sequence(root map[string]any, response any, names ...string) (map[string]any, error) {
+	merged := map[string]any{}
+	status, _ := root["status"].(map[string]any)
+	for _, name := range names {
+		s := newState(root)
+		s.response, _ = response.(map[string]any)
+		result, err := functions[name](s)
+		if err != nil {
+			return nil, err
+		}
+		changed, _ := runtime.DeepCopyJSON(result)["status"].(map[string]any)
+		for key, value := range changed {
+			status[key], merged[key] = value, value
+		}
+	}
+	return map[string]any{"status": merged}, nil
+}
+
+// assign sets or removes the value at a path of keys and indices.
+func assign(root any, path []any, value any, given bool) any {
+	if len(path) == 0 {
+		return value
+	}
+	switch node := root.(type) {
+	case map[string]any:
+		key, _ := path[0].(string)
+		if len(path) == 1 && !given {
+			delete(node, key)
+			return node
+		}
+		node[key] = assign(node[key], path[1:], value, given)
+	case []any:
+		i, _ := path[0].(int64)
+		if len(path) == 1 && !given {
+			return append(node[:i:i], node[i+1:]...)
+		}
+		node[i] = assign(node[i], path[1:], value, given)
+	}
+	return root
+}
