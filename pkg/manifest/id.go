@@ -10,10 +10,10 @@ import (
 // ID is the identity of a resource (specification, section 1.1).
 // Namespace is empty where the resource does not say it.
 type ID struct {
-	APIVersion string
-	Kind       string
-	Namespace  string
-	Name       string
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
 }
 
 // Ref is a resource as an API server serves it: Namespace is empty only for

@@ -1,0 +1,115 @@
+package application
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// Application is what a ConfigMap says: the user's spec and the status.
+type Application struct {
+	types.NamespacedName
+
+	UID     types.UID
+	Cluster string
+	Deleted bool
+	Spec    Spec
+
+	// LastApplied and LastObserved are published for people to read; nothing is
+	// decided by them.
+	LastApplied  []map[string]any
+	LastObserved []map[string]any
+	// Learned are the observed values that the spec does not say, as
+	// schema.Schema.Learned gives them.
+	Learned []map[string]any
+	Status  Status
+	// Inventory is what the agent of the cluster holds, or is about to create.
+	Inventory []manifest.ID
+	// Finalized tells that the agent of the cluster has its finalizer on.
+	Finalized bool
+}
+
+// Spec is the user's text, as it was written.
+type Spec struct {
+	Manifest       string
+	ObserverSchema string
+}
+
+// Digest changes when the spec does. A ConfigMap has no generation.
+func (s Spec) Digest() string {
+	hash := sha256.New()
+	for _, text := range []string{s.Manifest, s.ObserverSchema} {
+		sum := sha256.Sum256([]byte(text))
+		hash.Write(sum[:])
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
+}
+
+// State is the state of an Application in the words of the reference.
+type State string
+
+// The states that are written.
+const (
+	StateRunning  State = "RUNNING"
+	StateFailed   State = "FAILED"
+	StateDeleting State = "DELETING"
+)
+
+// ReadyCondition tells if all objects exist and are as the spec says.
+const ReadyCondition = "Ready"
+
+// Status is the document "status".
+type Status struct {
+	// ObservedSpec is the digest of the spec that the status speaks of.
+	ObservedSpec string             `json:"observedSpec,omitempty"`
+	State        State              `json:"state,omitempty"`
+	Conditions   []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// IsApplication tells if a ConfigMap says that it is an Application, of
+// whatever format version.
+func IsApplication(cm *corev1.ConfigMap) bool {
+	_, ok := cm.Annotations[FormatAnnotation]
+	return ok
+}
+
+// ClusterOf gives the target cluster that the ConfigMap names.
+func ClusterOf(cm *corev1.ConfigMap) string {
+	if cluster := cm.Annotations[ClusterAnnotation]; cluster != "" {
+		return cluster
+	}
+	return LocalCluster
+}
+
+// SpecOf gives the user's text.
+func SpecOf(cm *corev1.ConfigMap) Spec {
+	return Spec{Manifest: cm.Data[ManifestKey], ObserverSchema: cm.Data[ObserverSchemaKey]}
+}
+
+// SameIntent tells if nothing differs between two versions of a ConfigMap that
+// an agent would have to act on: what webhook and agents write is left aside.
+func SameIntent(a, b *corev1.ConfigMap) bool {
+	return a.UID == b.UID &&
+		a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
+		maps.Equal(a.Annotations, b.Annotations) &&
+		SpecOf(a) == SpecOf(b)
+}
+
+// setFinalizer adds or removes the finalizer of a cluster.
+func setFinalizer(cm *corev1.ConfigMap, cluster string, on bool) {
+	name := Finalizer(cluster)
+	has := slices.Contains(cm.Finalizers, name)
+	switch {
+	case on && !has:
+		cm.Finalizers = append(cm.Finalizers, name)
+	case !on && has:
+		cm.Finalizers = slices.DeleteFunc(slices.Clone(cm.Finalizers), func(f string) bool { return f == name })
+	}
+}

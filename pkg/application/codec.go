@@ -1,0 +1,199 @@
+package application
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+const (
+	// gzipAbove is the size of a document, in bytes, from which on it is stored
+	// compressed: a ConfigMap holds 1 MiB in all.
+	gzipAbove = 64 << 10
+	// documentLimit bounds what a compressed document may expand to.
+	documentLimit = 8 << 20
+)
+
+// ErrFormat is the error of a format version that this program does not know.
+// Whoever meets it writes nothing and deletes nothing.
+var ErrFormat = errors.New("unknown format version")
+
+// Read reads the Application from its ConfigMap, as the agent of its target
+// cluster sees it. A document that does not parse is an error that names its key.
+func Read(cm *corev1.ConfigMap) (*Application, error) {
+	if format := cm.Annotations[FormatAnnotation]; format != Format {
+		return nil, fmt.Errorf("%w %q in annotation %s: this program knows %s", ErrFormat, format, FormatAnnotation, Format)
+	}
+	app := &Application{
+		NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name},
+		UID:            cm.UID,
+		Cluster:        ClusterOf(cm),
+		Deleted:        !cm.DeletionTimestamp.IsZero(),
+		Spec:           SpecOf(cm),
+		Finalized:      slices.Contains(cm.Finalizers, Finalizer(ClusterOf(cm))),
+	}
+	return app, errors.Join(
+		decode(cm, LastAppliedKey, &app.LastApplied),
+		decode(cm, LastObservedKey, &app.LastObserved),
+		decode(cm, LearnedKey, &app.Learned),
+		decode(cm, StatusKey, &app.Status),
+		decode(cm, InventoryKey(app.Cluster), &app.Inventory),
+	)
+}
+
+// Record writes the parts of the Application that belong to the agent of its
+// cluster, and nothing else.
+func (a *Application) Record(cm *corev1.ConfigMap) error {
+	err := errors.Join(
+		encode(cm, LastAppliedKey, a.LastApplied, len(a.LastApplied) > 0),
+		encode(cm, LastObservedKey, a.LastObserved, len(a.LastObserved) > 0),
+		encode(cm, LearnedKey, a.Learned, len(a.Learned) > 0),
+		encode(cm, StatusKey, a.Status, a.Status.State != ""),
+		encode(cm, InventoryKey(a.Cluster), a.Inventory, len(a.Inventory) > 0),
+	)
+	if err != nil {
+		return err
+	}
+	setFinalizer(cm, a.Cluster, a.Finalized)
+	if a.Deleted && !a.Finalized {
+		delete(cm.Labels, HolderLabel(a.Cluster))
+	}
+	if a.Status.State != "" {
+		setLabel(cm, StateLabel, string(a.Status.State))
+	}
+	return nil
+}
+
+// Publish writes what admission computed: the mangled observer schema, the
+// desired state, and the labels of the target cluster.
+func Publish(cm *corev1.ConfigMap, mangled, applied []map[string]any) error {
+	setLabel(cm, ClusterLabel, ClusterOf(cm))
+	setLabel(cm, HolderLabel(ClusterOf(cm)), "true")
+	return errors.Join(
+		encode(cm, MangledSchemaKey, mangled, true),
+		encode(cm, LastAppliedKey, applied, true),
+	)
+}
+
+// LearnedOf reads what was learned, see [Application.Learned].
+func LearnedOf(cm *corev1.ConfigMap) ([]map[string]any, error) {
+	var learned []map[string]any
+	return learned, decode(cm, LearnedKey, &learned)
+}
+
+func setLabel(cm *corev1.ConfigMap, name, value string) {
+	if cm.Labels == nil {
+		cm.Labels = map[string]string{}
+	}
+	cm.Labels[name] = value
+}
+
+// encode stores a document as canonical JSON, compressed if it is large. One
+// that is not wanted is removed.
+func encode(cm *corev1.ConfigMap, key string, document any, wanted bool) error {
+	delete(cm.Data, key)
+	delete(cm.BinaryData, key)
+	if !wanted {
+		return nil
+	}
+	text, err := canonical(document)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", key, err)
+	}
+	if len(text) <= gzipAbove {
+		if cm.Data == nil {
+			cm.Data = map[string]string{}
+		}
+		cm.Data[key] = string(text)
+		return nil
+	}
+	compressed, err := compress(text)
+	if err != nil {
+		return fmt.Errorf("compress %s: %w", key, err)
+	}
+	if cm.BinaryData == nil {
+		cm.BinaryData = map[string][]byte{}
+	}
+	cm.BinaryData[key] = compressed
+	return nil
+}
+
+func decode(cm *corev1.ConfigMap, key string, document any) error {
+	text := []byte(cm.Data[key])
+	if compressed, ok := cm.BinaryData[key]; ok {
+		expanded, err := expand(compressed)
+		if err != nil {
+			return fmt.Errorf("expand %s: %w", key, err)
+		}
+		text = expanded
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	if err := utiljson.Unmarshal(text, document); err != nil {
+		return fmt.Errorf("decode %s: %w", key, err)
+	}
+	return nil
+}
+
+// canonical is JSON with sorted keys and without the escapes of HTML, so that
+// equal documents are equal bytes.
+func canonical(document any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(document); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+func compress(text []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(text); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+func expand(compressed []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(r, documentLimit+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > documentLimit {
+		return nil, fmt.Errorf("larger than %d bytes", documentLimit)
+	}
+	return text, nil
+}
+
+// Resources reads the spec. The error of a text that is no YAML names its key.
+func (s Spec) Resources() (resources, schemas []any, err error) {
+	resources, err = manifest.Decode([]byte(s.Manifest))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", ManifestKey, err)
+	}
+	schemas, err = manifest.Decode([]byte(s.ObserverSchema))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", ObserverSchemaKey, err)
+	}
+	return resources, schemas, nil
+}

@@ -1,0 +1,111 @@
+package application
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// Domain and Prefix mark what is ours in labels, annotations and finalizers.
+const (
+	Domain = "krake.dev"
+	Prefix = Domain + "/"
+)
+
+// What a user writes.
+const (
+	// FormatAnnotation makes a ConfigMap an Application; its value is the format version.
+	FormatAnnotation = Prefix + "application"
+	// Format is the only format version there is.
+	Format = "v1"
+	// ClusterAnnotation names the target cluster.
+	ClusterAnnotation = Prefix + "cluster"
+	// LocalCluster is the target of an Application that names none.
+	LocalCluster = "local"
+
+	ManifestKey       = "spec.manifest"
+	ObserverSchemaKey = "spec.observer_schema"
+)
+
+// What webhook and agent write.
+const (
+	MangledSchemaKey = "status.mangled_observer_schema"
+	LastAppliedKey   = "status.last_applied_manifest"
+	LastObservedKey  = "status.last_observed_manifest"
+	LearnedKey       = "status.learned"
+	StatusKey        = "status"
+
+	inventoryPrefix = "inventory."
+	holderPrefix    = "holder." + Prefix
+	finalizerSuffix = "." + Prefix + "resources"
+
+	// ClusterLabel and StateLabel are for people: kubectl get cm -L krake.dev/state.
+	ClusterLabel = Prefix + "cluster"
+	StateLabel   = Prefix + "state"
+)
+
+// Marks on applied objects.
+const (
+	// OwnedByLabel selects the objects of all Applications; its value is an
+	// index, not a proof.
+	OwnedByLabel       = Prefix + "owned-by"
+	OwnerAnnotation    = Prefix + "owner"
+	OwnerUIDAnnotation = Prefix + "owner-uid"
+)
+
+// HolderLabel is the label by which the agent of a cluster selects the
+// Applications that it holds, or is to hold, objects of.
+func HolderLabel(cluster string) string { return holderPrefix + cluster }
+
+// Finalizer keeps an Application until the agent of the cluster has deleted its objects.
+func Finalizer(cluster string) string { return cluster + finalizerSuffix }
+
+// InventoryKey is where the agent of the cluster writes what it holds.
+func InventoryKey(cluster string) string { return inventoryPrefix + cluster }
+
+// IsOurFinalizer tells if an agent set the finalizer.
+func IsOurFinalizer(finalizer string) bool { return strings.HasSuffix(finalizer, finalizerSuffix) }
+
+// IsAgentKey tells if only an agent may write this key of the data.
+func IsAgentKey(key string) bool {
+	switch key {
+	case StatusKey, LearnedKey, LastObservedKey:
+		return true
+	}
+	return strings.HasPrefix(key, inventoryPrefix)
+}
+
+// IsStatusKey tells if the webhook or an agent writes this key of the data.
+func IsStatusKey(key string) bool {
+	return IsAgentKey(key) || key == MangledSchemaKey || key == LastAppliedKey
+}
+
+// IsStatusLabel tells if the webhook or an agent writes this label.
+func IsStatusLabel(label string) bool {
+	return label == ClusterLabel || label == StateLabel || strings.HasPrefix(label, holderPrefix)
+}
+
+// IsReserved tells if a label or annotation is in our domain, so that no
+// manifest may set it.
+func IsReserved(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return domain == Domain || strings.HasSuffix(domain, "."+Domain)
+}
+
+// Marks are what the objects of an Application carry. The annotations prove
+// that this very object belongs to this very Application; the label finds it.
+func Marks(owner types.NamespacedName, uid types.UID, id manifest.ID) manifest.Marks {
+	sum := sha256.Sum256([]byte(owner.String()))
+	self := strings.Join([]string{id.GroupVersionKind().Group, id.Kind, id.Namespace, id.Name}, "/")
+	return manifest.Marks{
+		Labels: map[string]string{OwnedByLabel: hex.EncodeToString(sum[:])[:16]},
+		Annotations: map[string]string{
+			OwnerAnnotation:    owner.String() + " " + self,
+			OwnerUIDAnnotation: string(uid),
+		},
+	}
+}

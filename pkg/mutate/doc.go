@@ -1,0 +1,17 @@
+// Package mutate is what admission computes, and what the agent computes again
+// with the same functions, so that it has to trust no stored document.
+//
+// [Desire] is the function f of specification and learned values: steps 1 and 2
+// of the reference's reconciliation loop. [PrepareForCreate] and
+// [PrepareForUpdate] treat a ConfigMap as if it had a status subresource: a
+// user's request never brings status; what webhook and agents wrote is taken
+// from the stored object.
+//
+//	warnings, refusals := mutate.PrepareForCreate(cm) // cm now carries the status documents
+//
+// A refusal names the place and the way out:
+//
+//	data.spec.observer_schema[0].spec.type: Invalid value: Value of 'type' is not null: an observed value is written as null
+//
+// The package is pure.
+package mutate
