@@ -1,0 +1,161 @@
+// Package apply writes to a target cluster: it creates whole objects, patches
+// single fields, and deletes what is proved to be ours. It knows no Application
+// and no observer schema: patches and proofs are brought by the caller.
+//
+// Every write is guarded: a patch by the resourceVersion of the object that it
+// was made for, a deletion by UID and resourceVersion of the object that was
+// proved. A whole object is never written over another.
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// conflictRetries is how often a write is tried again with a newer object
+// before the conflict is returned: somebody writes faster than we read.
+const conflictRetries = 5
+
+// Cluster writes to one cluster.
+type Cluster struct {
+	client       dynamic.Interface
+	fieldManager string
+}
+
+// New makes a Cluster whose writes carry the name of the field manager.
+func New(client dynamic.Interface, fieldManager string) *Cluster {
+	return &Cluster{client: client, fieldManager: fieldManager}
+}
+
+// Repair gives the patch that an object needs, empty if it needs none, or an
+// error if the object must not be touched.
+type Repair func(live map[string]any) (schema.Patch, error)
+
+// Proof gives an error if a live object must not be deleted.
+type Proof func(live map[string]any) error
+
+// Create creates an object and gives the answer of the API server. That the
+// object exists already is an error for which IsAlreadyExists holds.
+func (c *Cluster) Create(ctx context.Context, ref manifest.Ref, object map[string]any) (map[string]any, error) {
+	live, err := c.resource(ref).Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: c.fieldManager})
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", ref, err)
+	}
+	return live.Object, nil
+}
+
+// Patch brings a live object, as it was last seen or nil, to what repair says,
+// and gives the object after it. A conflict is tried again with the object that
+// is there now; an object that is gone is an error for which IsNotFound holds.
+func (c *Cluster) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair Repair) (map[string]any, error) {
+	for try := 0; ; try++ {
+		if live == nil {
+			var err error
+			if live, err = c.get(ctx, ref); err != nil {
+				return nil, err
+			}
+		}
+		patch, err := repair(live)
+		if err != nil || len(patch) == 0 {
+			return live, err
+		}
+		patched, err := c.patch(ctx, ref, patch.Guard(resourceVersion(live)))
+		if !apierrors.IsConflict(err) || try == conflictRetries {
+			return patched, err
+		}
+		live = nil
+	}
+}
+
+func (c *Cluster) patch(ctx context.Context, ref manifest.Ref, patch schema.Patch) (map[string]any, error) {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch of %s: %w", ref, err)
+	}
+	live, err := c.resource(ref).Patch(ctx, ref.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: c.fieldManager})
+	if err != nil {
+		return nil, fmt.Errorf("patch %s: %w", ref, err)
+	}
+	return live.Object, nil
+}
+
+// Delete deletes an object, with what depends on it in the background, if proof
+// allows it. It tells if the object is gone; if not, a finalizer holds it.
+func (c *Cluster) Delete(ctx context.Context, ref manifest.Ref, proof Proof) (gone bool, err error) {
+	for try := 0; ; try++ {
+		live, err := c.get(ctx, ref)
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if err := proof(live); err != nil {
+			return false, err
+		}
+		err = c.delete(ctx, ref, live)
+		switch {
+		case apierrors.IsConflict(err) && try < conflictRetries: // it changed: prove again
+		case apierrors.IsNotFound(err):
+			return true, nil
+		case err != nil:
+			return false, err
+		default:
+			return c.gone(ctx, ref)
+		}
+	}
+}
+
+func (c *Cluster) delete(ctx context.Context, ref manifest.Ref, live map[string]any) error {
+	object := unstructured.Unstructured{Object: live}
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid, version, policy := object.GetUID(), object.GetResourceVersion(), metav1.DeletePropagationBackground
+	err := c.resource(ref).Delete(ctx, ref.Name, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+		PropagationPolicy: &policy,
+	})
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", ref, err)
+	}
+	return nil
+}
+
+func (c *Cluster) gone(ctx context.Context, ref manifest.Ref) (bool, error) {
+	_, err := c.get(ctx, ref)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+func (c *Cluster) get(ctx context.Context, ref manifest.Ref) (map[string]any, error) {
+	live, err := c.resource(ref).Get(ctx, ref.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", ref, err)
+	}
+	return live.Object, nil
+}
+
+func (c *Cluster) resource(ref manifest.Ref) dynamic.ResourceInterface {
+	resource := c.client.Resource(ref.Resource)
+	if ref.Namespace == "" {
+		return resource
+	}
+	return resource.Namespace(ref.Namespace)
+}
+
+func resourceVersion(live map[string]any) string {
+	return (&unstructured.Unstructured{Object: live}).GetResourceVersion()
+}

@@ -1,0 +1,125 @@
+package observer
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Culprit is who, by the object's managedFields, wrote a field last. It is a
+// hint, not a proof: the time is that of the manager's last write to any field,
+// and the removal of a field leaves no trace.
+type Culprit struct {
+	Manager   string
+	Operation string
+	Time      time.Time
+}
+
+// Known tells if the managedFields named anybody.
+func (c Culprit) Known() bool { return c.Manager != "" }
+
+// String gives "kubectl-set (Update at 2026-01-02T15:04:05Z)".
+func (c Culprit) String() string {
+	if !c.Known() {
+		return "unknown (the removal of a field leaves no trace)"
+	}
+	return fmt.Sprintf("%s (%s at %s)", c.Manager, c.Operation, c.Time.UTC().Format(time.RFC3339))
+}
+
+// Blame gives the last writer of one of the fields, leaving out the manager
+// that is ourselves.
+func Blame(live map[string]any, paths []schema.Path, ourselves string) Culprit {
+	object := unstructured.Unstructured{Object: live}
+	var last Culprit
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager == ourselves || !ownsAny(entry, live, paths) {
+			continue
+		}
+		culprit := Culprit{Manager: entry.Manager, Operation: string(entry.Operation)}
+		if entry.Time != nil {
+			culprit.Time = entry.Time.Time
+		}
+		if !last.Known() || culprit.Time.After(last.Time) {
+			last = culprit
+		}
+	}
+	return last
+}
+
+func ownsAny(entry metav1.ManagedFieldsEntry, live map[string]any, paths []schema.Path) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	var fields map[string]any
+	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return false
+	}
+	for _, path := range paths {
+		if owns(fields, live, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// owns follows a path through a set of managed fields (fieldsV1): "f:name" for
+// a field, "k:{...}" for the list element with that key, "v:..." for a value. A
+// set that ends on the way owns all below it.
+func owns(fields map[string]any, value any, path schema.Path) bool {
+	if len(path) == 0 {
+		return true
+	}
+	var name string
+	var next any
+	switch parent := value.(type) {
+	case map[string]any:
+		name, next = "f:"+path[0].Field, parent[path[0].Field]
+	case []any:
+		if path[0].Index < 0 || path[0].Index >= len(parent) {
+			return false
+		}
+		next = parent[path[0].Index]
+		name = elementName(fields, next)
+	}
+	below, ok := fields[name].(map[string]any)
+	if !ok {
+		return false
+	}
+	return isLeaf(below) || owns(below, next, path[1:])
+}
+
+func isLeaf(fields map[string]any) bool { return len(fields) == 0 }
+
+// elementName finds the name of a list element among the managed fields.
+func elementName(fields map[string]any, element any) string {
+	for name := range fields {
+		if key, ok := strings.CutPrefix(name, "k:"); ok && hasKey(element, key) {
+			return name
+		}
+	}
+	text, err := json.Marshal(element)
+	if err != nil {
+		return ""
+	}
+	return "v:" + string(text)
+}
+
+func hasKey(element any, key string) bool {
+	fields, ok := element.(map[string]any)
+	var wanted map[string]any
+	if !ok || json.Unmarshal([]byte(key), &wanted) != nil {
+		return false
+	}
+	for name, value := range wanted {
+		if fmt.Sprint(fields[name]) != fmt.Sprint(value) {
+			return false
+		}
+	}
+	return true
+}

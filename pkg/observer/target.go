@@ -1,0 +1,76 @@
+package observer
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Owner is whoever wants objects observed.
+type Owner = types.NamespacedName
+
+// Target is an object that an owner wants observed.
+type Target struct {
+	manifest.Ref
+
+	// Schema are the fields that the owner wants to read.
+	Schema schema.Schema
+	// Marked are the fields that must be as Desired has them: those of Schema and
+	// the owner's marks.
+	Marked  schema.Schema
+	Desired map[string]any
+	// Revision differs between two targets for one object if anything above
+	// does. What was seen under another revision is read again, not compared.
+	Revision string
+}
+
+// Observation is what was last seen of a target. The zero value: it does not exist.
+type Observation struct {
+	UID             types.UID
+	ResourceVersion string
+	// Projection are the fields of the target's Schema, with their lists' lengths.
+	Projection map[string]any
+	// Live is the whole object while it differs from the target, nil otherwise.
+	Live map[string]any
+	// Stale: the object exists, but was not seen under the target's revision.
+	Stale bool
+	// Seen is when the event arrived.
+	Seen time.Time
+}
+
+// Exists tells if the object does.
+func (o Observation) Exists() bool { return o.UID != "" }
+
+// Differs tells if the owner has to act.
+func (o Observation) Differs() bool { return !o.Exists() || o.Stale || o.Live != nil }
+
+// observe looks at a whole object on behalf of a target.
+func (t Target) observe(live map[string]any, seen time.Time) Observation {
+	object := unstructured.Unstructured{Object: live}
+	observation := Observation{
+		UID:             object.GetUID(),
+		ResourceVersion: object.GetResourceVersion(),
+		Projection:      t.Schema.Project(live),
+		Seen:            seen,
+	}
+	if len(t.Marked.Compare(t.Desired, live)) > 0 {
+		observation.Live = live
+	}
+	return observation
+}
+
+// supersedes tells if an observation is to replace a former one. Only versions
+// of one object can be ordered: of another UID, the newer version is that of the
+// newer object, since all of a resource's versions count on.
+func (o Observation) supersedes(former Observation) bool {
+	if !former.Exists() {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(o.ResourceVersion, former.ResourceVersion)
+	return err != nil || order > 0
+}

@@ -1,0 +1,53 @@
+package reconcile
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/observer"
+)
+
+// Delta is what has to be done (step 4): resources by their index in the plan,
+// in the order of creation, and what is held but not wanted any more, in the
+// opposite order.
+type Delta struct {
+	New      []int
+	Modified []int
+	Deleted  []manifest.ID
+}
+
+// Empty tells if there is nothing to do.
+func (d Delta) Empty() bool { return len(d.New)+len(d.Modified)+len(d.Deleted) == 0 }
+
+// Calculate compares what is planned with what was observed of it, and with
+// what the inventory says is held. A resource that was not seen under its
+// present revision counts as modified: it is read, and perhaps left alone.
+func Calculate(planned []manifest.ID, observed []observer.Observation, inventory []manifest.ID) Delta {
+	var delta Delta
+	for i, observation := range observed {
+		switch {
+		case !observation.Exists():
+			delta.New = append(delta.New, i)
+		case observation.Differs():
+			delta.Modified = append(delta.Modified, i)
+		}
+	}
+	byRank := func(a, b int) int { return cmp.Compare(rank(planned[a].Kind), rank(planned[b].Kind)) }
+	slices.SortStableFunc(delta.New, byRank)
+	slices.SortStableFunc(delta.Modified, byRank)
+	for _, held := range slices.Backward(inOrder(inventory)) {
+		if !slices.Contains(planned, held) {
+			delta.Deleted = append(delta.Deleted, held)
+		}
+	}
+	return delta
+}
+
+func idsOf(resources []resource) []manifest.ID {
+	ids := make([]manifest.ID, 0, len(resources))
+	for i := range resources {
+		ids = append(ids, resources[i].ID)
+	}
+	return ids
+}

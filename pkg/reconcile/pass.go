@@ -1,0 +1,188 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// errConflict is the error of an object that exists and is not ours.
+var errConflict = errors.New("the object exists and does not belong to this Application")
+
+// errIneffective is the error of a repair that the API server accepted and that
+// changed nothing, or too little.
+var errIneffective = errors.New("the repair had no lasting effect on")
+
+// pass is one walk through the loop for one Application.
+type pass struct {
+	*Reconciler
+
+	app      *application.Application
+	planned  []resource
+	observed []observer.Observation
+	// seen are the objects that were read or written.
+	seen []map[string]any
+	// kept are the resources that left the spec and are not gone yet.
+	kept []manifest.ID
+}
+
+// start lets the events of the Application flow again.
+func (p *pass) start() {
+	if targets, err := targetsOf(p.planned); err == nil {
+		p.Observers.Start(p.app.NamespacedName, targets, p.seen)
+	}
+}
+
+// claim writes what is about to be held, before it is created, so that nothing
+// is ever created that a restarted agent does not know of.
+func (p *pass) claim(ctx context.Context, delta Delta) error {
+	held := slices.Clone(p.app.Inventory)
+	for _, i := range delta.New {
+		if id := p.planned[i].ID; !slices.Contains(held, id) {
+			held = append(held, id)
+		}
+	}
+	if p.app.Finalized && len(held) == len(p.app.Inventory) {
+		return nil
+	}
+	p.app.Inventory, p.app.Finalized = held, true
+	return p.Applications.Update(ctx, p.app)
+}
+
+// act does what the delta says (step 5): it deletes, creates and patches. One
+// object that fails does not hold up the others.
+func (p *pass) act(ctx context.Context, delta Delta) error {
+	var failures []error
+	for _, id := range delta.Deleted {
+		failures = append(failures, p.remove(ctx, id))
+	}
+	for _, i := range delta.New {
+		failures = append(failures, p.create(ctx, i))
+	}
+	for _, i := range delta.Modified {
+		failures = append(failures, p.mend(ctx, i, p.observed[i].Live))
+	}
+	return errors.Join(failures...)
+}
+
+func (p *pass) create(ctx context.Context, i int) error {
+	planned := &p.planned[i]
+	live, err := p.Cluster.Create(ctx, planned.Ref, planned.body())
+	if apierrors.IsAlreadyExists(err) {
+		// Created before a crash, or its label was removed: if it proves to be ours.
+		return p.mend(ctx, i, nil)
+	}
+	if err != nil {
+		return err
+	}
+	p.took(i, live)
+	outcome := Outcome{Action: Created, Object: planned.ID}
+	if observed := p.observed[i]; !observed.Seen.IsZero() {
+		outcome.Action, outcome.Took = Recreated, p.Now().Sub(observed.Seen)
+	}
+	p.Report(p.app, outcome)
+	return nil
+}
+
+// mend patches the observed fields that differ, and nothing else.
+func (p *pass) mend(ctx context.Context, i int, live map[string]any) error {
+	planned := &p.planned[i]
+	var drift schema.Differences
+	var before map[string]any
+	after, err := p.Cluster.Patch(ctx, planned.Ref, live, func(live map[string]any) (schema.Patch, error) {
+		if !planned.marks.Prove(live) {
+			return nil, fmt.Errorf("%w: %s", errConflict, planned.ID)
+		}
+		before, drift = live, planned.marked.Compare(planned.pinned, live).Drift()
+		return drift.Patch(), nil
+	})
+	if apierrors.IsNotFound(err) {
+		return p.create(ctx, i)
+	}
+	if err != nil {
+		return err
+	}
+	p.took(i, after)
+	if len(drift) == 0 {
+		return nil
+	}
+	p.Report(p.app, p.mended(i, before, drift))
+	if left := planned.marked.Compare(planned.pinned, after).Drift(); len(left) > 0 {
+		return fmt.Errorf("%w %s: %s", errIneffective, planned.ID, join(pathsOf(left)))
+	}
+	return nil
+}
+
+func (p *pass) mended(i int, before map[string]any, drift schema.Differences) Outcome {
+	paths := pathsOf(drift)
+	if status := p.app.Status; status.ObservedSpec != p.app.Spec.Digest() || status.State != application.StateRunning {
+		return Outcome{Action: Configured, Object: p.planned[i].ID, Paths: paths}
+	}
+	return Outcome{
+		Action:  Reverted,
+		Object:  p.planned[i].ID,
+		Paths:   paths,
+		Culprit: observer.Blame(before, paths, p.FieldManager),
+		Took:    p.Now().Sub(p.observed[i].Seen),
+	}
+}
+
+func pathsOf(differences schema.Differences) []schema.Path {
+	paths := make([]schema.Path, 0, len(differences))
+	for _, difference := range differences {
+		paths = append(paths, difference.Path)
+	}
+	return paths
+}
+
+// took takes note of an object as the API server has it now, and learns from it (step 6).
+func (p *pass) took(i int, live map[string]any) {
+	planned := &p.planned[i]
+	planned.learn(live)
+	p.observed[i].Projection = planned.schema.Project(withoutMarks(live))
+	p.seen = append(p.seen, live)
+}
+
+// remove deletes an object that left the spec.
+func (p *pass) remove(ctx context.Context, id manifest.ID) error {
+	gone, err := p.deleteOwned(ctx, p.app, id)
+	if !gone {
+		p.kept = append(p.kept, id)
+	}
+	return err
+}
+
+// deleteOwned deletes an object on its own proof, and tells if there is nothing
+// left to do. What does not prove to be ours is not ours to delete.
+func (r *Reconciler) deleteOwned(ctx context.Context, app *application.Application, id manifest.ID) (gone bool, err error) {
+	ref, err := r.locate(id)
+	if meta.IsNoMatchError(err) {
+		return true, nil // the kind is gone, and its objects with it
+	}
+	if err != nil {
+		return false, err
+	}
+	marks := application.Marks(app.NamespacedName, app.UID, id)
+	gone, err = r.Cluster.Delete(ctx, ref, func(live map[string]any) error {
+		if !marks.Prove(live) {
+			return fmt.Errorf("%w: %s", errConflict, id)
+		}
+		return nil
+	})
+	if errors.Is(err, errConflict) {
+		return true, nil
+	}
+	if gone {
+		r.Report(app, Outcome{Action: Deleted, Object: id})
+	}
+	return gone, err
+}

@@ -1,0 +1,179 @@
+package reconcile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// resource is one resource of an Application, as it is to be on the target.
+type resource struct {
+	manifest.Ref
+
+	// schema and desired are those of steps 1 and 2.
+	schema  schema.Schema
+	desired map[string]any
+	// manifest is what the user wrote.
+	manifest map[string]any
+	marks    manifest.Marks
+	// marked and pinned are schema and desired with the marks of the Application,
+	// which are in no document, but always observed.
+	marked schema.Schema
+	pinned map[string]any
+}
+
+// errRefused is the error of an Application that is not carried out as it is.
+var errRefused = errors.New("refused")
+
+// plan computes the resources of an Application, in the order of its manifest.
+func (r *Reconciler) plan(app *application.Application) ([]resource, error) {
+	desired, _, refusals := mutate.Desire(app.Spec, app.Learned, app.Namespace)
+	if len(refusals) > 0 {
+		return nil, fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
+	}
+	resources := make([]resource, 0, len(desired.Resources))
+	for i := range desired.Resources {
+		planned, err := r.planOne(app, desired, i)
+		if err != nil {
+			return nil, err
+		}
+		resources = append(resources, planned)
+	}
+	return resources, nil
+}
+
+func (r *Reconciler) planOne(app *application.Application, desired mutate.Desired, i int) (resource, error) {
+	id, err := manifest.Identify(desired.Resources[i])
+	if err != nil {
+		return resource{}, fmt.Errorf("%w: %w", errRefused, err)
+	}
+	id.Namespace = app.Namespace
+	ref, err := r.locate(id)
+	if err != nil {
+		return resource{}, err
+	}
+	planned := resource{
+		Ref:      ref,
+		schema:   desired.Schemas[i],
+		desired:  desired.Resources[i],
+		manifest: desired.Manifest[i],
+		marks:    application.Marks(app.NamespacedName, app.UID, id),
+	}
+	planned.pin()
+	return planned, nil
+}
+
+// pin adds the marks to what is observed.
+func (p *resource) pin() {
+	p.pinned = p.marks.On(p.desired)
+	p.marked = p.schema
+	for label := range p.marks.Labels {
+		p.marked = p.marked.Observe("metadata", "labels", label)
+	}
+	for annotation := range p.marks.Annotations {
+		p.marked = p.marked.Observe("metadata", "annotations", annotation)
+	}
+}
+
+// locate finds where the target serves a resource. A kind that is not
+// namespaced is refused: it would reach beyond the Application's namespace.
+func (r *Reconciler) locate(id manifest.ID) (manifest.Ref, error) {
+	gvk := id.GroupVersionKind()
+	mapping, err := r.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return manifest.Ref{}, fmt.Errorf("find the resource of %s: %w", id, err)
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return manifest.Ref{}, fmt.Errorf("%w: %s %s is not namespaced, and an Application creates objects in its own namespace only",
+			errRefused, id.APIVersion, id.Kind)
+	}
+	return manifest.Ref{ID: id, Resource: mapping.Resource}, nil
+}
+
+// body is what the object is created from: the whole desired state.
+func (p *resource) body() map[string]any {
+	body := maps.Clone(p.pinned)
+	metadata, _ := body["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	metadata["namespace"] = p.Namespace
+	body["metadata"] = metadata
+	return body
+}
+
+// learn takes over from the live object what was not known yet, and gives what
+// is known beyond the manifest (step 6).
+func (p *resource) learn(live map[string]any) {
+	p.desired = p.schema.LateInitialize(p.desired, withoutMarks(live))
+	p.pin()
+}
+
+func (p *resource) learned() map[string]any {
+	return p.schema.Learned(p.desired, p.manifest)
+}
+
+// target is what the observer needs to know.
+func (p *resource) target() (observer.Target, error) {
+	revision, err := revise(p.marked.Document(), p.pinned, p.schema.Document())
+	if err != nil {
+		return observer.Target{}, fmt.Errorf("digest %s: %w", p.ID, err)
+	}
+	return observer.Target{Ref: p.Ref, Schema: p.schema, Marked: p.marked, Desired: p.pinned, Revision: revision}, nil
+}
+
+func targetsOf(resources []resource) ([]observer.Target, error) {
+	targets := make([]observer.Target, 0, len(resources))
+	for i := range resources {
+		target, err := resources[i].target()
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, target)
+	}
+	return targets, nil
+}
+
+func revise(parts ...any) (string, error) {
+	hash := sha256.New()
+	if err := json.NewEncoder(hash).Encode(parts); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
+}
+
+// withoutMarks leaves our labels and annotations out, so that they get into no
+// document where labels or annotations are observed as a whole.
+func withoutMarks(live map[string]any) map[string]any {
+	metadata, ok := live["metadata"].(map[string]any)
+	if !ok {
+		return live
+	}
+	metadata = maps.Clone(metadata)
+	for _, name := range []string{"labels", "annotations"} {
+		if values, ok := metadata[name].(map[string]any); ok {
+			metadata[name] = unreserved(values)
+		}
+	}
+	live = maps.Clone(live)
+	live["metadata"] = metadata
+	return live
+}
+
+func unreserved(values map[string]any) any {
+	own := maps.Clone(values)
+	maps.DeleteFunc(own, func(key string, _ any) bool { return application.IsReserved(key) })
+	if len(own) == 0 {
+		return nil
+	}
+	return own
+}
