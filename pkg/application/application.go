@@ -17,7 +17,9 @@ import (
 type Application struct {
 	types.NamespacedName
 
-	UID     types.UID
+	UID types.UID
+	// Version is the resourceVersion of the ConfigMap that was read.
+	Version string
 	Cluster string
 	Deleted bool
 	Spec    Spec

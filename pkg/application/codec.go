@@ -37,6 +37,7 @@ func Read(cm *corev1.ConfigMap) (*Application, error) {
 	app := &Application{
 		NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name},
 		UID:            cm.UID,
+		Version:        cm.ResourceVersion,
 		Cluster:        ClusterOf(cm),
 		Deleted:        !cm.DeletionTimestamp.IsZero(),
 		Spec:           SpecOf(cm),

@@ -1,0 +1,79 @@
+// Package options has the flags that all commands share: how to reach a
+// cluster, and how to log.
+package options
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Connection says how to reach a cluster.
+type Connection struct {
+	// Kubeconfig is a file; empty: the ServiceAccount of the Pod.
+	Kubeconfig string
+}
+
+// AddFlags adds the flag --kubeconfig.
+func (c *Connection) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "file that says how to reach the cluster (default: the ServiceAccount of the Pod)")
+}
+
+// Config makes the client configuration. There is no limit of requests on our
+// side: the API server's priority and fairness knows better.
+func (c *Connection) Config(userAgent string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("configure the connection: %w", err)
+	}
+	config.QPS = -1
+	return rest.AddUserAgent(config, userAgent), nil
+}
+
+// Logging says what is logged, and how.
+type Logging struct {
+	Level  string
+	Format string
+}
+
+// AddFlags adds the flags --log-level and --log-format.
+func (l *Logging) AddFlags(flags *pflag.FlagSet) {
+	l.Level, l.Format = "info", "json"
+	flags.StringVar(&l.Level, "log-level", l.Level, "least level to log: debug, info, warn or error")
+	flags.StringVar(&l.Format, "log-format", l.Format, "json or text")
+}
+
+// Validate checks the flags.
+func (l *Logging) Validate() error {
+	if _, err := l.level(); err != nil {
+		return fmt.Errorf("--log-level: %w", err)
+	}
+	if l.Format != "json" && l.Format != "text" {
+		return fmt.Errorf("--log-format: %q is neither json nor text", l.Format)
+	}
+	return nil
+}
+
+// Logger makes a logger that writes to out.
+func (l *Logging) Logger(out io.Writer) (logr.Logger, error) {
+	level, err := l.level()
+	if err != nil {
+		return logr.Discard(), err
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if l.Format == "text" {
+		return logr.FromSlogHandler(slog.NewTextHandler(out, options)), nil
+	}
+	return logr.FromSlogHandler(slog.NewJSONHandler(out, options)), nil
+}
+
+func (l *Logging) level() (slog.Level, error) {
+	var level slog.Level
+	err := level.UnmarshalText([]byte(l.Level))
+	return level, err
+}
