@@ -8,8 +8,12 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/dynamic"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -64,19 +68,40 @@ func newManager(config *rest.Config, options Options, logger logr.Logger) (manag
 	if err != nil {
 		return nil, err
 	}
+	lease, err := newLease(config, options)
+	if err != nil {
+		return nil, err
+	}
 	return ctrl.NewManager(config, manager.Options{
 		Logger: logger,
 		Cache: cache.Options{
 			ByObject:         map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Label: selector}},
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
-		LeaderElection:                options.LeaderElect,
-		LeaderElectionID:              name + "-" + options.Cluster,
-		LeaderElectionNamespace:       options.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		HealthProbeBindAddress:        options.HealthAddress,
-		Metrics:                       server.Options{BindAddress: options.MetricsAddress},
+		LeaderElection:                      options.LeaderElect,
+		LeaderElectionResourceLockInterface: lease,
+		LeaderElectionReleaseOnCancel:       true,
+		HealthProbeBindAddress:              options.HealthAddress,
+		Metrics:                             server.Options{BindAddress: options.MetricsAddress},
 	})
+}
+
+// newLease makes the lock by hand: the manager's own would write an Event at
+// each start, and a restart of the agent writes nothing but its Lease.
+func newLease(config *rest.Config, options Options) (*resourcelock.LeaseLock, error) {
+	client, err := coordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: options.Namespace, Name: name + "-" + options.Cluster},
+		Client:     client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+	}, nil
 }
 
 // connect puts the loop between the store of Applications and the observers.

@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+const agentUser = "system:serviceaccount:krake-agents:local"
+
+// request is an event of the audit log: a request that was answered.
+type request struct {
+	Stage string `json:"stage"`
+	Verb  string `json:"verb"`
+	User  struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Object struct {
+		Resource    string `json:"resource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+		Subresource string `json:"subresource"`
+	} `json:"objectRef"`
+	Body   json.RawMessage `json:"requestObject"`
+	Status struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+func (r request) String() string {
+	return fmt.Sprintf("%s %s %s/%s -> %d %s", r.Verb, r.Object.Resource, r.Object.Namespace, r.Object.Name, r.Status.Code, r.Body)
+}
+
+func (r request) isWrite() bool {
+	switch r.Verb {
+	case "get", "list", "watch":
+		return false
+	}
+	return true
+}
+
+// operations gives the JSON Patch that is the body of the request.
+func (r request) operations(t *testing.T) []operation {
+	t.Helper()
+	var operations []operation
+	if err := json.Unmarshal(r.Body, &operations); err != nil {
+		t.Fatalf("the body of %s is no JSON Patch: %v", r, err)
+	}
+	return operations
+}
+
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// mark is a place in the audit log.
+type mark int64
+
+// auditMark gives the present end of the audit log. A cluster without one
+// cannot show what the test is for: it is skipped, and says so.
+func auditMark(t *testing.T) mark {
+	t.Helper()
+	path := env.cluster.AuditLog()
+	if path == "" {
+		t.Skip("the cluster has no audit log that can be read: set KRAKE_E2E_AUDIT_LOG")
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mark(info.Size())
+}
+
+// requests gives the agent's requests since the mark, oldest first, but the
+// renewals of its Lease and of its watches.
+func (m mark) requests(t *testing.T) []request {
+	t.Helper()
+	file, err := os.Open(env.cluster.AuditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(int64(m), io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	var found []request
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var r request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatalf("audit log: %v in %s", err, lines.Text())
+		}
+		if r.User.Username == agentUser && r.Stage == "ResponseComplete" && r.Object.Resource != "leases" && r.Verb != "watch" {
+			found = append(found, r)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// in leaves the requests that concern a namespace.
+func in(namespace string, requests []request) []request {
+	var found []request
+	for _, r := range requests {
+		if r.Object.Namespace == namespace {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// repairs leaves the patches of objects: of everything but the Applications
+// and their Events.
+func repairs(requests []request) []request {
+	var found []request
+	for _, r := range requests {
+		if r.Verb == "patch" && r.Object.Resource != "configmaps" && r.Object.Resource != "events" {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// checkRepairs fails if the body of a repair holds anything but the guard and
+// observed paths, which begin with one of the prefixes.
+func checkRepairs(t *testing.T, requests []request, observed ...string) {
+	t.Helper()
+	for _, r := range requests {
+		for i, operation := range r.operations(t) {
+			if i == 0 {
+				if operation.Op != "replace" || operation.Path != "/metadata/resourceVersion" {
+					t.Errorf("the first operation is no guard: %s", r)
+				}
+				continue
+			}
+			if !hasAnyPrefix(operation.Path, observed) {
+				t.Errorf("%s is not observed: %s", operation.Path, r)
+			}
+		}
+	}
+}
+
+func hasAnyPrefix(path string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if path == prefix || strings.HasPrefix(path, prefix+"/") {
+			return true
+		}
+	}
+	return false
+}

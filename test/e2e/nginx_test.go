@@ -1,0 +1,76 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const nginxManifest = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: nginx}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: nginx}}
+  template:
+    metadata: {labels: {app: nginx}}
+    spec:
+      containers:
+      - {name: nginx, image: "nginx:1.27", ports: [{containerPort: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: nginx}
+spec:
+  selector: {app: nginx}
+  ports:
+  - {port: 80, targetPort: 80}
+`
+
+// newNginx creates the nginx Application and waits until it runs.
+func newNginx(t *testing.T) (namespace string) {
+	t.Helper()
+	namespace = newNamespace(t)
+	createApplication(t, namespace, "nginx", nginxManifest, "")
+	eventuallyState(t, "RUNNING", namespace, "nginx")
+	return namespace
+}
+
+// "If a user changes the image version of the container in the Deployment or a
+// label in the Service, this will be detected", and the request that reverts it
+// holds that field and the guard, and nothing else.
+func TestAnObservedFieldIsReverted(t *testing.T) {
+	namespace := newNginx(t)
+	before := auditMark(t)
+	kubectl(t, "--namespace", namespace, "set", "image", "deployment/nginx", "nginx=nginx:evil")
+	eventually(t, func() string {
+		if len(repairs(in(namespace, before.requests(t)))) == 0 {
+			return "no repair"
+		}
+		return ""
+	})
+	eventuallyField(t, "nginx:1.27", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+
+	made := repairs(in(namespace, before.requests(t)))
+	if len(made) != 1 {
+		t.Fatalf("want one repair, got %v", made)
+	}
+	operations := made[0].operations(t)
+	guard := operations[0]
+	want := []operation{
+		{Op: "replace", Path: "/metadata/resourceVersion", Value: guard.Value},
+		{Op: "replace", Path: "/spec/template/spec/containers/0/image", Value: "nginx:1.27"},
+	}
+	if diff := cmp.Diff(want, operations); diff != "" {
+		t.Errorf("the body of the repair (-want +got):\n%s", diff)
+	}
+	eventually(t, func() string {
+		notes := events(t, namespace, "nginx", "DriftReverted")
+		if len(notes) == 1 && strings.Contains(notes[0], "spec.template.spec.containers[0].image, changed by kubectl-set (Update at ") {
+			return ""
+		}
+		return "no Event that names who changed what: " + strings.Join(notes, "; ")
+	})
+}

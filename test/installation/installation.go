@@ -1,0 +1,157 @@
+// Package installation installs webhook and agent into a test cluster as users
+// do, from the files in manifests/ by kubectl, and runs the two commands as
+// processes beside it. Each uses a token of its own ServiceAccount, so that the
+// shipped RBAC is what is tested.
+package installation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/krake-observer/krake-observer/manifests"
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// Installation is webhook and agent in a cluster.
+type Installation struct {
+	cluster *cluster.Cluster
+	log     io.Writer
+	// dir has the programs, the manifests and the kubeconfig files.
+	dir string
+
+	agent   *command
+	webhook *command
+}
+
+// Install builds the two commands, applies the manifests, and starts webhook
+// and agent. It returns when both are ready and the API server calls the
+// webhook. What it does is told to log.
+func Install(ctx context.Context, in *cluster.Cluster, log io.Writer) (*Installation, error) {
+	i := &Installation{cluster: in, log: log, dir: filepath.Join(in.Dir(), "installation")}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	steps := []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"build webhook and agent", i.build},
+		{"apply manifests/overlays/e2e", func(ctx context.Context) error { return i.apply(ctx, port) }},
+		{"start the webhook", func(ctx context.Context) error { return i.startWebhook(ctx, port) }},
+		{"start the agent", i.StartAgent},
+	}
+	for _, step := range steps {
+		fmt.Fprintf(log, "installation: %s\n", step.what)
+		if err := step.do(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return i, nil
+}
+
+// build compiles the commands from the checkout that the caller runs from.
+func (i *Installation) build(ctx context.Context) error {
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", i.dir+string(filepath.Separator), "./cmd/agent", "./cmd/webhook")
+	build.Dir = root
+	return output(build, i.log)
+}
+
+func moduleRoot(ctx context.Context) (string, error) {
+	text, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// apply writes the embedded manifests to a folder, adds the port, and hands
+// them to kubectl.
+func (i *Installation) apply(ctx context.Context, port int) error {
+	folder := filepath.Join(i.dir, "manifests")
+	if err := extract(folder); err != nil {
+		return fmt.Errorf("write manifests: %w", err)
+	}
+	overlay := filepath.Join(folder, "run")
+	if err := os.MkdirAll(overlay, 0o755); err != nil {
+		return err
+	}
+	text := fmt.Sprintf(`apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [../overlays/e2e]
+patches:
+- target: {kind: MutatingWebhookConfiguration}
+  patch: '[{"op": "replace", "path": "/webhooks/0/clientConfig/service/port", "value": %d}]'
+`, port)
+	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o644); err != nil {
+		return err
+	}
+	return output(i.kubectl(ctx, "apply", "-k", overlay), i.log)
+}
+
+func extract(folder string) error {
+	return fs.WalkDir(manifests.Files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(folder, path)
+		if entry.IsDir() {
+			return os.MkdirAll(target, 0o755)
+		}
+		text, err := manifests.Files.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, text, 0o644)
+	})
+}
+
+// kubeconfig writes a file that authenticates as a ServiceAccount.
+func (i *Installation) kubeconfig(ctx context.Context, namespace, account string) (string, error) {
+	token, err := i.kubectl(ctx, "create", "token", account, "--namespace", namespace, "--duration", "24h").Output()
+	if err != nil {
+		return "", fmt.Errorf("create a token of %s/%s: %w", namespace, account, err)
+	}
+	path := filepath.Join(i.dir, namespace+"-"+account+".kubeconfig")
+	return path, i.cluster.WriteKubeconfig(path, account, strings.TrimSpace(string(token)))
+}
+
+func (i *Installation) kubectl(ctx context.Context, arguments ...string) *exec.Cmd {
+	arguments = append([]string{"--kubeconfig", i.cluster.Kubeconfig()}, arguments...)
+	return exec.CommandContext(ctx, i.cluster.Kubectl(), arguments...)
+}
+
+// output runs a command and shows what it said only if it failed.
+func output(command *exec.Cmd, log io.Writer) error {
+	text, err := command.CombinedOutput()
+	if err != nil {
+		fmt.Fprintf(log, "%s\n", text)
+		return fmt.Errorf("%s: %w", filepath.Base(command.Path), err)
+	}
+	return nil
+}
+
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(port)
+}
