@@ -1,0 +1,149 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	echoManifest = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: echo-demo, namespace: %[1]s}
+spec:
+  selector: {matchLabels: {app: echo}}
+  template:
+    metadata: {labels: {app: echo}}
+    spec:
+      containers:
+      - {name: echo, image: "registry.k8s.io/echoserver:1.10", ports: [{containerPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: echo-demo, namespace: %[1]s}
+spec:
+  type: NodePort
+  selector: {app: echo}
+  ports: [{port: 8080, protocol: TCP, targetPort: 8080}]
+`
+	echoSchema = `
+apiVersion: v1
+kind: Service
+metadata: {name: echo-demo}
+spec:
+  selector: {app: null}
+  ports:
+  - {port: null, protocol: null, targetPort: null}
+  - {port: null, protocol: null, targetPort: null}
+  - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 4}
+  sessionAffinity: null
+`
+)
+
+// ports are what a client writes, by their numbers.
+func ports(numbers ...int) string {
+	text := ""
+	for i, number := range numbers {
+		if i > 0 {
+			text += ","
+		}
+		text += fmt.Sprintf(`{"name": "p%d", "port": %d, "protocol": "TCP", "targetPort": %d}`, number, number, number)
+	}
+	return `{"spec": {"ports": [` + text + `]}}`
+}
+
+// "The presence of a second element in the ports list in the custom observer
+// schema doesn't guarantee its presence": it may be absent, and be removed and
+// added again, as long as its value stays. A length that is not legal is drift.
+func TestEchoPorts(t *testing.T) {
+	namespace := newEcho(t)
+	before := auditMark(t)
+	portsOf := func() string {
+		var numbers []any
+		items, _ := field(get(t, services, namespace, "echo-demo"), "spec", "ports").([]any)
+		for _, item := range items {
+			port, _ := item.(map[string]any)
+			numbers = append(numbers, port["port"])
+		}
+		return fmt.Sprint(numbers)
+	}
+	eventuallyPorts := func(want string) {
+		t.Helper()
+		eventually(t, func() string {
+			if got := portsOf(); got != want {
+				return fmt.Sprintf("ports are %s, want %s", got, want)
+			}
+			return ""
+		})
+	}
+
+	// The second port is taken over when it appears: nothing is patched for it.
+	change(t, services, namespace, "echo-demo", ports(8080, 81))
+	eventually(t, func() string {
+		learned := document(t, namespace, "echo-demo", "status.learned")
+		want := parse(t, fmt.Sprintf(`
+- apiVersion: v1
+  kind: Service
+  metadata: {name: echo-demo, namespace: %s}
+  spec: {sessionAffinity: None, ports: [{}, {port: 81, protocol: TCP, targetPort: 81}]}
+`, namespace))
+		return cmp.Diff(want, learned)
+	})
+	if got := portsOf(); got != "[8080 81]" {
+		t.Errorf("ports are %s, want both", got)
+	}
+
+	// It may go, and come back as it was; with another value it is drift.
+	change(t, services, namespace, "echo-demo", ports(8080))
+	change(t, services, namespace, "echo-demo", ports(8080, 81))
+	change(t, services, namespace, "echo-demo", ports(8080, 82))
+	eventuallyPorts("[8080 81]")
+
+	// Five are more than the maximum: the list is cut to the known ones.
+	change(t, services, namespace, "echo-demo", ports(8080, 81, 83, 84, 85))
+	eventuallyPorts("[8080 81]")
+
+	made := repairs(in(namespace, before.requests(t)))
+	if len(made) != 2 {
+		t.Errorf("want two repairs, of the second port and of the five, got %v", made)
+	}
+	checkRepairs(t, made, "/spec/ports/1", "/spec/ports/2", "/spec/ports/3", "/spec/ports/4")
+}
+
+// type is set by the manifest and not observed: it is left alone.
+// sessionAffinity is observed and not in the manifest: the API's first answer
+// is what it must stay.
+func TestEchoServiceFields(t *testing.T) {
+	namespace := newEcho(t)
+	before := auditMark(t)
+	change(t, services, namespace, "echo-demo", `{"spec": {"type": "ClusterIP"}}`)
+	change(t, services, namespace, "echo-demo", `{"spec": {"sessionAffinity": "ClientIP"}}`)
+	eventuallyField(t, "None", services, namespace, "echo-demo", "spec", "sessionAffinity")
+	eventuallyField(t, "ClusterIP", services, namespace, "echo-demo", "spec", "type")
+	checkRepairs(t, repairs(in(namespace, before.requests(t))), "/spec/sessionAffinity")
+}
+
+// The Deployment has no schema of its own: all of its manifest is observed.
+func TestEchoDeployment(t *testing.T) {
+	namespace := newEcho(t)
+	kubectl(t, "--namespace", namespace, "set", "image", "deployment/echo-demo", "echo=other")
+	eventuallyField(t, "registry.k8s.io/echoserver:1.10", deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "image")
+	kubectl(t, "--namespace", namespace, "scale", "deployment/echo-demo", "--replicas=3")
+	kubectl(t, "--namespace", namespace, "label", "deployment/echo-demo", "team=mine")
+	change(t, deployments, namespace, "echo-demo", `{"spec": {"template": {"metadata": {"labels": {"app": "echo", "extra": "mine"}}}}}`)
+	change(t, deployments, namespace, "echo-demo", `{"spec": {"template": {"spec": {"containers": [{"name": "echo", "image": "x"}]}}}}`)
+	eventuallyField(t, "registry.k8s.io/echoserver:1.10", deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "image")
+	eventuallyField(t, 8080, deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "ports", 0, "containerPort")
+	eventuallyField(t, 3, deployments, namespace, "echo-demo", "spec", "replicas")
+	eventuallyField(t, "mine", deployments, namespace, "echo-demo", "metadata", "labels", "team")
+}
+
+func newEcho(t *testing.T) (namespace string) {
+	t.Helper()
+	namespace = newNamespace(t)
+	createApplication(t, namespace, "echo-demo", fmt.Sprintf(echoManifest, namespace), echoSchema)
+	eventuallyState(t, "RUNNING", namespace, "echo-demo")
+	return namespace
+}

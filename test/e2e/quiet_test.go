@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"testing"
+)
+
+// "When a field is not observed, Krake doesn't act on external changes made to
+// this field": a change of such a field and a new status cause no request at
+// all. The repair at the end shows that the agent had seen both before it.
+func TestAnUnobservedChangeCausesNoRequest(t *testing.T) {
+	namespace := newNginx(t)
+	settle(t, namespace)
+	before := auditMark(t)
+
+	change(t, deployments, namespace, "nginx", `{"metadata": {"annotations": {"note": "mine"}}, "spec": {"progressDeadlineSeconds": 99}}`)
+	change(t, deployments, namespace, "nginx", `{"status": {"observedGeneration": 7, "replicas": 2}}`, "status")
+	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 5}}`)
+	eventuallyField(t, int64(2), deployments, namespace, "nginx", "spec", "replicas")
+
+	made := withoutEvents(before.requests(t))
+	if len(made) != 1 || made[0].Verb != "patch" {
+		t.Errorf("want the repair of replicas only, got %v", made)
+	}
+	checkRepairs(t, made, "/spec/replicas")
+	live := get(t, deployments, namespace, "nginx")
+	if got := field(live, "metadata", "annotations", "note"); got != "mine" {
+		t.Errorf("annotation note is %v, want mine", got)
+	}
+	if got := field(live, "spec", "progressDeadlineSeconds"); got != int64(99) {
+		t.Errorf("progressDeadlineSeconds is %v, want 99", got)
+	}
+}
+
+// A restarted agent writes nothing but its Lease. The repair at the end shows
+// that it was at work.
+func TestARestartWritesNothing(t *testing.T) {
+	namespace := newNginx(t)
+	settle(t, namespace)
+	if err := env.installation.StopAgent(); err != nil {
+		t.Fatal(err)
+	}
+	before := auditMark(t)
+	if err := env.installation.StartAgent(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 5}}`)
+	eventuallyField(t, int64(2), deployments, namespace, "nginx", "spec", "replicas")
+
+	var writes []request
+	for _, r := range withoutEvents(before.requests(t)) {
+		if r.isWrite() {
+			writes = append(writes, r)
+		}
+	}
+	if len(writes) != 1 || writes[0].Object.Resource != "deployments" {
+		t.Errorf("want the repair of replicas only, got %v", writes)
+	}
+}
+
+// settle waits until the agent has seen everything that went before: it repairs
+// a change that is made now.
+func settle(t *testing.T, namespace string) {
+	t.Helper()
+	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 7}}`)
+	eventuallyField(t, int64(2), deployments, namespace, "nginx", "spec", "replicas")
+	eventually(t, func() string {
+		if len(events(t, namespace, "nginx", "DriftReverted")) == 0 {
+			return "no Event of the repair"
+		}
+		return ""
+	})
+}
+
+// withoutEvents leaves out the Events, which are written when there is time.
+func withoutEvents(requests []request) []request {
+	var found []request
+	for _, r := range requests {
+		if r.Object.Resource != "events" {
+			found = append(found, r)
+		}
+	}
+	return found
+}

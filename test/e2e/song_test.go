@@ -1,0 +1,181 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	songs   = schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "songs"}
+	artists = schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "artists"}
+)
+
+// musicKinds are the kinds of the reference document's example, and what lets
+// the agent carry them out.
+const musicKinds = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: songs.music.example.com}
+spec:
+  group: music.example.com
+  names: {kind: Song, listKind: SongList, plural: songs, singular: song}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              key1: {type: string}
+              key2: {type: string}
+              key3: {type: string, default: kilestlai}
+              rythms: {type: array, items: {type: string}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: artists.music.example.com}
+spec:
+  group: music.example.com
+  names: {kind: Artist, listKind: ArtistList, plural: artists, singular: artist}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              birth: {type: integer}
+              death: {type: integer}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: krake-agent-music
+  labels: {krake.dev/aggregate-to-agent: "true"}
+rules:
+- apiGroups: [music.example.com]
+  resources: [songs, artists]
+  verbs: [get, list, watch, create, patch, delete]
+`
+
+const (
+	songManifest = `
+apiVersion: music.example.com/v1
+kind: Song
+metadata: {name: top50}
+spec: {key1: kilestbo, key2: lelavabo, rythms: [bubam, badum]}
+---
+apiVersion: music.example.com/v1
+kind: Artist
+metadata: {name: gainsbourg}
+spec: {birth: 1928, death: 1991}
+`
+	songSchema = `
+apiVersion: music.example.com/v1
+kind: Song
+metadata: {name: top50}
+spec:
+  key1: null
+  key3: null
+  rythms: [null, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 2}]
+`
+)
+
+// newSong creates the Application of the reference document's example.
+func newSong(t *testing.T) (namespace string) {
+	t.Helper()
+	if text, err := tryKubectl(t, musicKinds, "apply", "-f", "-"); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	kubectl(t, "wait", "--for=condition=Established", "crd/songs.music.example.com", "crd/artists.music.example.com")
+	namespace = newNamespace(t)
+	createApplication(t, namespace, "music", songManifest, songSchema)
+	eventuallyState(t, "RUNNING", namespace, "music")
+	return namespace
+}
+
+// The documents of the example, as the reference document has them after the
+// first reconciliation.
+func TestSongDocuments(t *testing.T) {
+	namespace := newSong(t)
+	want := map[string]string{
+		"status.mangled_observer_schema": `
+- apiVersion: music.example.com/v1
+  kind: Song
+  metadata: {name: top50}
+  spec: {key1: null, key3: null, rythms: [null, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 2}]}
+- apiVersion: music.example.com/v1
+  kind: Artist
+  metadata: {name: gainsbourg}
+  spec: {birth: null, death: null}
+`,
+		"status.last_applied_manifest": `
+- apiVersion: music.example.com/v1
+  kind: Song
+  metadata: {name: top50}
+  spec: {key1: kilestbo, key2: lelavabo, key3: kilestlai, rythms: [bubam, badum]}
+- apiVersion: music.example.com/v1
+  kind: Artist
+  metadata: {name: gainsbourg}
+  spec: {birth: 1928, death: 1991}
+`,
+		"status.last_observed_manifest": `
+- apiVersion: music.example.com/v1
+  kind: Song
+  metadata: {name: top50}
+  spec: {key1: kilestbo, key3: kilestlai, rythms: [bubam, {observer_schema_list_current_length: 2}]}
+- apiVersion: music.example.com/v1
+  kind: Artist
+  metadata: {name: gainsbourg}
+  spec: {birth: 1928, death: 1991}
+`,
+	}
+	for key, text := range want {
+		if diff := cmp.Diff(parse(t, text), document(t, namespace, "music", key)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", key, diff)
+		}
+	}
+}
+
+// What is observed is reverted, what is not observed is left alone. One test
+// changes both at once, so that the repair shows that the other change was seen.
+func TestSongDrift(t *testing.T) {
+	namespace := newSong(t)
+	before := auditMark(t)
+	change(t, songs, namespace, "top50", `{"spec": {"key2": "mine", "rythms": ["bubam", "mine"]}}`)
+
+	change(t, songs, namespace, "top50", `{"spec": {"key1": "x"}}`)
+	eventuallyField(t, "kilestbo", songs, namespace, "top50", "spec", "key1")
+	change(t, songs, namespace, "top50", `{"spec": {"key3": "x"}}`)
+	eventuallyField(t, "kilestlai", songs, namespace, "top50", "spec", "key3")
+	change(t, songs, namespace, "top50", `{"spec": {"rythms": ["x", "mine"]}}`)
+	eventuallyField(t, "[bubam mine]", songs, namespace, "top50", "spec", "rythms")
+	change(t, songs, namespace, "top50", `{"spec": {"rythms": ["bubam", "mine", "third"]}}`)
+	eventuallyField(t, "[bubam mine]", songs, namespace, "top50", "spec", "rythms")
+	change(t, songs, namespace, "top50", `{"spec": {"rythms": ["bubam"]}}`)
+	change(t, artists, namespace, "gainsbourg", `{"spec": {"birth": 1999}}`)
+	eventuallyField(t, 1928, artists, namespace, "gainsbourg", "spec", "birth")
+
+	change(t, songs, namespace, "top50", `{"spec": {"key1": "again"}}`)
+	eventuallyField(t, "kilestbo", songs, namespace, "top50", "spec", "key1")
+	eventuallyField(t, "mine", songs, namespace, "top50", "spec", "key2")
+	eventuallyField(t, "[bubam]", songs, namespace, "top50", "spec", "rythms")
+
+	made := repairs(in(namespace, before.requests(t)))
+	if len(made) != 6 {
+		t.Errorf("want 6 repairs, got %d: %v", len(made), made)
+	}
+	checkRepairs(t, made, "/spec/key1", "/spec/key3", "/spec/rythms/0", "/spec/rythms/2", "/spec/birth")
+}
