@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -118,16 +119,54 @@ func in(namespace string, requests []request) []request {
 	return found
 }
 
-// repairs leaves the patches of objects: of everything but the Applications
-// and their Events.
+// repairs leaves the patches of objects that were accepted: of everything but
+// the Applications and their Events. A patch that met a newer object, and the
+// read after it, are a part of the repair that follows.
 func repairs(requests []request) []request {
 	var found []request
 	for _, r := range requests {
-		if r.Verb == "patch" && r.Object.Resource != "configmaps" && r.Object.Resource != "events" {
+		if r.isRepair() && r.Status.Code == http.StatusOK {
 			found = append(found, r)
 		}
 	}
 	return found
+}
+
+func (r request) isRepair() bool {
+	return r.Verb == "patch" && r.Object.Resource != "configmaps" && r.Object.Resource != "events"
+}
+
+// besidesRepairs leaves what is neither a repair, nor a part of one, nor an
+// Event: those are written when there is time.
+func besidesRepairs(requests []request) []request {
+	var found []request
+	conflict := false
+	for _, r := range requests {
+		reread := conflict && r.Verb == "get" && !r.isRepair()
+		conflict = r.isRepair() && r.Status.Code == http.StatusConflict
+		if !r.isRepair() && !reread && r.Object.Resource != "events" {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// eventuallyRepairs waits for the audit log to show so many repairs in a
+// namespace: an object shows its repair before the log does.
+func (m mark) eventuallyRepairs(t *testing.T, want int, namespace string) []request {
+	t.Helper()
+	var made []request
+	eventually(t, func() string {
+		made = repairs(in(namespace, m.requests(t)))
+		if len(made) < want {
+			return fmt.Sprintf("%d repairs, want %d: %v", len(made), want, made)
+		}
+		return ""
+	})
+	if len(made) > want {
+		t.Errorf("%d repairs, want %d: %v", len(made), want, made)
+	}
+	return made
 }
 
 // checkRepairs fails if the body of a repair holds anything but the guard and

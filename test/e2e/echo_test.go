@@ -105,10 +105,8 @@ func TestEchoPorts(t *testing.T) {
 	change(t, services, namespace, "echo-demo", ports(8080, 81, 83, 84, 85))
 	eventuallyPorts("[8080 81]")
 
-	made := repairs(in(namespace, before.requests(t)))
-	if len(made) != 2 {
-		t.Errorf("want two repairs, of the second port and of the five, got %v", made)
-	}
+	// The second port and the five.
+	made := before.eventuallyRepairs(t, 2, namespace)
 	checkRepairs(t, made, "/spec/ports/1", "/spec/ports/2", "/spec/ports/3", "/spec/ports/4")
 }
 
@@ -122,7 +120,7 @@ func TestEchoServiceFields(t *testing.T) {
 	change(t, services, namespace, "echo-demo", `{"spec": {"sessionAffinity": "ClientIP"}}`)
 	eventuallyField(t, "None", services, namespace, "echo-demo", "spec", "sessionAffinity")
 	eventuallyField(t, "ClusterIP", services, namespace, "echo-demo", "spec", "type")
-	checkRepairs(t, repairs(in(namespace, before.requests(t))), "/spec/sessionAffinity")
+	checkRepairs(t, before.eventuallyRepairs(t, 1, namespace), "/spec/sessionAffinity")
 }
 
 // The Deployment has no schema of its own: all of its manifest is observed.

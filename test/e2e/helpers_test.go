@@ -27,12 +27,16 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// newNamespace makes a namespace for one test.
+// newNamespace makes a namespace for one test. Its Applications are deleted
+// before the next test, whose requests would be mixed with theirs.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("e2e-%06d", rand.IntN(1e6))
 	kubectl(t, "create", "namespace", name)
-	t.Cleanup(func() { kubectl(t, "delete", "namespace", name, "--wait=false") })
+	t.Cleanup(func() {
+		kubectl(t, "--namespace", name, "delete", "configmaps", "--selector", "krake.dev/cluster")
+		kubectl(t, "delete", "namespace", name, "--wait=false")
+	})
 	return name
 }
 

@@ -45,18 +45,9 @@ func TestAnObservedFieldIsReverted(t *testing.T) {
 	namespace := newNginx(t)
 	before := auditMark(t)
 	kubectl(t, "--namespace", namespace, "set", "image", "deployment/nginx", "nginx=nginx:evil")
-	eventually(t, func() string {
-		if len(repairs(in(namespace, before.requests(t)))) == 0 {
-			return "no repair"
-		}
-		return ""
-	})
 	eventuallyField(t, "nginx:1.27", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
 
-	made := repairs(in(namespace, before.requests(t)))
-	if len(made) != 1 {
-		t.Fatalf("want one repair, got %v", made)
-	}
+	made := before.eventuallyRepairs(t, 1, namespace)
 	operations := made[0].operations(t)
 	guard := operations[0]
 	want := []operation{

@@ -173,9 +173,6 @@ func TestSongDrift(t *testing.T) {
 	eventuallyField(t, "mine", songs, namespace, "top50", "spec", "key2")
 	eventuallyField(t, "[bubam]", songs, namespace, "top50", "spec", "rythms")
 
-	made := repairs(in(namespace, before.requests(t)))
-	if len(made) != 6 {
-		t.Errorf("want 6 repairs, got %d: %v", len(made), made)
-	}
+	made := before.eventuallyRepairs(t, 6, namespace)
 	checkRepairs(t, made, "/spec/key1", "/spec/key3", "/spec/rythms/0", "/spec/rythms/2", "/spec/birth")
 }

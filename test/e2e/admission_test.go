@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Bad input gets all of its mistakes at once, each with its place and the way out.
+func TestARefusalNamesEveryMistake(t *testing.T) {
+	namespace := newNamespace(t)
+	manifest := `
+apiVersion: v1
+kind: Service
+metadata: {name: a, namespace: kube-system, labels: {krake.dev/owned-by: me}}
+spec: {ports: [{port: 80}]}
+`
+	schema := `
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec: {type: NodePort, ports: [{port: null}]}
+`
+	text, err := tryKubectl(t, applicationYAML(t, namespace, "bad", manifest, schema), "create", "-f", "-")
+	want := `The Application "bad" is invalid: 
+* data.spec.observer_schema[0].spec.ports: Invalid value: Special list control dictionary not found: end the list with {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}
+* data.spec.observer_schema[0].spec.type: Invalid value: Value of 'type' is not null: an observed value is written as null
+* data.spec.manifest[0].metadata.labels[krake.dev/owned-by]: Forbidden: keys of krake.dev are set by the agent: leave it out
+* data.spec.manifest[0].metadata.namespace: Forbidden: an Application creates objects in its own namespace only: leave it out, or create the Application in namespace "kube-system"
+`
+	if err == nil {
+		t.Error("the Application was created")
+	}
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("what kubectl says (-want +got):\n%s", diff)
+	}
+}
+
+// The reference document's example sets a minimum below the manifest's two
+// elements: that is accepted, with a warning.
+func TestAWarning(t *testing.T) {
+	namespace := newNamespace(t)
+	text, err := tryKubectl(t, applicationYAML(t, namespace, "music", songManifest, songSchema), "create", "--dry-run=server", "-f", "-")
+	want := `Warning: data.spec.observer_schema[0].spec.rythms: observer_schema_list_min_length is below the manifest's 2 elements, so they may be removed
+configmap/music created (server dry run)
+`
+	if err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("what kubectl says (-want +got):\n%s", diff)
+	}
+}
+
+// Status that a user brings is not stored, neither at creation nor later.
+func TestForgedStatusIsThrownAway(t *testing.T) {
+	namespace := newNamespace(t)
+	forged := `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: nginx
+  annotations: {krake.dev/application: v1}
+  labels: {krake.dev/state: RUNNING, holder.krake.dev/other: "true"}
+  finalizers: [other.krake.dev/resources]
+data:
+  spec.manifest: '{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80}]}}'
+  status.learned: '[forged]'
+  status.last_applied_manifest: '[{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}]'
+  inventory.local: '[{"apiVersion": "v1", "kind": "Service", "name": "victim"}]'
+`
+	text, err := tryKubectl(t, forged, "--namespace", namespace, "create", "-f", "-")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	eventuallyState(t, "RUNNING", namespace, "nginx")
+	kubectl(t, "--namespace", namespace, "patch", "configmap", "nginx", "--type=merge", "--patch",
+		`{"data": {"status.learned": "[forged]", "inventory.local": "[forged]", "status.last_applied_manifest": "[]"}}`)
+	cm := get(t, configMaps, namespace, "nginx")
+	if text := strings.Join([]string{
+		cm.GetAnnotations()["krake.dev/application"], cm.GetLabels()["holder.krake.dev/other"], strings.Join(cm.GetFinalizers(), ","),
+	}, " "); text != "v1  local.krake.dev/resources" {
+		t.Errorf("annotation, foreign holder and finalizers are %q", text)
+	}
+	want := parse(t, `[{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80}]}}]`)
+	if diff := cmp.Diff(want, document(t, namespace, "nginx", "status.last_applied_manifest")); diff != "" {
+		t.Errorf("last applied manifest (-want +got):\n%s", diff)
+	}
+	if learned := document(t, namespace, "nginx", "status.learned"); learned != nil {
+		t.Errorf("learned is %v, want nothing", learned)
+	}
+	want = parse(t, `[{apiVersion: v1, kind: Service, namespace: `+namespace+`, name: a}]`)
+	if diff := cmp.Diff(want, document(t, namespace, "nginx", "inventory.local")); diff != "" {
+		t.Errorf("inventory (-want +got):\n%s", diff)
+	}
+}
+
+// An Application stays one until it is deleted.
+func TestTheAnnotationCannotBeRemoved(t *testing.T) {
+	namespace := newNginx(t)
+	text, err := tryKubectl(t, "", "--namespace", namespace, "annotate", "configmap", "nginx", "krake.dev/application-")
+	want := `The Application "nginx" is invalid: metadata.annotations[krake.dev/application]: Forbidden: an Application cannot be turned back into a plain ConfigMap: delete it
+`
+	if err == nil {
+		t.Error("the annotation was removed")
+	}
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("what kubectl says (-want +got):\n%s", diff)
+	}
+}
+
+// A ConfigMap becomes an Application when it is annotated.
+func TestAnnotatingMakesAnApplication(t *testing.T) {
+	namespace := newNamespace(t)
+	kubectl(t, "--namespace", namespace, "create", "configmap", "nginx", "--from-literal=spec.manifest="+nginxManifest)
+	kubectl(t, "--namespace", namespace, "annotate", "configmap", "nginx", "krake.dev/application=v1")
+	eventuallyState(t, "RUNNING", namespace, "nginx")
+	eventuallyField(t, 2, deployments, namespace, "nginx", "spec", "replicas")
+}

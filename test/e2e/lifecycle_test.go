@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// An object that somebody deletes is created again, and not as the same one.
+func TestADeletedObjectComesBack(t *testing.T) {
+	namespace := newNginx(t)
+	before := get(t, services, namespace, "nginx").GetUID()
+	kubectl(t, "--namespace", namespace, "delete", "service", "nginx")
+	eventually(t, func() string {
+		service := get(t, services, namespace, "nginx")
+		if service == nil || service.GetUID() == before {
+			return "the Service is not back"
+		}
+		return ""
+	})
+	eventually(t, func() string {
+		if notes := events(t, namespace, "nginx", "Recreated"); len(notes) != 1 {
+			return fmt.Sprintf("want one Event of the re-creation, got %v", notes)
+		}
+		return ""
+	})
+}
+
+// Deleting the Application deletes its objects before it is gone, and nothing else.
+func TestDeletionTakesTheObjectsAlong(t *testing.T) {
+	namespace := newNginx(t)
+	kubectl(t, "--namespace", namespace, "create", "deployment", "mine", "--image=x")
+	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx")
+	for _, resource := range []string{"deployment/nginx", "service/nginx", "configmap/nginx"} {
+		text, err := tryKubectl(t, "", "--namespace", namespace, "get", resource)
+		if err == nil || !strings.Contains(text, "NotFound") {
+			t.Errorf("%s is still there: %s", resource, text)
+		}
+	}
+	if get(t, deployments, namespace, "mine") == nil {
+		t.Error("a Deployment of somebody else is gone")
+	}
+}
+
+// A change of the spec reaches the objects; what leaves the manifest is
+// deleted; what was learned survives.
+func TestAChangedSpecIsCarriedOut(t *testing.T) {
+	namespace := newNginx(t)
+	apply := func(manifest string) {
+		t.Helper()
+		text, err := tryKubectl(t, applicationYAML(t, namespace, "nginx", manifest, ""), "apply", "--server-side", "--force-conflicts", "-f", "-")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+	apply(strings.ReplaceAll(nginxManifest, "nginx:1.27", "nginx:1.28"))
+	eventuallyField(t, "nginx:1.28", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	if notes := events(t, namespace, "nginx", "DriftReverted"); len(notes) > 0 {
+		t.Errorf("a change of the spec was taken for a drift: %v", notes)
+	}
+
+	deployment, _, _ := strings.Cut(nginxManifest, "---")
+	apply(deployment)
+	eventuallyGone(t, services, namespace, "nginx")
+	eventually(t, func() string {
+		if text, _ := field(get(t, configMaps, namespace, "nginx"), "data", "inventory.local").(string); strings.Contains(text, "Service") {
+			return "the inventory still has the Service: " + text
+		}
+		return ""
+	})
+}
+
+// What was learned from the API's answer survives a change of the spec.
+func TestLearnedValuesSurviveAChangedSpec(t *testing.T) {
+	namespace := newSong(t)
+	changed := strings.ReplaceAll(songManifest, "key1: kilestbo", "key1: other")
+	text, err := tryKubectl(t, applicationYAML(t, namespace, "music", changed, songSchema), "apply", "--server-side", "--force-conflicts", "-f", "-")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	eventuallyField(t, "other", songs, namespace, "top50", "spec", "key1")
+	change(t, songs, namespace, "top50", `{"spec": {"key3": "x"}}`)
+	eventuallyField(t, "kilestlai", songs, namespace, "top50", "spec", "key3")
+}
+
+// An object that exists already and is not ours is neither changed nor deleted.
+func TestAForeignObjectIsLeftAlone(t *testing.T) {
+	namespace := newNamespace(t)
+	kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine")
+	createApplication(t, namespace, "nginx", nginxManifest, "")
+	eventuallyState(t, "FAILED", namespace, "nginx")
+	if got := condition(t, namespace, "nginx")["reason"]; got != "Conflict" {
+		t.Errorf("reason is %v, want Conflict", got)
+	}
+	if get(t, services, namespace, "nginx") == nil {
+		t.Error("the Service was not created: one object must not hold up the others")
+	}
+	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx")
+	deployment := get(t, deployments, namespace, "nginx")
+	if got := field(deployment, "spec", "template", "spec", "containers", 0, "image"); got != "mine" {
+		t.Errorf("image of the foreign Deployment is %v, want mine", got)
+	}
+}
+
+// The label that the informers select by is restored; that it was lost is no
+// deletion.
+func TestALostLabelIsRestored(t *testing.T) {
+	namespace := newNginx(t)
+	before := get(t, deployments, namespace, "nginx")
+	kubectl(t, "--namespace", namespace, "label", "deployment/nginx", "krake.dev/owned-by-")
+	eventuallyField(t, field(before, "metadata", "labels", "krake.dev/owned-by"), deployments, namespace, "nginx", "metadata", "labels", "krake.dev/owned-by")
+	if get(t, deployments, namespace, "nginx").GetUID() != before.GetUID() {
+		t.Error("the Deployment was created anew")
+	}
+}
+
+// A kind that is not namespaced reaches beyond the Application's namespace.
+func TestAClusterScopedKindIsRefused(t *testing.T) {
+	namespace := newNamespace(t)
+	createApplication(t, namespace, "wide", "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"-other}}", "")
+	eventuallyState(t, "FAILED", namespace, "wide")
+	if got := condition(t, namespace, "wide")["reason"]; got != "Refused" {
+		t.Errorf("reason is %v, want Refused", got)
+	}
+	text, err := tryKubectl(t, "", "get", "namespace", namespace+"-other")
+	if err == nil || !strings.Contains(text, "NotFound") {
+		t.Errorf("the Namespace exists: %s", text)
+	}
+}
+
+// condition reads the condition Ready of an Application.
+func condition(t *testing.T, namespace, name string) map[string]any {
+	t.Helper()
+	status, _ := document(t, namespace, name, "status").(map[string]any)
+	conditions, _, err := unstructured.NestedSlice(status, "conditions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range conditions {
+		if ready, ok := item.(map[string]any); ok && ready["type"] == "Ready" {
+			return ready
+		}
+	}
+	return nil
+}
+
+// A ConfigMap that was never admitted has nobody's authority: no agent sees it.
+func TestAPlainConfigMapIsNobodysBusiness(t *testing.T) {
+	namespace := newNamespace(t)
+	kubectl(t, "--namespace", namespace, "create", "configmap", "plain", "--from-literal=spec.manifest="+nginxManifest)
+	cm := get(t, configMaps, namespace, "plain")
+	if len(cm.GetLabels()) > 0 || len(cm.GetFinalizers()) > 0 {
+		t.Errorf("a plain ConfigMap was changed: %v", cm)
+	}
+	list, err := env.client.Resource(deployments).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) > 0 {
+		t.Errorf("it was carried out: %v", list.Items)
+	}
+}
