@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -38,12 +37,10 @@ const name = "krake-agent"
 
 // Run runs the agent until the context ends.
 func Run(ctx context.Context, options Options) error {
-	logger, err := options.Logging.Logger(os.Stderr)
+	logger, err := options.Logging.Start(os.Stderr)
 	if err != nil {
 		return err
 	}
-	ctrl.SetLogger(logger)
-	klog.SetLogger(logger)
 	config, err := options.Connection.Config(name)
 	if err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // Connection says how to reach a cluster.
@@ -59,8 +61,17 @@ func (l *Logging) Validate() error {
 	return nil
 }
 
-// Logger makes a logger that writes to out.
-func (l *Logging) Logger(out io.Writer) (logr.Logger, error) {
+// Start makes a logger that writes to out, and has the libraries use it too.
+func (l *Logging) Start(out io.Writer) (logr.Logger, error) {
+	logger, err := l.logger(out)
+	if err == nil {
+		ctrl.SetLogger(logger)
+		klog.SetLogger(logger)
+	}
+	return logger, err
+}
+
+func (l *Logging) logger(out io.Writer) (logr.Logger, error) {
 	level, err := l.level()
 	if err != nil {
 		return logr.Discard(), err

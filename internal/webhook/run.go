@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,12 +28,10 @@ const (
 
 // Run runs the webhook until the context ends.
 func Run(ctx context.Context, options Options) error {
-	logger, err := options.Logging.Logger(os.Stderr)
+	logger, err := options.Logging.Start(os.Stderr)
 	if err != nil {
 		return err
 	}
-	ctrl.SetLogger(logger)
-	klog.SetLogger(logger)
 	config, err := options.Connection.Config(name)
 	if err != nil {
 		return err

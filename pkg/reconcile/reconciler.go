@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,8 +16,12 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
-// deletionCheck is how long to wait for objects that a finalizer holds.
-const deletionCheck = 2 * time.Second
+const (
+	// deletionCheck is how long to wait for objects that a finalizer holds.
+	deletionCheck = 2 * time.Second
+	// conflictDelay is how long to wait for the version that was in the way.
+	conflictDelay = 100 * time.Millisecond
+)
 
 // Applications is where the Applications are stored.
 type Applications interface {
@@ -61,7 +66,10 @@ type Reconciler struct {
 // error repeats nothing of what an API server says of an object's values.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	result, err := r.reconcile(ctx, request)
-	if err != nil {
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil // somebody was faster: look again
+	case err != nil:
 		return ctrl.Result{}, scrubbed{err}
 	}
 	return result, nil

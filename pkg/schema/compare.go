@@ -128,10 +128,14 @@ func (c *comparison) object(n object, want, have any) {
 		c.node(f.node, wanted[f.name], fields[f.name])
 		c.path = c.path[:len(c.path)-1]
 	}
-	// An absent object is created as one: a JSON Patch cannot add below what is not there.
-	if have == nil && len(c.found) > before {
+	// An absent object is created as one: a JSON Patch cannot add below what is
+	// not there. Where no value is known, the children stay what they are: not to be mended.
+	if have != nil || len(c.found) == before {
+		return
+	}
+	if part, ok := restrict(n, want, false).(map[string]any); ok && len(part) > 0 {
 		c.found = c.found[:before]
-		c.add(Changed, restrict(n, want, false), nil, 0)
+		c.add(Changed, part, nil, 0)
 	}
 }
 

@@ -78,20 +78,37 @@ func (p *parser) fields(values, described map[string]any, path string, but ...st
 
 // value parses the schema of a field. described is what the manifest has there.
 func (p *parser) value(name string, value, described any, path string) node {
+	n, ok := p.node(value, described, path)
+	if !ok {
+		way := "an observed value is written as null"
+		if strings.HasSuffix(path, ".metadata.namespace") {
+			way = "set it to null to observe it"
+		}
+		p.findings.add("value-not-null", path, "Value of '%s' is not null: %s", name, way)
+	}
+	return n
+}
+
+// element parses the schema of an element of a list.
+func (p *parser) element(value, described any, path string) node {
+	n, ok := p.node(value, described, path)
+	if !ok {
+		p.findings.add("element-not-null", path, "Element of a list is not null: an observed element is written as null")
+	}
+	return n
+}
+
+// node parses what an observer schema may hold; a plain value is no such thing.
+func (p *parser) node(value, described any, path string) (node, bool) {
 	switch value := value.(type) {
 	case nil:
-		return leaf{}
+		return leaf{}, true
 	case map[string]any:
-		return p.object(value, described, path)
+		return p.object(value, described, path), true
 	case []any:
-		return p.list(value, described, path)
+		return p.list(value, described, path), true
 	}
-	way := "an observed value is written as null"
-	if strings.HasSuffix(path, ".metadata.namespace") {
-		way = "set it to null to observe it"
-	}
-	p.findings.add("value-not-null", path, "Value of '%s' is not null: %s", name, way)
-	return leaf{}
+	return leaf{}, false
 }
 
 func (p *parser) object(value map[string]any, described any, path string) node {
@@ -120,19 +137,6 @@ func (p *parser) list(value []any, described any, path string) node {
 			"%s is below the manifest's %d elements, so they may be removed", minLengthKey, len(elements))
 	}
 	return parsed
-}
-
-func (p *parser) element(value, described any, path string) node {
-	switch value := value.(type) {
-	case nil:
-		return leaf{}
-	case map[string]any:
-		return p.object(value, described, path)
-	case []any:
-		return p.list(value, described, path)
-	}
-	p.findings.add("element-not-null", path, "Element of a list is not null: an observed element is written as null")
-	return leaf{}
 }
 
 // lengths are the bounds of a control dictionary; ok if both were understood.
