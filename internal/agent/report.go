@@ -28,8 +28,20 @@ func (r *reporter) report(app *application.Application, outcome reconcile.Outcom
 	object := &corev1.ObjectReference{
 		APIVersion: outcome.Object.APIVersion, Kind: outcome.Object.Kind,
 		Namespace: outcome.Object.Namespace, Name: outcome.Object.Name,
+		// Events that differ in their note only are counted as one: without the
+		// fields, the drift of another field would never be told.
+		FieldPath: cut(outcome.Fields()),
 	}
-	r.recorder.Eventf(configMap, object, eventType(outcome.Action), string(outcome.Action), "Reconcile", "%s", outcome.String())
+	r.recorder.Eventf(configMap, object, eventType(outcome.Action), string(outcome.Action), "Reconcile", "%s", cut(outcome.String()))
+}
+
+// cut keeps a text within what the API server takes for the note of an Event.
+func cut(text string) string {
+	const most = 1000
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "..."
 }
 
 // eventType: that somebody changed what must not change is worth a look.

@@ -41,7 +41,7 @@ func (o Outcome) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", o.Action, o.Object)
 	if len(o.Paths) > 0 {
-		fmt.Fprintf(&b, ": %s", join(o.Paths))
+		fmt.Fprintf(&b, ": %s", o.Fields())
 	}
 	if o.Action == Reverted {
 		fmt.Fprintf(&b, ", changed by %s", o.Culprit)
@@ -51,6 +51,9 @@ func (o Outcome) String() string {
 	}
 	return b.String()
 }
+
+// Fields gives the paths of the fields that were patched: "spec.replicas, spec.paused".
+func (o Outcome) Fields() string { return join(o.Paths) }
 
 func join(paths []schema.Path) string {
 	texts := make([]string, 0, len(paths))

@@ -136,19 +136,26 @@ func (r request) isRepair() bool {
 	return r.Verb == "patch" && r.Object.Resource != "configmaps" && r.Object.Resource != "events"
 }
 
-// besidesRepairs leaves what is neither a repair, nor a part of one, nor an
-// Event: those are written when there is time.
+// besidesRepairs leaves what is neither a repair, nor a part of one, nor the
+// Event about one.
 func besidesRepairs(requests []request) []request {
 	var found []request
 	conflict := false
 	for _, r := range requests {
-		reread := conflict && r.Verb == "get" && !r.isRepair()
+		reread := conflict && r.Verb == "get"
 		conflict = r.isRepair() && r.Status.Code == http.StatusConflict
-		if !r.isRepair() && !reread && r.Object.Resource != "events" {
+		if !r.isRepair() && !reread && !r.isEventOf("DriftReverted") {
 			found = append(found, r)
 		}
 	}
 	return found
+}
+
+func (r request) isEventOf(reason string) bool {
+	var event struct {
+		Reason string `json:"reason"`
+	}
+	return r.Object.Resource == "events" && json.Unmarshal(r.Body, &event) == nil && event.Reason == reason
 }
 
 // eventuallyRepairs waits for the audit log to show so many repairs in a

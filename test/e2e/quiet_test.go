@@ -57,8 +57,8 @@ func TestARestartWritesNothing(t *testing.T) {
 // a change that is made now.
 func settle(t *testing.T, namespace string) {
 	t.Helper()
-	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 7}}`)
-	eventuallyField(t, int64(2), deployments, namespace, "nginx", "spec", "replicas")
+	change(t, services, namespace, "nginx", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
+	eventuallyField(t, int64(80), services, namespace, "nginx", "spec", "ports", 0, "targetPort")
 	eventually(t, func() string {
 		if len(events(t, namespace, "nginx", "DriftReverted")) == 0 {
 			return "no Event of the repair"
