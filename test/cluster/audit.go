@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+)
+
+// DefaultAuditPolicy has every request in the audit log, and those that change
+// something with their bodies. That a request has arrived is not an event of
+// its own: each request is one line.
+const DefaultAuditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  verbs: [get, list, watch]
+- level: Request
+`
+
+// auditArgs have the API server write the log.
+//
+// The mode is blocking: the event is written before the end of the response,
+// so that a client that has read all of it can look the request up. The other
+// modes write it some time later. The log is not rotated, since its readers know
+// one file (the size is in megabytes, and 0 means a hundred).
+func auditArgs(policy, log string) []string {
+	return []string{
+		"--audit-policy-file", policy,
+		"--audit-log-path", log,
+		"--audit-log-format", "json",
+		"--audit-log-mode", "blocking",
+		"--audit-log-maxsize", "1000000",
+	}
+}
+
+func writeAuditPolicy(path, policy string) error {
+	if policy == "" {
+		policy = DefaultAuditPolicy
+	}
+	if err := os.WriteFile(path, []byte(policy), 0o600); err != nil {
+		return fmt.Errorf("write audit policy: %w", err)
+	}
+	return nil
+}

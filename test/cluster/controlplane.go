@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// The names under which the API server is asked for its certificate, and the
+// first address of the range of Services, which is its own.
+var (
+	serverAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)}
+	serverNames     = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+)
+
+const serviceRange = "10.0.0.0/16"
+
+// controlPlane is a cluster that is being started. Its files are all in the
+// cluster's folder.
+type controlPlane struct {
+	*Cluster
+	Binaries
+	options   Options
+	authority *authority
+	client    *http.Client // trusts the authority alone, and has all rights
+	etcdURL   string       // the addresses of the components that others need
+	serverURL string
+}
+
+// newControlPlane makes what the components have in common: keys and
+// certificates. All servers have one certificate, as all are on this machine.
+func newControlPlane(c *Cluster, binaries Binaries, options Options) (*controlPlane, error) {
+	authority, err := newAuthority("krake-test")
+	if err != nil {
+		return nil, err
+	}
+	b := &controlPlane{Cluster: c, Binaries: binaries, options: options, authority: authority}
+	if err := os.Mkdir(b.file("certificates"), 0o700); err != nil {
+		return nil, fmt.Errorf("make folder: %w", err)
+	}
+	if err := b.writeCertificates(); err != nil {
+		return nil, err
+	}
+	b.auditLog = b.file("audit.log")
+	return b, errors.Join(writeAuditPolicy(b.file("audit-policy.yaml"), options.AuditPolicy), b.newClient())
+}
+
+// file is a path in the cluster's folder.
+func (b *controlPlane) file(elements ...string) string {
+	return filepath.Join(b.Dir(), filepath.Join(elements...))
+}
+
+// certificate is the path of a certificate or key.
+func (b *controlPlane) certificate(name string) string {
+	return b.file("certificates", name)
+}
+
+func (b *controlPlane) writeCertificates() error {
+	serving, err := b.authority.server(serverAddresses, serverNames...)
+	if err != nil {
+		return err
+	}
+	etcdClient, err := b.authority.client("kube-apiserver")
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		b.writeAuthority(b.authority, "ca"),
+		serving.write(b.certificate("serving")),
+		etcdClient.write(b.certificate("etcd-client")),
+		b.writeFrontProxy(),
+		b.writeServiceAccountKey(),
+	)
+}
+
+func (b *controlPlane) writeAuthority(authority *authority, name string) error {
+	if err := os.WriteFile(b.certificate(name+".crt"), authority.pem, 0o600); err != nil {
+		return fmt.Errorf("write certificate: %w", err)
+	}
+	return nil
+}
+
+// writeFrontProxy makes what the API server shows to aggregated API servers. It
+// has an authority of its own: whoever has a certificate of that one may say that
+// he is anybody.
+func (b *controlPlane) writeFrontProxy() error {
+	authority, err := newAuthority("krake-test-front-proxy")
+	if err != nil {
+		return err
+	}
+	client, err := authority.client("front-proxy-client")
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.writeAuthority(authority, "front-proxy-ca"), client.write(b.certificate("front-proxy-client")))
+}
+
+// writeServiceAccountKey makes the key that signs the tokens of ServiceAccounts.
+func (b *controlPlane) writeServiceAccountKey() error {
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	text, err := encodeKey(key)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(b.certificate("service-account.key"), text, 0o600); err != nil {
+		return fmt.Errorf("write key of ServiceAccounts: %w", err)
+	}
+	return nil
+}
+
+// newClient makes the client for health checks. It is none of client-go's,
+// because those share connections with clients of the same configuration, which
+// could then not be closed.
+func (b *controlPlane) newClient() error {
+	admin, err := b.authority.client("admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	certificate, err := tls.X509KeyPair(admin.certificate, admin.key)
+	if err != nil {
+		return fmt.Errorf("read certificate: %w", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(b.authority.certificate)
+	b.client = &http.Client{
+		Timeout: 10 * time.Second,
+		Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}},
+		},
+	}
+	return nil
+}
+
+// kubeconfigFor writes the file NAME.kubeconfig for a user who authenticates with
+// a certificate.
+func (b *controlPlane) kubeconfigFor(name, user string, groups ...string) (string, *clientcmdapi.Config, error) {
+	client, err := b.authority.client(user, groups...)
+	if err != nil {
+		return "", nil, err
+	}
+	config := newKubeconfig("krake-test",
+		&clientcmdapi.Cluster{Server: b.serverURL, CertificateAuthorityData: b.authority.pem},
+		name, &clientcmdapi.AuthInfo{ClientCertificateData: client.certificate, ClientKeyData: client.key})
+	path := b.file(name + ".kubeconfig")
+	return path, config, writeKubeconfig(path, config)
+}
+
+// awaitServiceAccount waits until the namespace default can have Pods.
+func (b *controlPlane) awaitServiceAccount(ctx context.Context) error {
+	return b.await(ctx, b.serverURL+"/api/v1/namespaces/default/serviceaccounts/default", nil)
+}

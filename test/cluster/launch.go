@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// launch starts a component on free ports and waits until it is ready. Between
+// the choice of a port and its use another program can take it, which shows in
+// the component's log: then it is started again, on others.
+func (b *controlPlane) launch(ctx context.Context, c component) ([]int, error) {
+	for attempt := 1; ; attempt++ {
+		ports, err := freePorts(c.ports)
+		if err != nil {
+			return nil, err
+		}
+		err = b.try(ctx, c, ports)
+		if err == nil || attempt == 5 || !strings.Contains(err.Error(), "address already in use") {
+			return ports, err
+		}
+		fmt.Fprintf(b.options.log(), "cluster: a port of %s was taken: it is started again\n", c.name)
+	}
+}
+
+// try starts a component on these ports and waits until it is ready.
+func (b *controlPlane) try(ctx context.Context, c component, ports []int) error {
+	p, err := b.Run(c.name, c.command(ports))
+	if err != nil {
+		return err
+	}
+	p.mayHang = true // when a machine has much to do: nobody tests the API server here
+	return b.await(ctx, c.health(ports), p)
+}
+
+// freePorts are ports at which nothing listens just now. All are taken before
+// the first is given back, so that they differ.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find free port: %w", err)
+		}
+		defer listener.Close()
+		ports[i] = listener.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}
+
+// await waits until the URL answers with 200. The process, if any, is the one
+// that is waited for: when it ends the wait is over.
+func (b *controlPlane) await(ctx context.Context, url string, p *Process) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		if p != nil && p.ended() {
+			return earlyExit(p)
+		}
+		err := b.get(ctx, url)
+		if err == nil {
+			return nil
+		}
+		if ended := sleep(ctx, 50*time.Millisecond); ended != nil {
+			err = fmt.Errorf("wait for %s: %w (last: %w)", url, ended, err)
+			if p != nil {
+				err = p.failure(err)
+			}
+			return err
+		}
+	}
+}
+
+// earlyExit is the error of a component that has ended while it was waited for,
+// be it with success.
+func earlyExit(p *Process) error {
+	if err := p.Wait(); err != nil {
+		return err
+	}
+	return p.failure(errors.New(p.name + " ended"))
+}
+
+// get asks once.
+func (b *controlPlane) get(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	response, err := b.client.Do(request)
+	if err != nil {
+		return err // it has the method and the URL
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", url, response.Status)
+	}
+	return nil
+}

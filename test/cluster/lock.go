@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// lock waits until the file is this program's alone, and calls wait once if
+// that takes a while. The lock is the kernel's (flock): it ends with the program
+// that has it, however that ends, so that no stale lock can be left.
+func lock(ctx context.Context, path string, wait func()) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	// Closing unlocks. The file stays: whoever removed it would let a third
+	// program make another while a second one waits for this one.
+	for first := true; ; first = false {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { file.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+		}
+		if first {
+			wait()
+		}
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+		}
+	}
+}
+
+// sleep returns the context's error if that ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

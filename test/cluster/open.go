@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// The tiers: kinds of clusters, in the order of preference of [Open].
+const (
+	tierExisting = "existing"
+	tierKind     = "kind"
+	tierLocal    = "local"
+)
+
+// provider makes the clusters of a tier.
+type provider struct {
+	tier        string
+	limits      string        // what its clusters cannot show
+	unavailable func() string // why it cannot be used; empty if it can
+	open        func(ctx context.Context, options Options) (*Cluster, error)
+}
+
+// providers is the order of preference: what was asked for by name before what
+// is most like a user's cluster, and last what always works.
+func providers() []provider {
+	return []provider{
+		{
+			tier:        tierExisting,
+			limits:      "what it can show depends on it",
+			unavailable: func() string { return unset("KRAKE_E2E_KUBECONFIG") },
+			open: func(ctx context.Context, _ Options) (*Cluster, error) {
+				return Existing(ctx, os.Getenv("KRAKE_E2E_KUBECONFIG"))
+			},
+		},
+		{
+			tier:        tierKind,
+			unavailable: func() string { return "kind is not built yet" },
+		},
+		{
+			tier:        tierLocal,
+			limits:      "processes of this machine; it has no kubelet: no Pod runs, no Service leads anywhere",
+			unavailable: func() string { return "" },
+			open:        Start,
+		},
+	}
+}
+
+func unset(variable string) string {
+	if os.Getenv(variable) == "" {
+		return variable + " is not set"
+	}
+	return ""
+}
+
+// Open gives the best cluster that can be had, or the kind that E2E_TIER names.
+// The first line of its log says which it is and what that cannot show; the next
+// ones, why no better one. If the chosen one does not start, that is an error:
+// Open never takes a worse one in its place. Options are those of a local
+// cluster.
+func Open(ctx context.Context, options Options) (*Cluster, error) {
+	chosen, reasons, err := choose(providers(), os.Getenv("E2E_TIER"))
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(options.log(), "cluster: %s: %s\n", chosen.tier, chosen.limits)
+	for _, reason := range reasons {
+		fmt.Fprintf(options.log(), "cluster: %s\n", reason)
+	}
+	return chosen.open(ctx, options)
+}
+
+// choose is the first provider that can be used, or the one of the tier if that
+// is not empty, with the reasons why those before it were passed over.
+func choose(all []provider, tier string) (provider, []string, error) {
+	var reasons, tiers []string
+	for _, p := range all {
+		tiers = append(tiers, p.tier)
+		reason := p.unavailable()
+		switch {
+		case tier != "" && tier != p.tier:
+			reason = "E2E_TIER is " + tier
+		case tier == p.tier && reason != "":
+			return provider{}, nil, fmt.Errorf("open cluster of E2E_TIER=%s: %s", tier, reason)
+		case reason == "":
+			return p, reasons, nil
+		}
+		reasons = append(reasons, "not "+p.tier+": "+reason)
+	}
+	if tier != "" {
+		return provider{}, nil, fmt.Errorf("open cluster of E2E_TIER=%s: it is none of %s", tier, strings.Join(tiers, ", "))
+	}
+	return provider{}, nil, fmt.Errorf("open cluster: %s", strings.Join(reasons, "; "))
+}

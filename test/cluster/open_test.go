@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Which cluster is used follows from the environment alone, and is explained.
+func TestChoose(t *testing.T) {
+	tests := []struct {
+		name       string
+		tier       string
+		kubeconfig string
+		want       string
+		reasons    []string
+		err        string
+	}{
+		{
+			name:    "nothing is set",
+			want:    "local",
+			reasons: []string{"not existing: KRAKE_E2E_KUBECONFIG is not set", "not kind: kind is not built yet"},
+		},
+		{name: "an existing cluster comes first", kubeconfig: "/a", want: "existing"},
+		{
+			name: "unless another is asked for", kubeconfig: "/a", tier: "local", want: "local",
+			reasons: []string{"not existing: E2E_TIER is local", "not kind: E2E_TIER is local"},
+		},
+		{name: "what is asked for cannot be had", tier: "existing", err: "E2E_TIER=existing: KRAKE_E2E_KUBECONFIG is not set"},
+		{name: "kind", tier: "kind", err: "E2E_TIER=kind: kind is not built yet"},
+		{name: "no such thing", tier: "minikube", err: "E2E_TIER=minikube: it is none of existing, kind, local"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("KRAKE_E2E_KUBECONFIG", test.kubeconfig)
+			got, reasons, err := choose(providers(), test.tier)
+			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Fatalf("error %v, want %q", err, test.err)
+			}
+			if got.tier != test.want {
+				t.Errorf("got %q, want %q", got.tier, test.want)
+			}
+			if diff := cmp.Diff(test.reasons, reasons); diff != "" {
+				t.Errorf("reasons (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A cluster that was asked for and does not answer is an error, and no local one
+// is started in its place.
+func TestOpenTakesNoOther(t *testing.T) {
+	t.Setenv("KRAKE_E2E_KUBECONFIG", "/no/such/file")
+	t.Setenv("E2E_TIER", "")
+	if _, err := Open(t.Context(), Options{Log: t.Output()}); err == nil || !strings.Contains(err.Error(), "/no/such/file") {
+		t.Errorf("error: %v", err)
+	}
+}

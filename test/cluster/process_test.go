@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func newTestSupervisor(t *testing.T) *supervisor {
+	t.Helper()
+	s, err := newSupervisor("", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.stop() }) // the error is how the scripts end: what the tests look at
+	return s
+}
+
+func script(text string) *exec.Cmd { return exec.Command("/bin/sh", "-c", text) }
+
+// startScript starts a script and returns when it has written the line "ready".
+func startScript(t *testing.T, s *supervisor, text string) *Process {
+	t.Helper()
+	p, err := s.start("script", script(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, "ready", func() bool {
+		out, err := p.output()
+		return err == nil && strings.Contains(out, "ready")
+	})
+	return p
+}
+
+// How a process ends decides what Wait and Stop say.
+func TestProcessEnds(t *testing.T) {
+	tests := []struct {
+		name   string
+		script string
+		end    func(p *Process) error
+		want   string // in the error; empty: no error
+	}{
+		{"by itself, with success", "echo ready", (*Process).Wait, ""},
+		{"by itself, with a failure", "echo ready; exit 3", (*Process).Wait, "script ended: exit status 3; the end of its log:\nready"},
+		{"when asked", "trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done", (*Process).Stop, ""},
+		{"with a failure when asked, which is nobody's business", "trap 'exit 1' TERM; echo ready; while :; do sleep 0.1; done", (*Process).Stop, ""},
+		{"killed because it does not listen", "trap '' TERM; echo ready; while :; do sleep 0.1; done", (*Process).Stop, "killed, as it had not ended in 5s"},
+		{"killed on purpose", "trap '' TERM; echo ready; while :; do sleep 0.1; done", (*Process).Kill, ""},
+		{"with a failure before it is asked", "echo ready; exit 3", func(p *Process) error { <-p.Exited(); return p.Stop() }, "exit status 3"},
+		{"killed, and stopped afterwards", "echo ready; sleep 1000", func(p *Process) error { return errors.Join(p.Kill(), p.Stop()) }, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := startScript(t, newTestSupervisor(t), test.script)
+			err := test.end(p)
+			if !p.ended() {
+				t.Error("it has not ended")
+			}
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// The exit code can be had from the error.
+func TestProcessExitCode(t *testing.T) {
+	p := startScript(t, newTestSupervisor(t), "echo ready; exit 3")
+	if exit := new(exec.ExitError); !errors.As(p.Wait(), &exit) || exit.ExitCode() != 3 {
+		t.Errorf("error: %v", p.Wait())
+	}
+}
+
+// A process that is started anew under its name adds to the log; its errors
+// quote its own part of that, and no more than twenty lines.
+func TestProcessLog(t *testing.T) {
+	s := newTestSupervisor(t)
+	startScript(t, s, "echo first; echo ready").Wait()
+	p := startScript(t, s, "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22; do echo line $i; done; echo ready; exit 1")
+	err := p.Wait()
+	if want := "its log:\nline 4\n"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error without %q: %v", want, err)
+	}
+	log, readErr := os.ReadFile(p.Log())
+	if readErr != nil || !strings.HasPrefix(string(log), "first\n") || p.Log() != filepath.Join(s.folder, "script.log") {
+		t.Errorf("log %s: %q, %v", p.Log(), log, readErr)
+	}
+
+	silent := startScript(t, s, "echo ready")
+	silent.Wait()
+	if p, err = s.start("silent", script("exit 1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err == nil || !strings.HasSuffix(err.Error(), "its log is empty") {
+		t.Errorf("error: %v", err)
+	}
+}
+
+// The last that was started is the first that is stopped, since it may need the
+// others; and a failure that nobody has looked at is reported then.
+func TestSupervisorStops(t *testing.T) {
+	s := newTestSupervisor(t)
+	order := filepath.Join(t.TempDir(), "order")
+	for _, name := range []string{"a", "b", "c"} {
+		text := "trap 'echo " + name + " >>" + order + "; exit' TERM; echo ready; while :; do sleep 0.1; done"
+		startScript(t, s, text)
+	}
+	<-startScript(t, s, "echo ready; exit 4").Exited()
+	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "exit status 4") {
+		t.Errorf("error: %v", err)
+	}
+	if got, err := os.ReadFile(order); err != nil || string(got) != "c\nb\na\n" {
+		t.Errorf("order: %q, %v", got, err)
+	}
+	if _, err := os.Stat(s.folder); !os.IsNotExist(err) {
+		t.Errorf("folder: %v", err)
+	}
+	if _, err := s.start("late", script("true")); err == nil {
+		t.Error("a process was started in a cluster that is stopped")
+	}
+}
+
+// Nothing that was there before is ever removed.
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newSupervisor(dir, false); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("error: %v", err)
+	}
+
+	kept, err := newSupervisor(filepath.Join(t.TempDir(), "kept"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	startScript(t, kept, "echo ready")
+	if err := kept.stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(kept.folder, "script.log")); err != nil {
+		t.Errorf("with Keep: %v", err)
+	}
+}

@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Whatever state a cluster is in when the program that has it is killed: soon
+// afterwards there is neither a process nor a file of it.
+func TestNothingOutlivesAKilledProgram(t *testing.T) {
+	provideBinaries(t)
+	tests := []struct {
+		name  string
+		ready func(child *child) bool
+	}{
+		{"while it starts etcd", func(c *child) bool { return c.has("etcd.log") }},
+		{"while it starts the API server", func(c *child) bool { return c.has("kube-apiserver.log") }},
+		{"when the cluster is ready", func(c *child) bool { return c.said("ready") }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := startChild(t)
+			eventually(t, time.Minute, "cluster", func() bool { return test.ready(c) })
+			// At the least the reaper's two shells and etcd.
+			eventually(t, 10*time.Second, "three processes", func() bool { return len(c.processes()) >= 3 })
+			c.kill()
+			killed := time.Now()
+			eventually(t, 15*time.Second, "all processes gone", func() bool { return len(c.processes()) == 0 })
+			eventually(t, 15*time.Second, "folder gone", func() bool { return !c.has("") })
+			t.Logf("gone %s after the kill", time.Since(killed).Round(time.Millisecond))
+		})
+	}
+}
+
+// child is a program that has a cluster.
+type child struct {
+	t       *testing.T
+	dir     string
+	command *exec.Cmd
+	out     chan string
+	groups  map[string]bool // process groups of the cluster
+}
+
+func startChild(t *testing.T) *child {
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A name that a shell would take apart.
+	c := &child{
+		t:       t,
+		dir:     filepath.Join(t.TempDir(), `a "b" $(c)`),
+		command: exec.Command(executable),
+		out:     make(chan string, 1),
+		groups:  map[string]bool{},
+	}
+	c.command.Env = append(os.Environ(), childVariable+"="+c.dir)
+	c.command.Stderr = os.Stderr
+	stdout, err := c.command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.command.Process.Kill() })
+	go func() {
+		line, _ := bufio.NewReader(stdout).ReadString('\n') // empty when the child ends
+		c.out <- strings.TrimSpace(line)
+	}()
+	return c
+}
+
+// said tells whether the child has said the line.
+func (c *child) said(want string) bool {
+	select {
+	case line := <-c.out:
+		if line != want {
+			c.t.Fatalf("the child said %q, not %q", line, want)
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// has tells whether there is such a file in the cluster's folder.
+func (c *child) has(name string) bool {
+	_, err := os.Stat(filepath.Join(c.dir, name))
+	return err == nil
+}
+
+func (c *child) kill() {
+	if err := c.command.Process.Kill(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.command.Wait()
+}
+
+// processes are those that name the cluster's folder among their arguments (the
+// components and the janitor), and all that are in a process group in which such
+// a process was ever seen. Zombies do not count: whoever has inherited them has
+// only not looked yet.
+func (c *child) processes() []string {
+	out, err := exec.Command("ps", "-A", "-ww", "-o", "pid=", "-o", "pgid=", "-o", "stat=", "-o", "args=").Output()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	lines := strings.Split(string(out), "\n")
+	for _, line := range lines {
+		if strings.Contains(line, c.dir) {
+			c.groups[strings.Fields(line)[1]] = true
+		}
+	}
+	return slices.DeleteFunc(lines, func(line string) bool {
+		fields := strings.Fields(line)
+		return len(fields) < 3 || !c.groups[fields[1]] || fields[2][0] == 'Z'
+	})
+}

@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// programs are the names under which the multi-call binary is called.
+var programs = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
+
+// recipe is one build of the multi-call binary. Equal sources and flags make an
+// equal folder, so that a folder that exists is never made again.
+type recipe struct {
+	source  string // the folder of the nested module
+	version string // of Kubernetes, such as v1.36.3
+	folder  string // has the binary, and a link to it for each of programs
+}
+
+// findRecipe reads the sources and computes where their build is kept.
+func findRecipe(ctx context.Context) (recipe, error) {
+	source, err := findSource(ctx)
+	if err != nil {
+		return recipe{}, err
+	}
+	root, err := cacheFolder()
+	if err != nil {
+		return recipe{}, err
+	}
+	return newRecipe(source, root)
+}
+
+// findSource asks the go command for the nested module's folder. The module is
+// not embedded, because go:embed does not reach into another module, and not
+// found by runtime.Caller, because -trimpath takes the folder from that.
+func findSource(ctx context.Context) (string, error) {
+	path := reflect.TypeFor[recipe]().PkgPath()
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", path).Output()
+	if err != nil {
+		return "", fmt.Errorf("find the source of %s (is this a checkout of it?): %w", path, withStderr(err))
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "kubernetes"), nil
+}
+
+// withStderr adds what a command said to the error of its Output.
+func withStderr(err error) error {
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return err
+}
+
+// cacheFolder is where builds are kept.
+func cacheFolder() (string, error) {
+	if folder := os.Getenv("KRAKE_TEST_CACHE"); folder != "" {
+		return filepath.Abs(folder)
+	}
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache folder (KRAKE_TEST_CACHE names another): %w", err)
+	}
+	return filepath.Join(folder, "krake-observer"), nil
+}
+
+func newRecipe(source, root string) (recipe, error) {
+	mod, err := os.ReadFile(filepath.Join(source, "go.mod"))
+	if err != nil {
+		return recipe{}, fmt.Errorf("read the module of Kubernetes: %w", err)
+	}
+	version, err := kubernetesVersion(mod)
+	if err != nil {
+		return recipe{}, err
+	}
+	sum, err := fingerprint(source, flags(version))
+	if err != nil {
+		return recipe{}, err
+	}
+	name := fmt.Sprintf("kubernetes-%s-%s-%s-%s", sum, version, runtime.GOOS, runtime.GOARCH)
+	return recipe{source: source, version: version, folder: filepath.Join(root, name)}, nil
+}
+
+// kubernetesVersion finds in a go.mod which Kubernetes is built, so that an
+// upgrade is made there and nowhere else.
+func kubernetesVersion(mod []byte) (string, error) {
+	found := regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v\d+\.\d+\.\d+)`).FindSubmatch(mod)
+	if found == nil {
+		return "", errors.New("find the version of Kubernetes: go.mod does not require k8s.io/kubernetes")
+	}
+	return string(found[1]), nil
+}
+
+// flags are those of go build. The version must be set by the linker: without
+// it the API server says v0.0.0-master, and clients decide by what it says.
+func flags(version string) []string {
+	const variable = "-X k8s.io/component-base/version."
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	link := []string{"-s", "-w",
+		variable + "gitVersion=" + version,
+		variable + "gitMajor=" + parts[0],
+		variable + "gitMinor=" + parts[1],
+	}
+	return []string{"-trimpath", "-buildvcs=false", "-ldflags", strings.Join(link, " ")}
+}
+
+// fingerprint identifies the sources in the folder together with the flags.
+func fingerprint(folder string, flags []string) (string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		return "", fmt.Errorf("list sources: %w", err)
+	}
+	files = append(files, filepath.Join(folder, "go.mod"), filepath.Join(folder, "go.sum"))
+	slices.Sort(files)
+	hash := sha256.New()
+	for _, file := range files {
+		if err := hashFile(hash, file); err != nil {
+			return "", err
+		}
+	}
+	fmt.Fprintf(hash, "%q", flags)
+	return fmt.Sprintf("%x", hash.Sum(nil))[:12], nil
+}
+
+// hashFile writes the file's name and content such that no two files together
+// look like a third.
+func hashFile(hash io.Writer, file string) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read source: %w", err)
+	}
+	_, err = fmt.Fprintf(hash, "%s %d\n%s", filepath.Base(file), len(content), content)
+	return err
+}

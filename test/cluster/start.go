@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// startTimeout is how long a component may take until it is ready. It takes
+// seconds, unless the machine has much else to do.
+const startTimeout = 2 * time.Minute
+
+// Options are how a cluster is to be. The zero value is the usual one.
+type Options struct {
+	Scheduler     bool      // also start a scheduler: Pods get nodes, if a test makes nodes
+	AuditPolicy   string    // YAML; DefaultAuditPolicy if empty
+	APIServerArgs []string  // added to the flags of the API server
+	Dir           string    // must be empty or missing, and is removed by Stop; a temporary folder if not set
+	Keep          bool      // Stop does not remove the folder
+	Log           io.Writer // gets what happens, for people; os.Stderr if nil
+}
+
+func (o Options) log() io.Writer {
+	if o.Log == nil {
+		return os.Stderr
+	}
+	return o.Log
+}
+
+// Start starts a cluster on this machine, for which it builds the programs if
+// need be, and returns when the cluster is ready: the API server answers, the
+// controllers run and the namespace default has its ServiceAccount. The end of
+// the context ends the start, not the cluster: only Stop does.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	binaries, err := Build(ctx, options.log())
+	if err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	supervisor, err := newSupervisor(options.Dir, options.Keep)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{tier: tierLocal, supervisor: supervisor, kubectl: binaries.Kubectl}
+	if err := boot(ctx, c, binaries, options); err != nil {
+		return nil, errors.Join(fmt.Errorf("start cluster: %w", err), c.Stop())
+	}
+	fmt.Fprintf(options.log(), "cluster: %s (%s) is ready after %s; its logs are in %s\n",
+		c.URL(), binaries.Origin, time.Since(started).Round(100*time.Millisecond), c.Dir())
+	return c, nil
+}
+
+// boot starts the components, each when those that it needs are ready.
+func boot(ctx context.Context, c *Cluster, binaries Binaries, options Options) error {
+	b, err := newControlPlane(c, binaries, options)
+	if err != nil {
+		return err
+	}
+	// The API server would wait for open connections when it stops.
+	defer b.client.CloseIdleConnections()
+
+	steps := []func(context.Context) error{b.startEtcd, b.startAPIServer, b.startControllerManager}
+	if options.Scheduler {
+		steps = append(steps, b.startScheduler)
+	}
+	for _, step := range append(steps, b.awaitServiceAccount) {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
