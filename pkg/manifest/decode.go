@@ -3,14 +3,13 @@ package manifest
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
-	yamltree "go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
+	strictjson "sigs.k8s.io/json"
 )
 
 // MaxDepth is how deep objects and lists may be nested. Every walker of this
@@ -25,6 +24,8 @@ const MaxDepth = 64
 // keys are refused, because a text of 400 KB can expand to gigabytes, and so is
 // nesting below [MaxDepth]. Duplicate keys are errors. Scalars are read as
 // kubectl reads them (YAML 1.1).
+//
+// Errors tell lines and keys, never values: the text may be that of a Secret.
 func Decode(text []byte) ([]any, error) {
 	documents, err := split(text)
 	if err != nil {
@@ -41,8 +42,7 @@ func Decode(text []byte) ([]any, error) {
 	return resources, nil
 }
 
-// split cuts the text at the lines "---", as kubectl does, and checks the tree
-// of each piece, so that the decoder below sees only what was checked.
+// split cuts the text at the lines "---", as kubectl does.
 func split(text []byte) ([][]byte, error) {
 	var documents [][]byte
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
@@ -51,59 +51,24 @@ func split(text []byte) ([][]byte, error) {
 		if errors.Is(err, io.EOF) {
 			return documents, nil
 		}
-		if err != nil {
-			return nil, fmt.Errorf("split YAML: %w", err)
+		if err != nil { // the reader's own words repeat the line
+			return nil, fmt.Errorf(`document %d: a line that begins with "---" may hold nothing more than a comment`, len(documents)+1)
 		}
-		if err := checkDocument(document); err != nil {
-			return nil, fmt.Errorf("document %d: %w", len(documents)+1, err)
+		if bytes.HasPrefix(document, []byte("---")) { // the reader leaves the first one in
+			_, document, _ = bytes.Cut(document, []byte("\n"))
 		}
 		documents = append(documents, document)
 	}
 }
 
-func checkDocument(document []byte) error {
-	decoder := yamltree.NewDecoder(bytes.NewReader(document))
-	var tree, more yamltree.Node
-	err := decoder.Decode(&tree)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("parse YAML: %w", err)
-	}
-	// The strict decoder reads the first document only: a second one would be lost.
-	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		return errors.New(`a further document must begin with a line "---"`)
-	}
-	return check(&tree, 0)
-}
-
-// check refuses what costs more than its text and what the walkers could not bear.
-func check(node *yamltree.Node, depth int) error {
-	switch {
-	case node.Anchor != "" || node.Kind == yamltree.AliasNode:
-		return fmt.Errorf("line %d: anchors and aliases are not supported: write the value out", node.Line)
-	case node.Tag == "!!merge":
-		return fmt.Errorf("line %d: merge keys are not supported: write the fields out", node.Line)
-	case depth > MaxDepth+1: // the document node counts one
-		return fmt.Errorf("line %d: nested deeper than %d", node.Line, MaxDepth)
-	}
-	for _, child := range node.Content {
-		if err := check(child, depth+1); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func decodeDocument(document []byte) ([]any, error) {
-	text, err := yaml.YAMLToJSONStrict(document)
-	if err != nil {
-		return nil, fmt.Errorf("parse YAML: %w", err)
+	decode := decodeYAML
+	if json.Valid(document) {
+		decode = decodeJSON // YAML lacks some of its escapes
 	}
-	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
-		return nil, fmt.Errorf("parse JSON: %w", err)
+	value, err := decode(document)
+	if err != nil {
+		return nil, err
 	}
 	switch value := value.(type) {
 	case nil:
@@ -113,4 +78,34 @@ func decodeDocument(document []byte) ([]any, error) {
 	default:
 		return []any{value}, nil
 	}
+}
+
+func decodeJSON(document []byte) (any, error) {
+	var value any
+	strict, err := strictjson.UnmarshalStrict(document, &value, strictjson.DisallowDuplicateFields)
+	if err := errors.Join(append(strict, err)...); err != nil {
+		return nil, fmt.Errorf("parse JSON: %w", err)
+	}
+	if depthOf(value) > MaxDepth {
+		return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
+	}
+	return value, nil
+}
+
+// depthOf counts the objects and lists that lie within each other.
+func depthOf(value any) int {
+	deepest := 0
+	switch value := value.(type) {
+	case map[string]any:
+		for _, field := range value {
+			deepest = max(deepest, depthOf(field))
+		}
+	case []any:
+		for _, item := range value {
+			deepest = max(deepest, depthOf(item))
+		}
+	default:
+		return 0
+	}
+	return deepest + 1
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // checkConfigMap refuses what no Application can be.
@@ -66,6 +67,27 @@ func checkResources(resources []map[string]any) field.ErrorList {
 		for _, part := range []string{"annotations", "labels"} {
 			refusals = append(refusals, checkReserved(metadata[part], path+".metadata."+part)...)
 		}
+	}
+	return refusals
+}
+
+// checkNamesakes refuses two resources that are one object as soon as the one
+// without a namespace gets that of the Application: it would never be as both say.
+func checkNamesakes(resources []map[string]any, namespace string) field.ErrorList {
+	var refusals field.ErrorList
+	seen := map[manifest.ID]manifest.ID{}
+	for i, resource := range resources {
+		id, err := manifest.Identify(resource)
+		if err != nil || id.Namespace != "" && id.Namespace != namespace {
+			continue
+		}
+		object := id
+		object.Namespace = namespace
+		if former, ok := seen[object]; ok && former != id {
+			refusals = append(refusals, invalid(resourcePath(i)+".metadata.namespace",
+				fmt.Sprintf("The resource is defined twice, with and without its namespace: %s", object)))
+		}
+		seen[object] = id
 	}
 	return refusals
 }

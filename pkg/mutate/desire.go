@@ -47,6 +47,7 @@ func Desire(spec application.Spec, learned []map[string]any, namespace string) (
 	objects := objectsOf(resources)
 	refusals = append(refusals, checkResources(objects)...)
 	refusals = append(refusals, Confine(objects, namespace)...)
+	refusals = append(refusals, checkNamesakes(objects, namespace)...)
 	if len(refusals) > 0 {
 		return Desired{}, nil, refusals
 	}
@@ -95,11 +96,9 @@ func Confine(resources []map[string]any, namespace string) field.ErrorList {
 }
 
 func objectsOf(values []any) []map[string]any {
-	objects := make([]map[string]any, 0, len(values))
-	for _, value := range values {
-		if object, ok := value.(map[string]any); ok {
-			objects = append(objects, object)
-		}
+	objects := make([]map[string]any, len(values))
+	for i, value := range values {
+		objects[i], _ = value.(map[string]any) // another type is a finding of its own
 	}
 	return objects
 }

@@ -90,7 +90,7 @@ func keepStatus(cm, stored *corev1.ConfigMap) {
 			cm.Finalizers = append(cm.Finalizers, finalizer)
 		}
 	}
-	slices.SortFunc(cm.Finalizers, func(a, b string) int { // the stored order, so that a mere re-sending changes nothing
+	slices.SortStableFunc(cm.Finalizers, func(a, b string) int { // the stored order, so that a mere re-sending changes nothing
 		return slices.Index(stored.Finalizers, a) - slices.Index(stored.Finalizers, b)
 	})
 }

@@ -1,13 +1,13 @@
 package observer
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json" // reads integers as such
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )

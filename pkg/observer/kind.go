@@ -194,12 +194,17 @@ func (r *record) as(v *view, o *Observers) Observation {
 // lost tells the owners that an object is gone, or that it lost its label: only
 // a read can tell which.
 func (o *Observers) lost(k *kind, object any) {
-	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+	tombstone, missed := object.(cache.DeletedFinalStateUnknown)
+	if missed {
 		object = tombstone.Obj
 	}
 	gone, ok := object.(*record)
 	if !ok {
 		return
+	}
+	lost := Observation{ResourceVersion: gone.ResourceVersion, Seen: o.Now()}
+	if missed {
+		lost.ResourceVersion = "" // that of the last sight: when it was lost is not known
 	}
 	at := key{k.resource, gone.Namespace, gone.Name}
 	o.mu.Lock()
@@ -207,7 +212,7 @@ func (o *Observers) lost(k *kind, object any) {
 	for _, v := range o.watched[at] {
 		// The owner may have created another one already.
 		if v.last.UID == gone.UID {
-			v.last = Observation{Seen: o.Now()}
+			v.last = lost
 			o.eventLocked(at, v)
 		}
 	}

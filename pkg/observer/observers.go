@@ -192,6 +192,9 @@ func (own *owner) sawLocked(live map[string]any, now time.Time) {
 		if k.name != object.GetName() || k.namespace != object.GetNamespace() || v.target.GroupVersionKind() != object.GroupVersionKind() {
 			continue
 		}
+		if own.waited[k] && !v.last.Exists() && v.last.ResourceVersion == "" {
+			continue // lost while the owner acted, perhaps after it saw the object
+		}
 		observation := v.target.observe(live, now)
 		if v.last.Stale && v.last.ResourceVersion == observation.ResourceVersion || observation.supersedes(v.last) {
 			v.last = observation

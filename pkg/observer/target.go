@@ -29,9 +29,11 @@ type Target struct {
 	Revision string
 }
 
-// Observation is what was last seen of a target. The zero value: it does not exist.
+// Observation is what was last seen of a target. The zero value: it was never
+// seen. Without a UID it does not exist.
 type Observation struct {
-	UID             types.UID
+	UID types.UID
+	// ResourceVersion is that of the object, or that of its deletion.
 	ResourceVersion string
 	// Projection are the fields of the target's Schema, with their lists' lengths.
 	Projection map[string]any
@@ -64,13 +66,10 @@ func (t Target) observe(live map[string]any, seen time.Time) Observation {
 	return observation
 }
 
-// supersedes tells if an observation is to replace a former one. Only versions
-// of one object can be ordered: of another UID, the newer version is that of the
-// newer object, since all of a resource's versions count on.
+// supersedes tells if an observation is to replace a former one, which may be
+// that the object was deleted. All of a resource's versions count on: of another
+// UID, the newer version is that of the newer object.
 func (o Observation) supersedes(former Observation) bool {
-	if !former.Exists() {
-		return true
-	}
 	order, err := resourceversion.CompareResourceVersion(o.ResourceVersion, former.ResourceVersion)
 	return err != nil || order > 0
 }

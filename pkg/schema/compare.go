@@ -1,5 +1,7 @@
 package schema
 
+import "slices"
+
 // Kind says what a [Difference] is, and so what becomes of it.
 type Kind string
 
@@ -19,9 +21,9 @@ const (
 type Difference struct {
 	Path Path
 	Kind Kind
-	// Want is the desired value. Of an absent object it is the observed part;
-	// for TooShort it is the []any of elements to append; otherwise, where it
-	// is nil, no value can be given.
+	// Want is the desired value. Of an absent object it is the observed part,
+	// with lists as long as they must be; for TooShort it is the []any of
+	// elements to append; otherwise, where it is nil, no value can be given.
 	Want any
 	// Have is the value of the object, nil if it is absent.
 	Have any
@@ -66,24 +68,34 @@ func (s Schema) CompareProjection(desired, projection map[string]any) Difference
 }
 
 func (s Schema) compare(desired, have map[string]any, projected bool) Differences {
-	var steps [32]Step
-	c := comparison{path: steps[:0], projected: projected}
+	c := comparison{projected: projected}
 	c.node(s.root, desired, have)
+	for _, difference := range c.found {
+		slices.Reverse(difference.Path)
+	}
 	return c.found
 }
 
-// comparison walks the schema. Its invariant: after each method the path is
-// what it was before.
+// comparison walks the schema. Paths are made on the way back from a
+// difference, so that a walk that finds none allocates nothing; till the end
+// their last step comes first.
 type comparison struct {
-	path  Path
 	found Differences
 	// projected tells that lists end with their length.
 	projected bool
 }
 
 func (c *comparison) add(kind Kind, want, have any, keep int) {
-	path := append(Path(nil), c.path...)
-	c.found = append(c.found, Difference{Path: path, Kind: kind, Want: want, Have: have, Keep: keep})
+	c.found = append(c.found, Difference{Kind: kind, Want: want, Have: have, Keep: keep})
+}
+
+// step walks on into a field or an element.
+func (c *comparison) step(step Step, n node, want, have any) {
+	before := len(c.found)
+	c.node(n, want, have)
+	for i := before; i < len(c.found); i++ {
+		c.found[i].Path = append(c.found[i].Path, step)
+	}
 }
 
 func (c *comparison) node(n node, want, have any) {
@@ -119,23 +131,18 @@ func (c *comparison) object(n object, want, have any) {
 		c.value(want, have)
 		return
 	case have != nil && !haveOK:
-		c.add(Changed, restrict(n, want, false), have, 0)
+		c.add(Changed, restrict(n, want, creation), have, 0)
 		return
 	}
 	before := len(c.found)
 	for _, f := range n.fields {
-		c.path = append(c.path, Step{Field: f.name, Index: notAnIndex})
-		c.node(f.node, wanted[f.name], fields[f.name])
-		c.path = c.path[:len(c.path)-1]
+		c.step(Step{Field: f.name, Index: notAnIndex}, f.node, wanted[f.name], fields[f.name])
 	}
 	// An absent object is created as one: a JSON Patch cannot add below what is
 	// not there. Where no value is known, the children stay what they are: not to be mended.
-	if have != nil || len(c.found) == before {
-		return
-	}
-	if part, ok := restrict(n, want, false).(map[string]any); ok && len(part) > 0 {
+	if have == nil && slices.ContainsFunc(c.found[before:], Difference.mendable) {
 		c.found = c.found[:before]
-		c.add(Changed, part, nil, 0)
+		c.add(Changed, restrict(n, want, creation), nil, 0)
 	}
 }
 
@@ -156,9 +163,7 @@ func (c *comparison) list(n list, want, have any) {
 	}
 	keep := c.length(n, wanted, have, length)
 	for i := 0; i < len(n.items) && i < len(items) && i < keep; i++ {
-		c.path = append(c.path, Step{Index: i})
-		c.node(n.items[i], at(wanted, i), items[i])
-		c.path = c.path[:len(c.path)-1]
+		c.step(Step{Index: i}, n.items[i], at(wanted, i), items[i])
 	}
 }
 

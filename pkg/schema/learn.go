@@ -79,8 +79,9 @@ func fillList(n list, into, from []any) []any {
 // the rest keeps its index. It is nil if there are no such values.
 //
 // With it, the desired object is a function of the manifest and of what was
-// learned: Retain(manifest, Learned(desired, manifest)) knows every observed
-// value of desired.
+// learned: where desired = LateInitialize(manifest, live), it is also
+// Retain(manifest, Learned(desired, manifest)). That is why an object or a list
+// in which there was nothing to learn is learned as an empty one.
 func (s Schema) Learned(desired, manifest map[string]any) map[string]any {
 	value, some := beyond(s.root, desired, manifest)
 	learned, _ := value.(map[string]any)
@@ -130,7 +131,7 @@ func beyondObject(n object, fields map[string]any, base any) (any, bool) {
 			learned[f.name] = value
 		}
 	}
-	return learned, len(learned) > 0
+	return learned, base == nil || len(learned) > 0
 }
 
 func beyondList(n list, items []any, base any) (any, bool) {
@@ -147,5 +148,5 @@ func beyondList(n list, items []any, base any) (any, bool) {
 			last = i + 1
 		}
 	}
-	return slices.Clip(learned[:last]), last > 0
+	return slices.Clip(learned[:last]), base == nil || last > 0
 }

@@ -79,35 +79,39 @@ func (m *mangler) manifestFields(resource map[string]any, index int, path string
 func (m *mangler) readSchemas(custom []any) {
 	documents := make([]map[string]any, len(custom))
 	ids := make([]manifest.ID, len(custom))
+	known := make([]bool, len(custom))
 	for i, raw := range custom {
 		document, ok := raw.(map[string]any)
 		if !ok {
 			m.findings.add("not-an-object", schemaPath(i), "An observer schema must be an object")
 			continue
 		}
-		id, known := m.parseIdentity(document, schemaPath(i))
 		documents[i] = document
-		if known {
-			ids[i] = id
-		}
+		ids[i], known[i] = m.parseIdentity(document, schemaPath(i))
 	}
 	partners := manifest.Pair(ids, m.ids)
 	for i, document := range documents {
+		if known[i] && partners[i] < 0 {
+			m.reportStray(ids[i], schemaPath(i))
+		}
 		m.readSchema(i, document, ids[i], partners[i])
+	}
+}
+
+// reportStray reports a schema that no resource is left for.
+func (m *mangler) reportStray(id manifest.ID, path string) {
+	if manifest.Find(m.ids, id) >= 0 {
+		m.findings.add("duplicate-schema", path, "There is already an observer schema for this resource: %s", id)
+	} else {
+		m.findings.add("not-in-manifest", path, "Observed resource must be in manifest: %s", id)
 	}
 }
 
 func (m *mangler) readSchema(i int, document map[string]any, id manifest.ID, partner int) {
 	var resource map[string]any
-	switch {
-	case partner >= 0:
+	if partner >= 0 {
 		resource = m.resources[partner]
 		m.observed[partner] = true
-	case id == manifest.ID{}: // said already
-	case manifest.Find(m.ids, id) >= 0:
-		m.findings.add("duplicate-schema", schemaPath(i), "There is already an observer schema for this resource: %s", id)
-	default:
-		m.findings.add("not-in-manifest", schemaPath(i), "Observed resource must be in manifest: %s", id)
 	}
 	m.custom = append(m.custom, m.parse(id, document, resource, schemaPath(i)))
 }

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -12,7 +14,20 @@ type Patch []Operation
 type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+	Value any    `json:"value"`
+}
+
+// MarshalJSON leaves the value out where it has no meaning. Elsewhere a null is
+// a value: an operation that lacks it is refused.
+func (o Operation) MarshalJSON() ([]byte, error) {
+	if o.Op == "remove" {
+		return json.Marshal(struct {
+			Op   string `json:"op"`
+			Path string `json:"path"`
+		}{o.Op, o.Path})
+	}
+	type operation Operation // without this method
+	return json.Marshal(operation(o))
 }
 
 // Patch gives the JSON Patch that brings the observed fields of the live
@@ -37,20 +52,35 @@ func (d Differences) Patch() Patch {
 func (d Difference) operations() Patch {
 	pointer := d.Path.Pointer()
 	switch {
+	case !d.mendable():
+		return nil
 	case d.Kind == Changed && d.Have == nil:
 		return Patch{{Op: d.whenAbsent(), Path: pointer, Value: d.Want}}
 	case d.Kind == Changed:
 		return Patch{{Op: "replace", Path: pointer, Value: d.Want}}
-	case d.Kind == TooShort && len(d.missing()) == 0:
-		return nil // the desired list is as short
 	case d.Kind == TooShort && d.Have == nil:
-		return Patch{{Op: "add", Path: pointer, Value: d.Want}}
+		return Patch{{Op: d.whenAbsent(), Path: pointer, Value: d.Want}}
 	case d.Kind == TooShort:
 		return growth(pointer, d.missing())
 	case d.Kind == TooLong:
 		return cuts(pointer, len(d.elements()), d.Keep)
 	}
 	return nil
+}
+
+// mendable tells if anything can be done about the difference: nothing can
+// about an unknown value, nor where the desired list itself has an illegal length.
+func (d Difference) mendable() bool {
+	switch d.Kind {
+	case Changed:
+		return true
+	case TooShort:
+		return len(d.missing()) > 0
+	case TooLong:
+		return len(d.elements()) > d.Keep
+	case Unknown:
+	}
+	return false
 }
 
 // whenAbsent: a null in a list has its place already, and add would insert.
@@ -100,7 +130,10 @@ func (p Patch) Guard(resourceVersion string) Patch {
 // fields as desired, everything else as it was.
 func (s Schema) Overlay(desired, live map[string]any) map[string]any {
 	result := any(live)
-	for _, difference := range s.Compare(desired, live).Drift() {
+	for _, difference := range s.Compare(desired, live) {
+		if !difference.mendable() {
+			continue
+		}
 		result = replace(result, difference.Path, difference.revert)
 	}
 	overlaid, _ := clone(result).(map[string]any)
@@ -132,9 +165,7 @@ func replace(value any, path Path, change func(any) any) any {
 	}
 	parent, _ := value.(map[string]any)
 	fields := make(map[string]any, len(parent)+1)
-	for name, field := range parent {
-		fields[name] = field
-	}
+	maps.Copy(fields, parent)
 	fields[step.Field] = replace(fields[step.Field], path[1:], change)
 	return fields
 }

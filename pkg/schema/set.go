@@ -50,9 +50,10 @@ func (s Set) Retain(resources, former []map[string]any) ([]map[string]any, error
 	for i, resource := range resources {
 		desired[i], _ = clone(resource).(map[string]any)
 	}
-	schemaOfNew, schemaOfFormer := manifest.Pair(s.ids(), ids), manifest.Pair(s.ids(), formerIDs)
+	resourceOf := manifest.Pair(s.ids(), ids)
+	formerOf := manifest.Pair(s.idsOf(resourceOf, ids), formerIDs)
 	for i, schema := range s {
-		into, from := schemaOfNew[i], schemaOfFormer[i]
+		into, from := resourceOf[i], formerOf[i]
 		switch {
 		case from < 0:
 		case into < 0:
@@ -110,6 +111,18 @@ func (s Set) ids() []manifest.ID {
 	ids := make([]manifest.ID, 0, len(s))
 	for _, schema := range s {
 		ids = append(ids, schema.id)
+	}
+	return ids
+}
+
+// idsOf gives for each schema the identity of its resource, which may say a
+// namespace, or its own if it has none.
+func (s Set) idsOf(resourceOf []int, resources []manifest.ID) []manifest.ID {
+	ids := s.ids()
+	for i, resource := range resourceOf {
+		if resource >= 0 {
+			ids[i] = resources[resource]
+		}
 	}
 	return ids
 }

@@ -55,24 +55,24 @@ func (s Schema) ID() manifest.ID { return s.id }
 
 // Document is the schema in the form in which users write it.
 func (s Schema) Document() map[string]any {
-	document, _ := print(s.root).(map[string]any)
+	document, _ := written(s.root).(map[string]any)
 	return document
 }
 
-func print(n node) any {
+func written(n node) any {
 	switch n := n.(type) {
 	case constant:
 		return n.value
 	case object:
 		fields := make(map[string]any, len(n.fields))
 		for _, f := range n.fields {
-			fields[f.name] = print(f.node)
+			fields[f.name] = written(f.node)
 		}
 		return fields
 	case list:
 		items := make([]any, 0, len(n.items)+1)
 		for _, item := range n.items {
-			items = append(items, print(item))
+			items = append(items, written(item))
 		}
 		return append(items, map[string]any{minLengthKey: int64(n.min), maxLengthKey: int64(n.max)})
 	}

@@ -34,7 +34,7 @@ func newNamespace(t *testing.T) string {
 	name := fmt.Sprintf("e2e-%06d", rand.IntN(1e6))
 	kubectl(t, "create", "namespace", name)
 	t.Cleanup(func() {
-		kubectl(t, "--namespace", name, "delete", "configmaps", "--selector", "krake.dev/cluster")
+		kubectl(t, "--namespace", name, "delete", "configmaps", "--selector", "krake.dev/cluster", "--timeout", timeout.String())
 		kubectl(t, "delete", "namespace", name, "--wait=false")
 	})
 	return name

@@ -35,10 +35,10 @@ func TestAnUnobservedChangeCausesNoRequest(t *testing.T) {
 func TestARestartWritesNothing(t *testing.T) {
 	namespace := newNginx(t)
 	settle(t, namespace)
+	before := auditMark(t)
 	if err := env.installation.StopAgent(); err != nil {
 		t.Fatal(err)
 	}
-	before := auditMark(t)
 	if err := env.installation.StartAgent(t.Context()); err != nil {
 		t.Fatal(err)
 	}

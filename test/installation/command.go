@@ -95,8 +95,13 @@ func (i *Installation) start(name string, arguments ...string) (*command, error)
 }
 
 func (c *command) waitReady(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.health+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Timeout: time.Second}
 	return poll(ctx, c.process.Name()+" is not ready, see "+c.process.Log(), func() bool {
-		response, err := http.Get("http://" + c.health + "/readyz")
+		response, err := client.Do(request)
 		if err != nil {
 			return false
 		}

@@ -1,0 +1,76 @@
+package layers
+
+import (
+	"slices"
+	"strings"
+)
+
+// layer is what a package may import of its own module: layers below its own.
+type layer int
+
+// pureUpTo is the highest layer whose packages are pure.
+const pureUpTo layer = 3
+
+// layerOf gives the layer of a package, by its path in the module.
+func layerOf(path string) (layer, bool) {
+	switch path {
+	case "pkg/manifest":
+		return 0, true
+	case "pkg/schema":
+		return 1, true
+	case "pkg/application", "pkg/tosca", "pkg/habitat":
+		return 2, true
+	case "pkg/mutate":
+		return 3, true
+	case "pkg/observer", "pkg/apply":
+		return 4, true
+	case "pkg/reconcile", "internal/options":
+		return 5, true
+	case "internal/webhook", "internal/agent", "internal/cli":
+		return 6, true
+	}
+	return 7, strings.HasPrefix(path, "cmd/")
+}
+
+// needsLayer tells if the package belongs to the product. This one does not:
+// it is imported by nobody.
+func needsLayer(path string) bool {
+	top, _, _ := strings.Cut(path, "/")
+	return path != "internal/layers" && slices.Contains([]string{"pkg", "internal", "cmd"}, top)
+}
+
+// knowsNoApplication tells of packages that serve other owners as well.
+func knowsNoApplication(path string) bool {
+	return path == "pkg/observer" || path == "pkg/apply"
+}
+
+// isApplication tells of packages that are about Applications.
+func isApplication(path string) bool {
+	return path == "pkg/application" || path == "pkg/mutate"
+}
+
+// isImpure tells of packages, by their import path, that a pure one does without.
+func isImpure(path string) bool {
+	switch path {
+	case "context", "log", "log/slog", "os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand",
+		"github.com/go-logr/logr":
+		return true
+	case "k8s.io/client-go/kubernetes/scheme": // the types of the API, without a client
+		return false
+	}
+	for _, module := range []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"} {
+		if path == module || strings.HasPrefix(path, module+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// isClock tells of the functions of package time that depend on when they are called.
+func isClock(name string) bool {
+	switch name {
+	case "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker":
+		return true
+	}
+	return false
+}

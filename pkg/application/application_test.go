@@ -1,0 +1,124 @@
+package application_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// configMap gives an Application as a user writes it.
+func configMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "web", UID: "u1", ResourceVersion: "7",
+			Annotations: map[string]string{"krake.dev/application": "v1"},
+		},
+		Data: map[string]string{"spec.manifest": "kind: Song\n"},
+	}
+}
+
+func TestIsApplication(t *testing.T) {
+	cm := configMap()
+	if !application.IsApplication(cm) {
+		t.Error("an annotated ConfigMap is no Application")
+	}
+	cm.Annotations["krake.dev/application"] = "v9"
+	if !application.IsApplication(cm) {
+		t.Error("of another format version it is none: nobody would keep its objects")
+	}
+	if application.IsApplication(&corev1.ConfigMap{}) {
+		t.Error("a ConfigMap without annotations is one")
+	}
+}
+
+func TestClusterOf(t *testing.T) {
+	cm := configMap()
+	if got := application.ClusterOf(cm); got != "local" {
+		t.Errorf("without an annotation the cluster is %q", got)
+	}
+	cm.Annotations["krake.dev/cluster"] = "edge"
+	if got := application.ClusterOf(cm); got != "edge" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestDigest(t *testing.T) {
+	spec := application.Spec{Manifest: "ab", ObserverSchema: "c"}
+	// Another digest would tell of every Application that its spec has changed.
+	if got, want := spec.Digest(), "sha256:115323e562c4a4fdf7ceacedca660dc4bbe1389dab9323aad08440907c7426d0"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, other := range []application.Spec{
+		{Manifest: "abc"},
+		{Manifest: "a", ObserverSchema: "bc"}, // the same text, cut elsewhere
+		{Manifest: "c", ObserverSchema: "ab"},
+	} {
+		if other.Digest() == spec.Digest() {
+			t.Errorf("%+v has the digest of %+v", other, spec)
+		}
+	}
+}
+
+func TestSameIntent(t *testing.T) {
+	deleted := metav1.NewTime(time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC))
+	tests := []struct {
+		why    string
+		change func(cm *corev1.ConfigMap)
+		want   bool
+	}{
+		{"nothing", func(*corev1.ConfigMap) {}, true},
+		{"what webhook and agents write", func(cm *corev1.ConfigMap) {
+			cm.Data["status"], cm.Data["inventory.local"] = "{}", "[]"
+			cm.BinaryData = map[string][]byte{"status.learned": {1}}
+			cm.Labels = map[string]string{"krake.dev/state": "RUNNING"}
+			cm.Finalizers = []string{"local.krake.dev/resources"}
+			cm.ResourceVersion = "8"
+			cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "agent"}}
+		}, true},
+		{"the manifest", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "x" }, false},
+		{"the observer schema", func(cm *corev1.ConfigMap) { cm.Data["spec.observer_schema"] = "x" }, false},
+		{"an annotation, which may be a mode or a cluster", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/cluster"] = "edge" }, false},
+		{"the deletion", func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &deleted }, false},
+		{"a deletion and creation that was seen as one update", func(cm *corev1.ConfigMap) { cm.UID = "u2" }, false},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			changed := configMap()
+			test.change(changed)
+			if got := application.SameIntent(configMap(), changed); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSpecResources(t *testing.T) {
+	resources, schemas, err := application.Spec{Manifest: "a: 1\n---\nb: 2\n", ObserverSchema: "c: 3\n"}.Resources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]any{map[string]any{"a": int64(1)}, map[string]any{"b": int64(2)}}, resources); diff != "" {
+		t.Errorf("resources: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{map[string]any{"c": int64(3)}}, schemas); diff != "" {
+		t.Errorf("schemas: -want +got\n%s", diff)
+	}
+}
+
+func TestSpecResourcesErrorsNameTheKey(t *testing.T) {
+	tests := map[string]application.Spec{
+		"spec.manifest: document 1: line 1: anchors":        {Manifest: "a: &x 1\n"},
+		"spec.observer_schema: document 1: line 1: anchors": {ObserverSchema: "a: &x 1\n"},
+	}
+	for want, spec := range tests {
+		if _, _, err := spec.Resources(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s...", err, want)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package application_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+type object = map[string]any
+
+// running gives an Application as its agent records it.
+func running() *application.Application {
+	return &application.Application{
+		NamespacedName: types.NamespacedName{Namespace: "demo", Name: "web"},
+		UID:            "u1",
+		Version:        "7",
+		Cluster:        "local",
+		Spec:           application.Spec{Manifest: "kind: Song\n"},
+		LastApplied:    []object{{"kind": "Song", "spec": object{"key3": "kilestlai", "large": int64(1<<53 + 1)}}},
+		LastObserved:   []object{{"kind": "Song", "spec": object{"half": 0.5}}},
+		Learned:        []object{{"kind": "Song", "spec": object{"list": []any{nil, "b"}}}},
+		Status: application.Status{
+			ObservedSpec: "sha256:x",
+			State:        application.StateRunning,
+			Conditions:   []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Reconciled"}},
+		},
+		Inventory: []manifest.ID{{APIVersion: "v1", Kind: "Song", Namespace: "demo", Name: "top50"}},
+		Finalized: true,
+	}
+}
+
+func record(t *testing.T, app *application.Application, cm *corev1.ConfigMap) {
+	t.Helper()
+	if err := app.Record(cm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReadGivesWhatRecordWrote(t *testing.T) {
+	cm := configMap()
+	record(t, running(), cm)
+	got, err := application.Read(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(running(), got); diff != "" {
+		t.Errorf("-recorded +read\n%s", diff)
+	}
+}
+
+func TestReadOfAFreshApplication(t *testing.T) {
+	want := &application.Application{
+		NamespacedName: types.NamespacedName{Namespace: "demo", Name: "web"},
+		UID:            "u1", Version: "7", Cluster: "local",
+		Spec: application.Spec{Manifest: "kind: Song\n"},
+	}
+	got, err := application.Read(configMap())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// Each agent reads its own inventory and its own finalizer.
+func TestReadIsForTheTargetCluster(t *testing.T) {
+	cm := configMap()
+	record(t, running(), cm)
+	cm.Annotations["krake.dev/cluster"] = "edge"
+	got, err := application.Read(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Cluster != "edge" || got.Finalized || len(got.Inventory) > 0 {
+		t.Errorf("cluster %s, finalized %v, inventory %v", got.Cluster, got.Finalized, got.Inventory)
+	}
+}
+
+func TestReadRefusesAnUnknownFormat(t *testing.T) {
+	for _, format := range []string{"v2", "", "V1"} {
+		cm := configMap()
+		cm.Annotations["krake.dev/application"] = format
+		app, err := application.Read(cm)
+		if !errors.Is(err, application.ErrFormat) || app != nil {
+			t.Errorf("format %q: %v, %v", format, app, err)
+		}
+	}
+	if _, err := application.Read(&corev1.ConfigMap{}); !errors.Is(err, application.ErrFormat) {
+		t.Errorf("no annotation: %v", err)
+	}
+}
+
+func TestReadNamesEveryDocumentThatDoesNotParse(t *testing.T) {
+	cm := configMap()
+	cm.Data["status"] = "[]"
+	cm.Data["status.learned"] = "{"
+	cm.BinaryData = map[string][]byte{"inventory.local": []byte("no gzip")}
+	_, err := application.Read(cm)
+	for _, want := range []string{"decode status:", "decode status.learned:", "expand inventory.local:"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v", want, err)
+		}
+	}
+}
+
+func TestRecordWritesWhatIsTheAgentsAndNothingElse(t *testing.T) {
+	cm := configMap()
+	cm.Annotations["note"] = "mine"
+	cm.Labels = map[string]string{"team": "blue", "krake.dev/cluster": "local", "holder.krake.dev/local": "true"}
+	cm.Finalizers = []string{"example.org/mine", "edge.krake.dev/resources"}
+	cm.Data["spec.observer_schema"] = "x"
+	cm.Data["status.mangled_observer_schema"] = "[]"
+	cm.Data["status.from.a.later.version"] = "y"
+	cm.Data["inventory.edge"] = "[]"
+	cm.BinaryData = map[string][]byte{"spec.csar": {1, 2}}
+	want := cm.DeepCopy()
+	want.Labels["krake.dev/state"] = "RUNNING"
+	want.Finalizers = append(want.Finalizers, "local.krake.dev/resources")
+	want.Data["status"] = `{"observedSpec":"sha256:x","state":"RUNNING",` +
+		`"conditions":[{"type":"Ready","status":"True","lastTransitionTime":null,"reason":"Reconciled","message":""}]}`
+	want.Data["status.last_applied_manifest"] = `[{"kind":"Song","spec":{"key3":"kilestlai","large":9007199254740993}}]`
+	want.Data["status.last_observed_manifest"] = `[{"kind":"Song","spec":{"half":0.5}}]`
+	want.Data["status.learned"] = `[{"kind":"Song","spec":{"list":[null,"b"]}}]`
+	want.Data["inventory.local"] = `[{"apiVersion":"v1","kind":"Song","namespace":"demo","name":"top50"}]`
+
+	record(t, running(), cm)
+	if diff := cmp.Diff(want, cm); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	record(t, running(), cm)
+	if diff := cmp.Diff(want, cm); diff != "" {
+		t.Errorf("the second time it writes something else: -want +got\n%s", diff)
+	}
+}
+
+// The last record of a deleting Application lets it go: everything that the
+// agent put on it is gone, and what others hold stays.
+func TestRecordLetsGo(t *testing.T) {
+	cm := configMap()
+	now := metav1.Now()
+	cm.DeletionTimestamp = &now
+	cm.Labels = map[string]string{"holder.krake.dev/local": "true", "holder.krake.dev/edge": "true"}
+	cm.Finalizers = []string{"local.krake.dev/resources", "edge.krake.dev/resources"}
+	app := running()
+	record(t, app, cm)
+	app.Deleted = true
+	record(t, app, cm)
+	if _, ok := cm.Labels["holder.krake.dev/local"]; !ok {
+		t.Error("the agent still holds objects, and would not see the Application any more")
+	}
+	seen := cm.Finalizers
+	app.Finalized, app.Inventory = false, nil
+	record(t, app, cm)
+	if diff := cmp.Diff([]string{"local.krake.dev/resources", "edge.krake.dev/resources"}, seen); diff != "" {
+		t.Errorf("a list that others may have was changed: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"edge.krake.dev/resources"}, cm.Finalizers); diff != "" {
+		t.Errorf("finalizers: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"holder.krake.dev/edge": "true", "krake.dev/state": "RUNNING"}, cm.Labels); diff != "" {
+		t.Errorf("labels: -want +got\n%s", diff)
+	}
+	if _, ok := cm.Data["inventory.local"]; ok {
+		t.Error("an empty inventory is still written")
+	}
+}
+
+func TestPublish(t *testing.T) {
+	cm := configMap()
+	want := cm.DeepCopy()
+	want.Labels = map[string]string{"krake.dev/cluster": "local", "holder.krake.dev/local": "true"}
+	want.Data["status.mangled_observer_schema"] = `[{"spec":{"a":null}}]`
+	want.Data["status.last_applied_manifest"] = `[]`
+	if err := application.Publish(cm, []object{{"spec": object{"a": nil}}}, []object{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, cm); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// Equal documents are equal bytes, so that nothing is written where nothing changed.
+func TestDocumentsAreCanonical(t *testing.T) {
+	document := func(from int) []object {
+		fields := object{}
+		for i := range 50 {
+			name := fmt.Sprint((from + i) % 50)
+			fields[name] = "<&> \u2028"
+		}
+		return []object{fields}
+	}
+	for _, size := range []int{1, 2000} { // as text, and compressed
+		first, second := configMap(), configMap()
+		app := running()
+		app.Learned = nil
+		for range size {
+			app.Learned = append(app.Learned, document(0)...)
+		}
+		record(t, app, first)
+		app.Learned = nil
+		for range size {
+			app.Learned = append(app.Learned, document(20)...)
+		}
+		record(t, app, second)
+		if diff := cmp.Diff(first, second); diff != "" {
+			t.Fatalf("%d documents: -first +second\n%s", size, diff)
+		}
+	}
+	cm := configMap()
+	app := running()
+	app.Learned = []object{{"b": "<&>", "a": int64(1)}}
+	record(t, app, cm)
+	if got, want := cm.Data["status.learned"], `[{"a":1,"b":"<&>"}]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// large gives a document of about that many bytes.
+func large(bytes int) []object {
+	return []object{{"text": strings.Repeat("x", bytes)}}
+}
+
+func TestLargeDocumentsAreCompressed(t *testing.T) {
+	cm := configMap()
+	app := running()
+	app.LastObserved = large(100 << 10)
+	record(t, app, cm)
+	if _, ok := cm.Data["status.last_observed_manifest"]; ok {
+		t.Error("a document of 100 KiB is stored as text")
+	}
+	if got := len(cm.BinaryData["status.last_observed_manifest"]); got == 0 || got > 10<<10 {
+		t.Errorf("compressed it has %d bytes", got)
+	}
+	got, err := application.Read(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(app.LastObserved, got.LastObserved); diff != "" {
+		t.Errorf("-recorded +read\n%s", diff)
+	}
+
+	app.LastObserved = large(10)
+	record(t, app, cm)
+	if _, ok := cm.BinaryData["status.last_observed_manifest"]; ok {
+		t.Error("the large document is still there beside the small one")
+	}
+	if got, want := cm.Data["status.last_observed_manifest"], `[{"text":"xxxxxxxxxx"}]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Whoever may write a ConfigMap could make every agent that reads it hold
+// gigabytes.
+func TestReadRefusesADocumentThatExpandsTooFar(t *testing.T) {
+	var part bytes.Buffer
+	w := gzip.NewWriter(&part)
+	if _, err := w.Write(bytes.Repeat([]byte(" "), 64<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cm := configMap()
+	cm.BinaryData = map[string][]byte{"status.learned": bytes.Repeat(part.Bytes(), 8)} // half a gigabyte
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	want := "expand status.learned: larger than 8388608 bytes"
+	if _, err := application.Read(cm); err == nil || err.Error() != want {
+		t.Errorf("Read: got %v, want %s", err, want)
+	}
+	if _, err := application.LearnedOf(cm); err == nil || err.Error() != want {
+		t.Errorf("LearnedOf: got %v, want %s", err, want)
+	}
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 256<<20 {
+		t.Errorf("it was expanded first: %d bytes", allocated)
+	}
+}
+
+func TestLearnedOf(t *testing.T) {
+	cm := configMap()
+	if got, err := application.LearnedOf(cm); got != nil || err != nil {
+		t.Errorf("nothing was learned: got %v, %v", got, err)
+	}
+	record(t, running(), cm)
+	got, err := application.LearnedOf(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(running().Learned, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

@@ -1,0 +1,148 @@
+package apply_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/pkg/apply"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+func deleteNow() metav1.DeleteOptions { return metav1.DeleteOptions{} }
+
+// only is the proof of one object: another of the same name has another UID.
+func only(object map[string]any) apply.Proof {
+	return func(live map[string]any) error {
+		if uid(live) != uid(object) {
+			return errRefused
+		}
+		return nil
+	}
+}
+
+// A proved object is deleted, this very version of it, and what depends on it
+// goes in the background.
+func TestDelete(t *testing.T) {
+	f := newFixture(t)
+	live := f.create(t, "a")
+	gone, err := f.Delete(t.Context(), f.ref("a"), only(live))
+	if err != nil || !gone {
+		t.Errorf("gone is %v, error %v", gone, err)
+	}
+	if left := f.get(t, "a"); left != nil {
+		t.Errorf("still there: %v", left)
+	}
+	f.checkSent(t, request{http.MethodDelete, fmt.Sprintf(
+		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"%s","resourceVersion":"%s"},"propagationPolicy":"Background"}`,
+		uid(live), version(live))})
+}
+
+// What is not there needs no proof: it is gone.
+func TestDeleteOfAMissingObject(t *testing.T) {
+	f := newFixture(t)
+	gone, err := f.Delete(t.Context(), f.ref("a"), func(map[string]any) error { return errRefused })
+	if err != nil || !gone {
+		t.Errorf("gone is %v, error %v", gone, err)
+	}
+}
+
+// Without proof nothing is deleted, whatever an inventory says.
+func TestDeleteThatIsRefused(t *testing.T) {
+	f := newFixture(t)
+	live := f.create(t, "a")
+	gone, err := f.Delete(t.Context(), f.ref("a"), func(map[string]any) error { return errRefused })
+	if gone || !errors.Is(err, errRefused) {
+		t.Errorf("gone is %v, error %v, want that of the proof", gone, err)
+	}
+	f.checkSent(t)
+	if diff := cmp.Diff(live, f.get(t, "a")); diff != "" {
+		t.Errorf("object (-before +after):\n%s", diff)
+	}
+}
+
+// Somebody puts another object in the place of the proved one, between the
+// proof and the deletion: that one is not hit, and has to be proved itself.
+func TestDeleteOfARecreatedObject(t *testing.T) {
+	f := newFixture(t)
+	former := f.create(t, "a")
+	var another map[string]any
+	gone, err := f.Delete(t.Context(), f.ref("a"), func(live map[string]any) error {
+		refused := only(former)(live)
+		if another == nil {
+			another = f.recreate(t, "a")
+		}
+		return refused
+	})
+	if gone || !errors.Is(err, errRefused) {
+		t.Errorf("gone is %v, error %v, want that of the proof", gone, err)
+	}
+	if diff := cmp.Diff(another, f.get(t, "a")); diff != "" {
+		t.Errorf("the other object (-before +after):\n%s", diff)
+	}
+}
+
+// A version that lost the proof between the proof and the deletion is not
+// deleted either: the proof was for the former version.
+func TestDeleteOfAChangedObject(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, "a")
+	proofs := 0
+	gone, err := f.Delete(t.Context(), f.ref("a"), func(live map[string]any) error {
+		proofs++
+		if data(live)["a"] != "1" {
+			return errRefused
+		}
+		f.change(t, "a", `{"data": {"a": "theirs"}}`)
+		return nil
+	})
+	if gone || !errors.Is(err, errRefused) || proofs != 2 {
+		t.Errorf("gone is %v, error %v after %d proofs, want the refusal of the second", gone, err, proofs)
+	}
+	if f.get(t, "a") == nil {
+		t.Error("the object was deleted")
+	}
+}
+
+// A finalizer keeps the object: it is not gone, whoever asks again is told so,
+// and it is gone when the finalizer is.
+func TestDeleteOfAFinalizedObject(t *testing.T) {
+	f := newFixture(t)
+	live := f.create(t, "a")
+	f.change(t, "a", `{"metadata": {"finalizers": ["example.com/keep"]}}`)
+	for try := range 2 {
+		if gone, err := f.Delete(t.Context(), f.ref("a"), only(live)); err != nil || gone {
+			t.Errorf("try %d: gone is %v, error %v", try, gone, err)
+		}
+	}
+	if len(f.sent) != 1 {
+		t.Errorf("what is being deleted was deleted again: %v", f.sent)
+	}
+	f.change(t, "a", `{"metadata": {"finalizers": null}}`)
+	if gone, err := f.Delete(t.Context(), f.ref("a"), only(live)); err != nil || !gone {
+		t.Errorf("without the finalizer: gone is %v, error %v", gone, err)
+	}
+}
+
+// Objects outside of namespaces are reached without one.
+func TestClusterScoped(t *testing.T) {
+	f := newFixture(t)
+	ref := manifest.Ref{
+		ID:       manifest.ID{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: f.namespace},
+		Resource: gvr.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+	}
+	live, err := f.Create(t.Context(), ref, map[string]any{
+		"apiVersion": ref.APIVersion, "kind": ref.Kind, "metadata": map[string]any{"name": ref.Name},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := f.Delete(t.Context(), ref, only(live)); err != nil || !gone {
+		t.Errorf("gone is %v, error %v", gone, err)
+	}
+}

@@ -1,0 +1,207 @@
+package apply_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/pkg/apply"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+const ourselves = "ourselves"
+
+// fixture is one test's namespace, the Cluster under test, which records what
+// it sends, and somebody else who writes there too.
+type fixture struct {
+	*apply.Cluster
+
+	sent      []request
+	somebody  dynamic.Interface
+	namespace string
+}
+
+// request is a write as it went over the wire.
+type request struct {
+	method string
+	body   string
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{somebody: connect(t, rest.CopyConfig(server))}
+	recorded := rest.CopyConfig(server)
+	recorded.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, &f.sent} })
+	f.Cluster = apply.New(connect(t, recorded), ourselves)
+
+	namespace := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"generateName": "apply-"},
+	}}
+	made, err := f.somebody.Resource(gvr.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+		Create(t.Context(), namespace, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.namespace = made.GetName()
+	return f
+}
+
+func connect(t *testing.T, config *rest.Config) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+type recorder struct {
+	next http.RoundTripper
+	sent *[]request
+}
+
+func (r recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		*r.sent = append(*r.sent, request{req.Method, strings.TrimSpace(string(body))})
+	}
+	return r.next.RoundTrip(req)
+}
+
+func (f *fixture) ref(name string) manifest.Ref {
+	return manifest.Ref{
+		ID:       manifest.ID{APIVersion: "v1", Kind: "ConfigMap", Namespace: f.namespace, Name: name},
+		Resource: gvr.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+	}
+}
+
+// object is a ConfigMap with two fields: ours is a, b is anybody's.
+func (f *fixture) object(name string) map[string]any {
+	return map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": name, "namespace": f.namespace},
+		"data":     map[string]any{"a": "1", "b": "1"},
+	}
+}
+
+// create creates the object as ourselves, and forgets that it was sent.
+func (f *fixture) create(t *testing.T, name string) map[string]any {
+	t.Helper()
+	live, err := f.Create(t.Context(), f.ref(name), f.object(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.sent = nil
+	return live
+}
+
+func (f *fixture) configMaps() dynamic.ResourceInterface {
+	return f.somebody.Resource(f.ref("").Resource).Namespace(f.namespace)
+}
+
+// change is what somebody else does to the object, by a merge patch.
+func (f *fixture) change(t *testing.T, name, patch string) map[string]any {
+	t.Helper()
+	live, err := f.configMaps().Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live.Object
+}
+
+// get gives the object, or nil if there is none.
+func (f *fixture) get(t *testing.T, name string) map[string]any {
+	t.Helper()
+	list, err := f.configMaps().List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) == 0 {
+		return nil
+	}
+	return list.Items[0].Object
+}
+
+// recreate has somebody delete the object and create another of that name.
+func (f *fixture) recreate(t *testing.T, name string) map[string]any {
+	t.Helper()
+	if err := f.configMaps().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	live, err := f.configMaps().Create(t.Context(), &unstructured.Unstructured{Object: f.object(name)}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live.Object
+}
+
+// setA is the repair that wants data.a to be "1". It counts its calls.
+func setA(calls *int) apply.Repair {
+	return func(live map[string]any) (schema.Patch, error) {
+		*calls++
+		if data(live)["a"] == "1" {
+			return nil, nil
+		}
+		return schema.Patch{{Op: "replace", Path: "/data/a", Value: "1"}}, nil
+	}
+}
+
+func data(live map[string]any) map[string]any {
+	values, _ := live["data"].(map[string]any)
+	return values
+}
+
+func version(live map[string]any) string {
+	return (&unstructured.Unstructured{Object: live}).GetResourceVersion()
+}
+
+func uid(live map[string]any) types.UID {
+	return (&unstructured.Unstructured{Object: live}).GetUID()
+}
+
+// besides gives the object without what every write changes.
+func besides(live map[string]any) map[string]any {
+	object := (&unstructured.Unstructured{Object: live}).DeepCopy()
+	object.SetResourceVersion("")
+	object.SetManagedFields(nil)
+	return object.Object
+}
+
+// checkSent compares what went over the wire.
+func (f *fixture) checkSent(t *testing.T, want ...request) {
+	t.Helper()
+	if diff := cmp.Diff(want, f.sent, cmp.AllowUnexported(request{})); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+// fieldsOf gives what a manager owns of an object, as managedFields have it.
+func fieldsOf(t *testing.T, live map[string]any, manager string) map[string]any {
+	t.Helper()
+	var fields map[string]any
+	for _, entry := range (&unstructured.Unstructured{Object: live}).GetManagedFields() {
+		if entry.Manager != manager {
+			continue
+		}
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fields
+}

@@ -1,0 +1,178 @@
+package manifest_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+func TestIdentify(t *testing.T) {
+	tests := []struct {
+		why  string
+		yaml string
+		want manifest.ID
+		err  string
+	}{
+		{
+			why:  "all four parts are read",
+			yaml: "{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: demo, name: web}}",
+			want: manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"},
+		},
+		{
+			why:  "a namespace that is not said, or null, is empty",
+			yaml: "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: null}}",
+			want: manifest.ID{APIVersion: "v1", Kind: "Service", Name: "web"},
+		},
+		{
+			why:  "every missing part is named, not only the first",
+			yaml: "{spec: {}}",
+			err:  "the resource lacks apiVersion, kind, metadata.name",
+		},
+		{
+			why:  "metadata of another type is as good as none",
+			yaml: "{apiVersion: v1, kind: Service, metadata: web}",
+			err:  "the resource lacks metadata.name",
+		},
+		{
+			why:  "an unquoted number is no name",
+			yaml: "{apiVersion: v1, kind: Service, metadata: {name: 8080}}",
+			err:  "the resource lacks metadata.name",
+		},
+		{
+			why:  "an empty text is no kind",
+			yaml: "{apiVersion: v1, kind: '', metadata: {name: web}}",
+			err:  "the resource lacks kind",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			got, err := manifest.Identify(object(t, test.yaml))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			if diff := cmp.Diff(test.err, message(err)); diff != "" {
+				t.Errorf("error: -want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestIDString(t *testing.T) {
+	namespaced := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
+	if got, want := namespaced.String(), "apps/v1 Deployment demo/web"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	clusterScoped := manifest.ID{APIVersion: "v1", Kind: "Node", Name: "n1"}
+	if got, want := clusterScoped.String(), "v1 Node n1"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestGroupVersionKind(t *testing.T) {
+	tests := map[string]schema.GroupVersionKind{
+		"apps/v1": {Group: "apps", Version: "v1", Kind: "K"},
+		"v1":      {Version: "v1", Kind: "K"},
+		"a/b/c":   {Kind: "K"}, // does not parse: no server knows such a kind
+	}
+	for apiVersion, want := range tests {
+		if diff := cmp.Diff(want, manifest.ID{APIVersion: apiVersion, Kind: "K"}.GroupVersionKind()); diff != "" {
+			t.Errorf("%s: -want +got\n%s", apiVersion, diff)
+		}
+	}
+}
+
+// config gives the identity of a ConfigMap "a" in the namespace.
+func config(namespace string) manifest.ID {
+	return manifest.ID{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "a"}
+}
+
+func TestFind(t *testing.T) {
+	v2 := config("x")
+	v2.APIVersion = "v2"
+	tests := []struct {
+		why    string
+		ids    []manifest.ID
+		wanted manifest.ID
+		want   int
+	}{
+		{"an equal namespace is better than one that is not said", []manifest.ID{config(""), config("x")}, config("x"), 1},
+		{"one side without a namespace matches any", []manifest.ID{config("y")}, config(""), 0},
+		{"the other side too", []manifest.ID{config("")}, config("y"), 0},
+		{"two different namespaces are two resources", []manifest.ID{config("y")}, config("x"), -1},
+		{"of several that match loosely the first wins", []manifest.ID{config("y"), config("z")}, config(""), 0},
+		{"another version of the API is another resource", []manifest.ID{v2}, config("x"), -1},
+		{"nothing is in nothing", nil, config("x"), -1},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			if got := manifest.Find(test.ids, test.wanted); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPair(t *testing.T) {
+	tests := []struct {
+		why         string
+		left, right []manifest.ID
+		want        []int
+	}{
+		{
+			why:  "the k-th without a namespace belongs to the k-th of that name",
+			left: []manifest.ID{config(""), config("")}, right: []manifest.ID{config("x"), config("y")},
+			want: []int{0, 1},
+		},
+		{
+			why:  "equal namespaces are paired first, in whatever order they stand",
+			left: []manifest.ID{config(""), config("x")}, right: []manifest.ID{config("x"), config("y")},
+			want: []int{1, 0},
+		},
+		{
+			why:  "no partner is given twice",
+			left: []manifest.ID{config("x"), config("x")}, right: []manifest.ID{config("x")},
+			want: []int{0, -1},
+		},
+		{
+			why:  "different namespaces never pair",
+			left: []manifest.ID{config("x")}, right: []manifest.ID{config("y")},
+			want: []int{-1},
+		},
+		{
+			why:  "without a right side nobody has a partner",
+			left: []manifest.ID{config("x")},
+			want: []int{-1},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, manifest.Pair(test.left, test.right)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// object decodes the text of one resource.
+func object(t *testing.T, text string) map[string]any {
+	t.Helper()
+	resources, err := manifest.Decode([]byte(text))
+	if err != nil || len(resources) != 1 {
+		t.Fatalf("%d resources, error %v in:\n%s", len(resources), err, text)
+	}
+	fields, ok := resources[0].(map[string]any)
+	if !ok {
+		t.Fatalf("no object: %s", text)
+	}
+	return fields
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,252 @@
+package mutate_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+type object = map[string]any
+
+// song is the example of the reference documents.
+func song() application.Spec {
+	return application.Spec{
+		Manifest: `apiVersion: v1
+kind: Song
+metadata:
+  name: top50
+spec:
+  key1: kilestbo
+  key2: lelavabo
+  rythms:
+  - bubam
+  - badum
+---
+apiVersion: v1
+kind: Artist
+metadata:
+  name: gainsbourg
+spec:
+  birth: 1928
+  death: 1991
+`,
+		ObserverSchema: `apiVersion: v1
+kind: Song
+metadata:
+  name: top50
+spec:
+  key1: null
+  key3: null
+  rythms:
+  - null
+  - observer_schema_list_min_length: 1
+    observer_schema_list_max_length: 2
+`,
+	}
+}
+
+// key3 is what an agent learns of the Song.
+func key3() []object {
+	return []object{{
+		"apiVersion": "v1", "kind": "Song", "metadata": object{"name": "top50"},
+		"spec": object{"key3": "kilestlai"},
+	}}
+}
+
+func desire(t *testing.T, spec application.Spec, learned []object) mutate.Desired {
+	t.Helper()
+	desired, _, refusals := mutate.Desire(spec, learned, "demo")
+	if len(refusals) > 0 {
+		t.Fatal(refusals)
+	}
+	return desired
+}
+
+func TestDesireTheSong(t *testing.T) {
+	desired, warnings, refusals := mutate.Desire(song(), nil, "demo")
+	if len(refusals) > 0 {
+		t.Fatal(refusals)
+	}
+	equal(t, "mangled observer schema", decode(t, song().ObserverSchema+`---
+apiVersion: v1
+kind: Artist
+metadata: {name: gainsbourg}
+spec: {birth: null, death: null}
+`), desired.Mangled.Documents())
+	equal(t, "desired state", decode(t, song().Manifest), desired.Resources)
+	equal(t, "manifest", decode(t, song().Manifest), desired.Manifest)
+	equal(t, "warnings", []string{
+		"data.spec.observer_schema[0].spec.rythms: observer_schema_list_min_length is below the manifest's 2 elements, so they may be removed",
+	}, warnings)
+}
+
+func TestDesireKnowsWhatWasLearned(t *testing.T) {
+	desired := desire(t, song(), key3())
+	want := decode(t, song().Manifest)
+	want[0]["spec"].(object)["key3"] = "kilestlai"
+	equal(t, "desired state", want, desired.Resources)
+	equal(t, "manifest", decode(t, song().Manifest), desired.Manifest)
+}
+
+func TestDesireForgetsWhatLeftTheManifest(t *testing.T) {
+	spec := song()
+	_, spec.Manifest, _ = strings.Cut(spec.Manifest, "---\n")
+	spec.ObserverSchema = ""
+	desired := desire(t, spec, key3())
+	equal(t, "desired state", decode(t, spec.Manifest), desired.Resources)
+}
+
+func TestDesireNothing(t *testing.T) {
+	desired := desire(t, application.Spec{}, key3())
+	equal(t, "mangled observer schema", []object{}, desired.Mangled.Documents())
+	equal(t, "desired state", []object{}, desired.Resources)
+}
+
+// Schemas are in the order of the resources, whatever order the user gave them.
+func TestDesireSchemasGoWithResources(t *testing.T) {
+	spec := song()
+	spec.ObserverSchema = "apiVersion: v1\nkind: Artist\nmetadata: {name: gainsbourg}\n---\n" + spec.ObserverSchema
+	desired := desire(t, spec, nil)
+	for i, resource := range desired.Resources {
+		if got := desired.Schemas[i].ID().Kind; got != resource["kind"] {
+			t.Errorf("resource %d is a %s, its schema is that of a %s", i, resource["kind"], got)
+		}
+	}
+}
+
+// Webhook and agent compute the same only if nothing else goes into it.
+func TestDesireIsAPureFunction(t *testing.T) {
+	learned := key3()
+	first := desire(t, song(), learned)
+	state, mangled := runtime.DeepCopyJSONValue(list(first.Resources)), list(first.Mangled.Documents())
+	second := desire(t, song(), learned)
+	equal(t, "the second desired state", state, any(list(second.Resources)))
+	equal(t, "the second schema", mangled, list(second.Mangled.Documents()))
+	equal(t, "what was learned", key3(), learned)
+
+	second.Resources[0]["spec"].(object)["key3"] = "changed by the caller"
+	equal(t, "the first desired state", state, any(list(first.Resources)))
+	equal(t, "what was learned", key3(), learned)
+	equal(t, "the manifest", decode(t, song().Manifest), second.Manifest)
+}
+
+func TestDesireRefuses(t *testing.T) {
+	for _, test := range cases(t, "testdata/refusals.yaml") {
+		t.Run(test["why"].(string), func(t *testing.T) {
+			schema, _ := test["observer_schema"].(string)
+			spec := application.Spec{Manifest: test["manifest"].(string), ObserverSchema: schema}
+			desired, _, refusals := mutate.Desire(spec, nil, "demo")
+			equal(t, "refusals", test["refusals"], any(messages(refusals)))
+			if desired.Mangled != nil || desired.Resources != nil {
+				t.Errorf("a result beside the refusals: %v", desired)
+			}
+			if summary := mutate.Summary(refusals); strings.Contains(summary, "hunter2") {
+				t.Errorf("a value is repeated: %s", summary)
+			}
+		})
+	}
+}
+
+func TestDesireLimits(t *testing.T) {
+	const one = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a%d}}\n"
+	many := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, one, i)
+		}
+		return b.String()
+	}
+	comment := func(bytes int) string { return "#" + strings.Repeat("x", bytes-1) }
+	tests := []struct {
+		why  string
+		spec application.Spec
+		want []any
+	}{
+		{"as much text as possible", application.Spec{Manifest: comment(mutate.MaxSpecBytes - 10), ObserverSchema: comment(10)}, []any{}},
+		{"a byte more", application.Spec{Manifest: comment(mutate.MaxSpecBytes - 10), ObserverSchema: comment(11)}, []any{
+			"data: Invalid value: spec.manifest and spec.observer_schema have 262145 bytes together, and at most 262144 are possible: split the Application",
+		}},
+		{"as many resources as possible", application.Spec{Manifest: many(mutate.MaxResources)}, []any{}},
+		{"a resource more", application.Spec{Manifest: many(mutate.MaxResources + 1)}, []any{
+			"data.spec.manifest: Invalid value: the manifest has 101 resources, and at most 100 are possible: split the Application",
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			_, _, refusals := mutate.Desire(test.spec, nil, "demo")
+			equal(t, "refusals", test.want, messages(refusals))
+		})
+	}
+}
+
+// A forged status.learned can make an Application unreadable, and nothing else.
+func TestDesireRefusesLearnedValuesWithoutIdentity(t *testing.T) {
+	_, _, refusals := mutate.Desire(song(), []object{{"spec": object{"key3": "hunter2"}}}, "demo")
+	equal(t, "refusals", []any{
+		"data.status.learned: Invalid value: resource 0: the resource lacks apiVersion, kind, metadata.name",
+	}, messages(refusals))
+}
+
+// What is forged as learned changes no value of the manifest, and adds only
+// what is observed: nothing that editing the spec would not give.
+func TestDesireTrustsNoLearnedValueOverTheManifest(t *testing.T) {
+	forged := key3()
+	forged[0]["spec"] = object{"key1": "forged", "key2": "forged", "key4": "forged", "rythms": []any{"forged", "forged", "forged"}}
+	forged = append(forged, object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "forged"}})
+	desired := desire(t, song(), forged)
+	equal(t, "desired state", decode(t, song().Manifest), desired.Resources)
+}
+
+func cases(t *testing.T, path string) []object {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, string(text))
+}
+
+func decode(t *testing.T, text string) []object {
+	t.Helper()
+	resources, err := manifest.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := make([]object, 0, len(resources))
+	for _, resource := range resources {
+		objects = append(objects, resource.(object))
+	}
+	return objects
+}
+
+func list(objects []object) []any {
+	items := make([]any, 0, len(objects))
+	for _, fields := range objects {
+		items = append(items, fields)
+	}
+	return items
+}
+
+func messages(refusals field.ErrorList) []any {
+	texts := make([]any, 0, len(refusals))
+	for _, refusal := range refusals {
+		texts = append(texts, refusal.Error())
+	}
+	return texts
+}
+
+func equal[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: -want +got\n%s", what, diff)
+	}
+}

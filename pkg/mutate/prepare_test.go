@@ -1,0 +1,368 @@
+package mutate_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// submitted gives the Song as a user sends it.
+func submitted() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "web",
+			Labels:      map[string]string{"team": "blue"},
+			Annotations: map[string]string{"krake.dev/application": "v1"},
+			Finalizers:  []string{"example.org/mine"},
+		},
+		Data: map[string]string{
+			"spec.manifest":        song().Manifest,
+			"spec.observer_schema": song().ObserverSchema,
+			"note":                 "the user's own",
+		},
+	}
+}
+
+// stored gives the Song as it is after an agent has recorded what it did.
+func stored(t *testing.T) *corev1.ConfigMap {
+	t.Helper()
+	cm := submitted()
+	prepareCreate(t, cm)
+	app, err := application.Read(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Learned, app.Finalized = key3(), true
+	app.LastApplied = desire(t, song(), key3()).Resources
+	app.Status = application.Status{ObservedSpec: app.Spec.Digest(), State: application.StateRunning}
+	if err := app.Record(cm); err != nil {
+		t.Fatal(err)
+	}
+	cm.UID, cm.ResourceVersion = "u1", "7"
+	return cm
+}
+
+// forge puts in whatever only webhook and agents may write.
+func forge(cm *corev1.ConfigMap) {
+	for _, key := range []string{
+		"status", "status.learned", "status.last_observed_manifest", "status.last_applied_manifest",
+		"status.mangled_observer_schema", "inventory.local", "inventory.edge",
+	} {
+		cm.Data[key] = "forged"
+	}
+	cm.BinaryData = map[string][]byte{"status.learned": []byte("forged"), "inventory.far": []byte("forged"), "picture": {1}}
+	cm.Labels["krake.dev/state"], cm.Labels["krake.dev/cluster"] = "forged", "forged"
+	cm.Labels["holder.krake.dev/edge"] = "true"
+	cm.Finalizers = append(cm.Finalizers, "edge.krake.dev/resources")
+}
+
+func prepareCreate(t *testing.T, cm *corev1.ConfigMap) {
+	t.Helper()
+	if _, refusals := mutate.PrepareForCreate(cm); len(refusals) > 0 {
+		t.Fatal(refusals)
+	}
+}
+
+func prepareUpdate(t *testing.T, cm, stored *corev1.ConfigMap) {
+	t.Helper()
+	before := stored.DeepCopy()
+	if _, refusals := mutate.PrepareForUpdate(cm, stored); len(refusals) > 0 {
+		t.Fatal(refusals)
+	}
+	equal(t, "the stored object", before, stored)
+}
+
+func TestCreatePublishesTheStatusDocuments(t *testing.T) {
+	want := submitted()
+	want.Labels["krake.dev/cluster"], want.Labels["holder.krake.dev/local"] = "local", "true"
+	want.Data["status.mangled_observer_schema"] = `[{"apiVersion":"v1","kind":"Song","metadata":{"name":"top50"},` +
+		`"spec":{"key1":null,"key3":null,"rythms":[null,{"observer_schema_list_max_length":2,"observer_schema_list_min_length":1}]}},` +
+		`{"apiVersion":"v1","kind":"Artist","metadata":{"name":"gainsbourg"},"spec":{"birth":null,"death":null}}]`
+	want.Data["status.last_applied_manifest"] = `[{"apiVersion":"v1","kind":"Song","metadata":{"name":"top50"},` +
+		`"spec":{"key1":"kilestbo","key2":"lelavabo","rythms":["bubam","badum"]}},` +
+		`{"apiVersion":"v1","kind":"Artist","metadata":{"name":"gainsbourg"},"spec":{"birth":1928,"death":1991}}]`
+	cm := submitted()
+	prepareCreate(t, cm)
+	equal(t, "ConfigMap", want, cm)
+}
+
+func TestCreateThrowsForgedStatusAway(t *testing.T) {
+	want := submitted()
+	prepareCreate(t, want)
+	want.BinaryData = map[string][]byte{"picture": {1}}
+	cm := submitted()
+	forge(cm)
+	prepareCreate(t, cm)
+	equal(t, "ConfigMap", want, cm)
+}
+
+// A plain ConfigMap may have anything under our keys: it was never admitted.
+func TestAnnotatingAConfigMapCreatesAnApplication(t *testing.T) {
+	plain := submitted()
+	plain.Annotations = nil
+	forge(plain)
+	want := submitted()
+	prepareCreate(t, want)
+	want.BinaryData = map[string][]byte{"picture": {1}}
+	cm := submitted()
+	forge(cm)
+	prepareUpdate(t, cm, plain)
+	equal(t, "ConfigMap", want, cm)
+}
+
+func TestCreateRefuses(t *testing.T) {
+	immutable := true
+	tests := []struct {
+		why    string
+		change func(cm *corev1.ConfigMap)
+		want   string
+	}{
+		{"no name yet", func(cm *corev1.ConfigMap) { cm.Name, cm.GenerateName = "", "web-" },
+			"metadata.generateName: Forbidden: an Application owns its objects by its name: set metadata.name"},
+		{"immutable", func(cm *corev1.ConfigMap) { cm.Immutable = &immutable },
+			"immutable: Forbidden: the status of an Application is kept in the ConfigMap: leave immutable out"},
+		{"another format", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/application"] = "v2" },
+			`metadata.annotations[krake.dev/application]: Unsupported value: "v2": supported values: "v1"`},
+		{"a cluster that is no name", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/cluster"] = "a/b" },
+			`metadata.annotations[krake.dev/cluster]: Invalid value: "a/b": a lowercase RFC 1123 label must consist of`},
+		{"no manifest", func(cm *corev1.ConfigMap) { delete(cm.Data, "spec.manifest") },
+			"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON"},
+		{"a manifest that is refused", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "kind: [\n" },
+			"data: Invalid value: spec.manifest: document 1: parse YAML:"},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			cm := submitted()
+			test.change(cm)
+			_, refusals := mutate.PrepareForCreate(cm)
+			if len(refusals) != 1 || !strings.HasPrefix(refusals[0].Error(), test.want) {
+				t.Errorf("got %v, want %s", refusals, test.want)
+			}
+		})
+	}
+}
+
+func TestCreateTellsAllThatTheConfigMapLacks(t *testing.T) {
+	immutable := true
+	_, refusals := mutate.PrepareForCreate(&corev1.ConfigMap{Immutable: &immutable})
+	equal(t, "refusals", []any{
+		"metadata.generateName: Forbidden: an Application owns its objects by its name: set metadata.name",
+		"immutable: Forbidden: the status of an Application is kept in the ConfigMap: leave immutable out",
+		`metadata.annotations[krake.dev/application]: Unsupported value: "": supported values: "v1"`,
+		"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON",
+	}, messages(refusals))
+}
+
+func TestCreateWarns(t *testing.T) {
+	warnings, _ := mutate.PrepareForCreate(submitted())
+	equal(t, "warnings", []string{
+		"data.spec.observer_schema[0].spec.rythms: observer_schema_list_min_length is below the manifest's 2 elements, so they may be removed",
+	}, warnings)
+}
+
+func TestUpdateRestoresTheStoredStatus(t *testing.T) {
+	was := stored(t)
+	cm := was.DeepCopy()
+	forge(cm)
+	delete(cm.Labels, "holder.krake.dev/local")
+	prepareUpdate(t, cm, was)
+	want := was.DeepCopy()
+	want.BinaryData = map[string][]byte{"picture": {1}}
+	equal(t, "ConfigMap", want, cm)
+}
+
+func TestUpdateRestoresCompressedDocuments(t *testing.T) {
+	was := stored(t)
+	delete(was.Data, "status.learned")
+	was.BinaryData = map[string][]byte{"status.learned": {0x1f, 0x8b}}
+	cm := submitted()
+	cm.Data["status.learned"] = "forged"
+	prepareUpdate(t, cm, was)
+	equal(t, "binary data", was.BinaryData, cm.BinaryData)
+	if got, ok := cm.Data["status.learned"]; ok {
+		t.Errorf("beside it the forged document is left: %s", got)
+	}
+}
+
+// kubectl replace sends what the user has: no status, no finalizer of ours.
+func TestReplaceKeepsWhatIsOurs(t *testing.T) {
+	was := stored(t)
+	was.Finalizers = []string{"local.krake.dev/resources", "example.org/mine", "edge.krake.dev/resources"}
+	cm := submitted()
+	cm.UID, cm.ResourceVersion = was.UID, was.ResourceVersion
+	prepareUpdate(t, cm, was)
+	equal(t, "ConfigMap", was, cm)
+}
+
+func TestReplaceWithoutAnyLabelKeepsOurs(t *testing.T) {
+	was := stored(t)
+	cm := submitted()
+	cm.Labels = nil
+	prepareUpdate(t, cm, was)
+	equal(t, "labels", map[string]string{
+		"krake.dev/cluster": "local", "krake.dev/state": "RUNNING", "holder.krake.dev/local": "true",
+	}, cm.Labels)
+}
+
+// A user takes finalizers of others away, and adds some, in whatever order.
+func TestUpdateChangesTheFinalizersOfOthers(t *testing.T) {
+	was := stored(t)
+	was.Finalizers = []string{"example.org/gone", "local.krake.dev/resources", "example.org/mine"}
+	cm := was.DeepCopy()
+	cm.Finalizers = []string{"example.org/b", "example.org/mine", "example.org/a"}
+	prepareUpdate(t, cm, was)
+	equal(t, "finalizers", []string{"example.org/b", "example.org/a", "local.krake.dev/resources", "example.org/mine"}, cm.Finalizers)
+}
+
+// An upgrade and its rollback write nothing: documents are those of the version
+// that computed them until the spec changes.
+func TestUpdateOfAnUnchangedSpecRewritesNothing(t *testing.T) {
+	was := stored(t)
+	was.Data["status.mangled_observer_schema"] = "as another version wrote it"
+	was.Data["status.last_applied_manifest"] = "as another version wrote it"
+	cm := was.DeepCopy()
+	cm.Labels["team"] = "red"
+	cm.Annotations["note"] = "x"
+	cm.Data["note"] = "changed"
+	want := cm.DeepCopy()
+	prepareUpdate(t, cm, was)
+	equal(t, "ConfigMap", want, cm)
+}
+
+// It was created before the webhook was there, with whatever in it.
+func TestUpdateAdmitsWhatWasNeverAdmitted(t *testing.T) {
+	was := submitted()
+	cm := was.DeepCopy()
+	prepareUpdate(t, cm, was)
+	want := submitted()
+	prepareCreate(t, want)
+	equal(t, "ConfigMap", want, cm)
+}
+
+func TestUpdateOfTheSpecComputesAgain(t *testing.T) {
+	was := stored(t)
+	cm := was.DeepCopy()
+	cm.Data["spec.manifest"] = strings.Replace(cm.Data["spec.manifest"], "kilestbo", "changed", 1)
+	want := cm.DeepCopy()
+	want.Data["status.last_applied_manifest"] = strings.Replace(want.Data["status.last_applied_manifest"], "kilestbo", "changed", 1)
+	if !strings.Contains(want.Data["status.last_applied_manifest"], `"key3":"kilestlai"`) {
+		t.Fatal("the stored Song has learned nothing")
+	}
+	prepareUpdate(t, cm, was)
+	equal(t, "ConfigMap", want, cm)
+}
+
+func TestUpdateOfTheSchemaComputesAgain(t *testing.T) {
+	was := stored(t)
+	cm := was.DeepCopy()
+	delete(cm.Data, "spec.observer_schema")
+	prepareUpdate(t, cm, was)
+	app, err := application.Read(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "desired state", decode(t, song().Manifest), app.LastApplied) // key3 is not observed any more
+	equal(t, "what was learned is the agent's", key3(), app.Learned)
+}
+
+func TestMoveToAnotherCluster(t *testing.T) {
+	was := stored(t)
+	cm := was.DeepCopy()
+	cm.Annotations["krake.dev/cluster"] = "edge"
+	prepareUpdate(t, cm, was)
+	equal(t, "labels", map[string]string{
+		"team": "blue", "krake.dev/state": "RUNNING", "krake.dev/cluster": "edge",
+		"holder.krake.dev/edge": "true", "holder.krake.dev/local": "true", // it still has the objects
+	}, cm.Labels)
+	equal(t, "finalizers", was.Finalizers, cm.Finalizers)
+}
+
+func TestUpdateRefuses(t *testing.T) {
+	immutable := true
+	tests := []struct {
+		why    string
+		change func(cm *corev1.ConfigMap)
+		want   string
+	}{
+		{"to be an Application no more", func(cm *corev1.ConfigMap) { delete(cm.Annotations, "krake.dev/application") },
+			"metadata.annotations[krake.dev/application]: Forbidden: an Application cannot be turned back into a plain ConfigMap: delete it"},
+		{"no annotations at all", func(cm *corev1.ConfigMap) { cm.Annotations = nil },
+			"metadata.annotations[krake.dev/application]: Forbidden: an Application cannot be turned back into a plain ConfigMap: delete it"},
+		{"to be immutable", func(cm *corev1.ConfigMap) { cm.Immutable = &immutable },
+			"immutable: Forbidden: the status of an Application is kept in the ConfigMap: leave immutable out"},
+		{"another format", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/application"] = "v2" },
+			`metadata.annotations[krake.dev/application]: Unsupported value: "v2": supported values: "v1"`},
+		{"no manifest", func(cm *corev1.ConfigMap) { cm.Data = nil },
+			"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON"},
+		{"a spec that is refused", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "a: &x 1" },
+			"data: Invalid value: spec.manifest: document 1: line 1: anchors and aliases are not supported: write the value out"},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			was := stored(t)
+			cm := was.DeepCopy()
+			test.change(cm)
+			_, refusals := mutate.PrepareForUpdate(cm, was)
+			equal(t, "refusals", []any{test.want}, messages(refusals))
+		})
+	}
+}
+
+// A document that no agent wrote must not keep users from mending the spec
+// without a word.
+func TestUpdateRefusesWhatCannotBeRead(t *testing.T) {
+	was := stored(t)
+	was.Data["status.learned"] = "{"
+	cm := was.DeepCopy()
+	cm.Data["spec.manifest"] += "\n"
+	_, refusals := mutate.PrepareForUpdate(cm, was)
+	equal(t, "refusals", []any{"data: Invalid value: decode status.learned: unexpected end of JSON input"}, messages(refusals))
+}
+
+// What is being deleted is left to whoever takes finalizers away.
+func TestUpdateOfADeletingApplicationIsLeftAlone(t *testing.T) {
+	was := stored(t)
+	now := metav1.Now()
+	was.DeletionTimestamp = &now
+	cm := was.DeepCopy()
+	cm.Finalizers = nil
+	cm.Data["spec.manifest"] = "a: &x 1"
+	want := cm.DeepCopy()
+	prepareUpdate(t, cm, was)
+	equal(t, "ConfigMap", want, cm)
+}
+
+// The API server may call a webhook twice for one request.
+func TestPrepareTwiceIsPrepareOnce(t *testing.T) {
+	once := submitted()
+	forge(once)
+	prepareCreate(t, once)
+	twice := once.DeepCopy()
+	prepareCreate(t, twice)
+	equal(t, "created", once, twice)
+
+	was := stored(t)
+	changed := was.DeepCopy()
+	forge(changed)
+	changed.Data["spec.manifest"] = "apiVersion: v1\nkind: Song\nmetadata: {name: top50}\n"
+	prepareUpdate(t, changed, was)
+	again := changed.DeepCopy()
+	prepareUpdate(t, again, was)
+	equal(t, "updated", changed, again)
+}
+
+func TestSummary(t *testing.T) {
+	refusals := field.ErrorList{
+		field.Forbidden(field.NewPath("immutable"), "a"),
+		field.Required(field.NewPath("data"), "b"),
+	}
+	if got, want := mutate.Summary(refusals), "immutable: Forbidden: a; data: Required value: b"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

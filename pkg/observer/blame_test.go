@@ -1,0 +1,186 @@
+package observer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+const ourselves = "ourselves"
+
+// path makes a path of fields and indices.
+func path(steps ...any) schema.Path {
+	var p schema.Path
+	for _, step := range steps {
+		switch step := step.(type) {
+		case string:
+			p = append(p, schema.Step{Field: step, Index: -1})
+		case int:
+			p = append(p, schema.Step{Index: step})
+		}
+	}
+	return p
+}
+
+func TestBlame(t *testing.T) {
+	const spec = `
+spec:
+  replicas: 3
+  template: {spec: {containers: [
+    {name: sidecar, image: x},
+    {name: web, image: y, args: [a, b], ports: [{containerPort: 80, protocol: TCP}, {containerPort: 80, protocol: UDP}]}]}}
+  shards: [{id: 1048576, weight: 2}, {id: 3000000, weight: 2}]
+metadata:
+  labels: {team: theirs, app: web}
+  finalizers: [example.com/a, example.com/b]
+`
+	container := []any{"spec", "template", "spec", "containers", 1}
+	cases := []struct {
+		name    string
+		managed string // managedFields
+		paths   []schema.Path
+		want    string
+	}{
+		{"nobody is known", ``, []schema.Path{path("spec", "replicas")}, ""},
+		{"who owns the field", `
+- {manager: scaler, operation: Update, time: "2026-01-02T15:04:05Z", fieldsV1: {"f:spec": {"f:replicas": {}}}}
+- {manager: labeler, operation: Update, time: "2026-01-02T16:00:00Z", fieldsV1: {"f:metadata": {"f:labels": {"f:team": {}}}}}
+`, []schema.Path{path("spec", "replicas")}, "scaler (Update at 2026-01-02T15:04:05Z)"},
+		{"of several owners, the last", `
+- {manager: early, operation: Apply, time: "2026-01-02T15:00:00Z", fieldsV1: {"f:spec": {"f:replicas": {}}}}
+- {manager: late, operation: Apply, time: "2026-01-02T16:00:00Z", fieldsV1: {"f:spec": {"f:replicas": {}}}}
+- {manager: middle, operation: Apply, time: "2026-01-02T15:30:00Z", fieldsV1: {"f:spec": {"f:replicas": {}}}}
+`, []schema.Path{path("spec", "replicas")}, "late (Apply at 2026-01-02T16:00:00Z)"},
+		{"of several fields, the last owner of any", `
+- {manager: scaler, operation: Update, time: "2026-01-02T15:00:00Z", fieldsV1: {"f:spec": {"f:replicas": {}}}}
+- {manager: labeler, operation: Update, time: "2026-01-02T16:00:00Z", fieldsV1: {"f:metadata": {"f:labels": {"f:team": {}}}}}
+`, []schema.Path{path("spec", "replicas"), path("metadata", "labels", "team")}, "labeler (Update at 2026-01-02T16:00:00Z)"},
+		{"we do not blame ourselves", `
+- {manager: ourselves, operation: Update, time: "2026-01-02T16:00:00Z", fieldsV1: {"f:spec": {"f:replicas": {}}}}
+`, []schema.Path{path("spec", "replicas")}, ""},
+		{"a removed field is nobody's", `
+- {manager: labeler, operation: Update, time: "2026-01-02T16:00:00Z", fieldsV1: {"f:metadata": {"f:labels": {".": {}, "f:team": {}}}}}
+`, []schema.Path{path("metadata", "labels", "app")}, ""},
+		{"an element of a list is found by its key, not its index", `
+- {manager: injector, operation: Update, time: "2026-01-02T16:00:00Z", fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"sidecar"}': {".": {}, "f:image": {}}}}}}}}
+- {manager: setter, operation: Update, time: "2026-01-02T15:00:00Z", fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image": {}}}}}}}}
+`, []schema.Path{path(append(container, "image")...)}, "setter (Update at 2026-01-02T15:00:00Z)"},
+		{"a key of two fields", `
+- {manager: udp, operation: Update, time: "2026-01-02T16:00:00Z", fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:ports": {'k:{"containerPort":80,"protocol":"UDP"}': {"f:containerPort": {}}}}}}}}}}
+- {manager: tcp, operation: Update, time: "2026-01-02T15:00:00Z", fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:ports": {'k:{"containerPort":80,"protocol":"TCP"}': {"f:containerPort": {}}}}}}}}}}
+`, []schema.Path{path(append(container, "ports", 0, "containerPort")...)}, "tcp (Update at 2026-01-02T15:00:00Z)"},
+		{"a key that is a large number", `
+- {manager: sharder, operation: Update, time: "2026-01-02T15:00:00Z", fieldsV1: {"f:spec": {"f:shards": {'k:{"id":3000000}': {"f:weight": {}}}}}}
+`, []schema.Path{path("spec", "shards", 1, "weight")}, "sharder (Update at 2026-01-02T15:00:00Z)"},
+		{"an element of a set is found by its value", `
+- {manager: a, operation: Update, time: "2026-01-02T15:00:00Z", fieldsV1: {"f:metadata": {"f:finalizers": {'v:"example.com/a"': {}}}}}
+- {manager: b, operation: Update, time: "2026-01-02T15:00:00Z", fieldsV1: {"f:metadata": {"f:finalizers": {'v:"example.com/b"': {}}}}}
+`, []schema.Path{path("metadata", "finalizers", 1)}, "b (Update at 2026-01-02T15:00:00Z)"},
+		{"a list that is owned as a whole", `
+- {manager: setter, operation: Update, time: "2026-01-02T15:00:00Z", fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:args": {}}}}}}}}
+`, []schema.Path{path(append(container, "args", 1)...)}, "setter (Update at 2026-01-02T15:00:00Z)"},
+		{"of a whole object, who owns anything in it", `
+- {manager: setter, operation: Update, time: "2026-01-02T15:00:00Z", fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:args": {}}}}}}}}
+`, []schema.Path{path("spec", "template")}, "setter (Update at 2026-01-02T15:00:00Z)"},
+		{"an element that is not there is nobody's", `
+- {manager: setter, operation: Update, time: "2026-01-02T15:00:00Z", fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:args": {}}}}}}}}
+`, []schema.Path{path("spec", "template", "spec", "containers", 7, "args")}, ""},
+		{"entries without fields, or without a time, break nothing", `
+- {manager: empty, operation: Update}
+- {manager: timeless, operation: Update, fieldsV1: {"f:spec": {"f:replicas": {}}}}
+`, []schema.Path{path("spec", "replicas")}, "timeless (Update at 0001-01-01T00:00:00Z)"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			live, _ := parse(t, spec).(map[string]any)
+			metadata, _ := live["metadata"].(map[string]any)
+			metadata["managedFields"] = parse(t, c.managed)
+			want := c.want
+			if want == "" {
+				want = "unknown (the removal of a field leaves no trace)"
+			}
+			if diff := cmp.Diff(want, Blame(live, c.paths, ourselves).String()); diff != "" {
+				t.Errorf("blamed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func parse(t *testing.T, text string) any {
+	t.Helper()
+	var value any
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// What a real API server writes into managedFields is understood: three
+// managers of one Deployment are told apart, by each way of writing.
+func TestBlameOfARealObject(t *testing.T) {
+	f := newFixture(t)
+	deployments := f.client.Resource(gvr.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(f.namespace)
+	object, _ := parse(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: a.example/web:1, args: [x]}]}
+`).(map[string]any)
+	if _, err := deployments.Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: ourselves}); err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now().Truncate(time.Second)
+	change := func(manager string, kind types.PatchType, patch string, options metav1.PatchOptions) {
+		t.Helper()
+		options.FieldManager = manager
+		if _, err := deployments.Patch(t.Context(), "web", kind, []byte(patch), options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	force := true
+	change("scaler", types.MergePatchType, `{"spec": {"replicas": 3}}`, metav1.PatchOptions{})
+	change("setter", types.JSONPatchType, `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "x"}]`, metav1.PatchOptions{})
+	change("applier", types.ApplyPatchType, `{"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": {"containers": [{"name": "web", "args": ["y"]}]}}}}`,
+		metav1.PatchOptions{Force: &force})
+	live, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	container := []any{"spec", "template", "spec", "containers", 0}
+	for _, c := range []struct {
+		path schema.Path
+		want Culprit
+	}{
+		{path("spec", "replicas"), Culprit{Manager: "scaler", Operation: "Update"}},
+		{path(append(container, "image")...), Culprit{Manager: "setter", Operation: "Update"}},
+		{path(append(container, "args")...), Culprit{Manager: "applier", Operation: "Apply"}},
+		{path("spec", "selector", "matchLabels", "app"), Culprit{}},
+	} {
+		got := Blame(live.Object, []schema.Path{c.path}, ourselves)
+		if got.Known() && (got.Time.Before(before) || got.Time.After(time.Now())) {
+			t.Errorf("%s: time is %s", c.path, got.Time)
+		}
+		got.Time = time.Time{}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.path, diff)
+		}
+	}
+}

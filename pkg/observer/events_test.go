@@ -1,0 +1,319 @@
+package observer
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Who hears of what happens to the object of web, which other does not want.
+func TestEvents(t *testing.T) {
+	cases := []struct {
+		name string
+		do   func(t *testing.T, f *fixture)
+		want []Owner
+	}{
+		{"a field that is not observed is anybody's", changeTo(`{"data": {"b": "2", "c": "1"}}`), nil},
+		{"an observed value differs", changeTo(`{"data": {"a": "2"}}`), []Owner{web}},
+		{"an observed field was removed", changeTo(`{"data": {"a": null}}`), []Owner{web}},
+		{"a label of somebody else's is no concern", changeTo(`{"metadata": {"labels": {"team": "theirs"}}}`), nil},
+		{"our label has another value: it is observed", changeTo(`{"metadata": {"labels": {"` + label + `": "no"}}}`), []Owner{web}},
+		{"without our label the object is lost to the informer, and only a read can tell",
+			changeTo(`{"metadata": {"labels": {"` + label + `": null}}}`), []Owner{web}},
+		{"the object was deleted", func(t *testing.T, f *fixture) { t.Helper(); f.delete(t, "web") }, []Owner{web}},
+		{"an object of that name, but of another namespace, is another one", func(t *testing.T, f *fixture) {
+			t.Helper()
+			elsewhere := newFixture(t)
+			elsewhere.create(t, "web")
+			elsewhere.change(t, "web", `{"data": {"a": "2"}}`)
+		}, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			f, _ := started(t)
+			f.create(t, "other")
+			f.observe(t, other, f.target("other"))
+			f.Start(other, []Target{f.target("other")}, nil)
+
+			c.do(t, f)
+			f.flush(t)
+			f.expect(t, c.want...)
+		})
+	}
+}
+
+func changeTo(patch string) func(*testing.T, *fixture) {
+	return func(t *testing.T, f *fixture) {
+		t.Helper()
+		f.change(t, "web", patch)
+	}
+}
+
+// While an owner acts its events wait: nobody hears before Start, and Start
+// tells what is left to do then, beyond what the owner has seen itself.
+func TestEventsWhileActing(t *testing.T) {
+	cases := []struct {
+		name string
+		act  func(t *testing.T, f *fixture) (seen []map[string]any)
+		want []Owner
+	}{
+		{"nothing happened", func(*testing.T, *fixture) []map[string]any { return nil }, nil},
+		{"its own write comes back as an event, which tells nothing new", func(t *testing.T, f *fixture) []map[string]any {
+			t.Helper()
+			return []map[string]any{f.change(t, "web", `{"data": {"b": "ours"}}`)}
+		}, nil},
+		{"drift after its own write is left to be reverted", func(t *testing.T, f *fixture) []map[string]any {
+			t.Helper()
+			live := f.change(t, "web", `{"data": {"b": "ours"}}`)
+			f.change(t, "web", `{"data": {"a": "2"}}`)
+			return []map[string]any{live}
+		}, []Owner{web}},
+		{"drift before its own write, which reverted it, is over", func(t *testing.T, f *fixture) []map[string]any {
+			t.Helper()
+			f.change(t, "web", `{"data": {"a": "2"}}`)
+			return []map[string]any{f.change(t, "web", `{"data": {"a": "1"}}`)}
+		}, nil},
+		{"drift that somebody else has healed is over", func(t *testing.T, f *fixture) []map[string]any {
+			t.Helper()
+			f.change(t, "web", `{"data": {"a": "2"}}`)
+			f.change(t, "web", `{"data": {"a": "1"}}`)
+			return nil
+		}, nil},
+		{"drift that it has not looked at", func(t *testing.T, f *fixture) []map[string]any {
+			t.Helper()
+			f.change(t, "web", `{"data": {"a": "2"}}`)
+			return nil
+		}, []Owner{web}},
+		{"the object was deleted", func(t *testing.T, f *fixture) []map[string]any {
+			t.Helper()
+			f.delete(t, "web")
+			return nil
+		}, []Owner{web}},
+		{"the object was deleted after its own write: what it wrote is no more", func(t *testing.T, f *fixture) []map[string]any {
+			t.Helper()
+			live := f.change(t, "web", `{"data": {"b": "ours"}}`)
+			f.delete(t, "web")
+			return []map[string]any{live}
+		}, []Owner{web}},
+		{"the object was deleted, and it has created it again", func(t *testing.T, f *fixture) []map[string]any {
+			t.Helper()
+			f.delete(t, "web")
+			return []map[string]any{f.create(t, "web")}
+		}, nil},
+		{"the object that it has created again was deleted too", func(t *testing.T, f *fixture) []map[string]any {
+			t.Helper()
+			f.delete(t, "web")
+			live := f.create(t, "web")
+			f.delete(t, "web")
+			return []map[string]any{live}
+		}, []Owner{web}},
+		{"our label was removed, and it has put it back", func(t *testing.T, f *fixture) []map[string]any {
+			t.Helper()
+			f.change(t, "web", `{"metadata": {"labels": {"`+label+`": null}}}`)
+			return []map[string]any{f.change(t, "web", `{"metadata": {"labels": {"`+label+`": "yes"}}}`)}
+		}, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			f, _ := started(t)
+			f.observe(t, web, f.target("web"))
+			seen := c.act(t, f)
+			f.flush(t)
+			f.expect(t) // it acts: nobody is to hear
+			f.Start(web, []Target{f.target("web")}, seen)
+			f.expect(t, c.want...)
+			f.flush(t)
+			f.expect(t) // nothing comes late
+		})
+	}
+}
+
+// The owner is faster than the watch: its echo arrives after Start.
+func TestEchoAfterStart(t *testing.T) {
+	f, live := started(t)
+	f.observe(t, web, f.target("web"))
+	written := next(live)
+	f.Start(web, []Target{f.target("web")}, []map[string]any{written})
+	f.event(written)
+	f.expect(t)
+}
+
+// The owner has learned a value, so that its target is another one at Start: an
+// echo that was looked at before is no drift.
+func TestEchoAcrossRevisions(t *testing.T) {
+	learned := func(target Target) Target {
+		target = revised(target)
+		target.Desired["data"] = map[string]any{"a": "1", "b": "1"}
+		return target
+	}
+	t.Run("seen before Start", func(t *testing.T) {
+		f, live := started(t)
+		f.observe(t, web, f.target("web"))
+		written := next(live)
+		f.event(written)
+		f.Start(web, []Target{learned(f.target("web"))}, []map[string]any{written})
+		f.expect(t)
+	})
+	t.Run("looked at before Start, handed over after it", func(t *testing.T) {
+		f, live := started(t)
+		f.observe(t, web, f.target("web"))
+		written := next(live)
+		looked := f.look(configMaps, &unstructured.Unstructured{Object: written})
+		f.Start(web, []Target{learned(f.target("web"))}, []map[string]any{written})
+		f.saw(f.kindOf(configMaps), looked)
+		f.expect(t)
+	})
+}
+
+// next is a later version of the object, as an API server would have it.
+func next(live map[string]any) map[string]any {
+	object := (&unstructured.Unstructured{Object: live}).DeepCopy()
+	version, err := strconv.Atoi(object.GetResourceVersion())
+	if err != nil {
+		panic(err) // an API server's versions are numbers
+	}
+	object.SetResourceVersion(strconv.Itoa(version + 1))
+	return object.Object
+}
+
+// A watch that broke does not tell when an object was deleted: what the owner
+// wrote while it acted may be older, so that it has to look again, once.
+func TestTombstoneWhileActing(t *testing.T) {
+	f, live := started(t)
+	targets := []Target{f.target("web")}
+	f.observe(t, web, targets...)
+	written := next(next(live))
+	f.lost(f.kindOf(configMaps), cache.DeletedFinalStateUnknown{Obj: f.look(configMaps, &unstructured.Unstructured{Object: live})})
+	f.Start(web, targets, []map[string]any{written})
+	f.expect(t, web)
+
+	if current := f.observe(t, web, targets...); current[0].Exists() {
+		t.Errorf("known is %+v, want nothing", current[0])
+	}
+	f.Start(web, targets, []map[string]any{written}) // it was read, after the tombstone
+	f.expect(t)
+	if !f.last(web, "web").Exists() {
+		t.Error("what the owner has read since is not known")
+	}
+}
+
+// An object that was deleted and created again may arrive as one update. The
+// new one is another object, and has to be looked at as such.
+func TestRecreatedInOneUpdate(t *testing.T) {
+	f, live := started(t)
+	another := (&unstructured.Unstructured{Object: next(live)}).DeepCopy()
+	another.SetUID("another")
+	another.SetLabels(map[string]string{label: "no"})
+	f.event(another.Object)
+	f.expect(t, web)
+	if got := f.last(web, "web"); got.UID != "another" || got.Live == nil {
+		t.Errorf("last seen is %+v, want the whole new object", got)
+	}
+	// The deletion of the former one, if it comes after all, is not that of the new one.
+	f.lost(f.kindOf(configMaps), f.look(configMaps, &unstructured.Unstructured{Object: live}))
+	f.expect(t)
+	if got := f.last(web, "web"); got.UID != "another" {
+		t.Errorf("last seen is %+v, want the new object", got)
+	}
+}
+
+// Deleted and created again, by a real API server: the owner hears, and what it
+// is given is the new object.
+func TestRecreated(t *testing.T) {
+	f, former := started(t)
+	f.delete(t, "web")
+	live := f.create(t, "web")
+	f.flush(t)
+	f.expect(t, web)
+	current := f.observe(t, web, f.target("web"))
+	if current[0].UID != uidOf(live) || current[0].UID == uidOf(former) || current[0].Differs() {
+		t.Errorf("known is %+v, want the new object, as desired", current[0])
+	}
+}
+
+// An event that was overtaken by the owner's own write tells of the past.
+func TestOvertakenEvent(t *testing.T) {
+	f, live := started(t)
+	f.observe(t, web, f.target("web"))
+	drifted, mended := drift(next(live)), next(next(live))
+	f.Start(web, []Target{f.target("web")}, []map[string]any{mended})
+	f.event(drifted)
+	f.expect(t)
+	if got := f.last(web, "web"); got.ResourceVersion != versionOf(mended) || got.Differs() {
+		t.Errorf("last seen is %+v, want what the owner wrote", got)
+	}
+}
+
+func drift(live map[string]any) map[string]any {
+	object := (&unstructured.Unstructured{Object: live}).DeepCopy()
+	object.Object["data"] = map[string]any{"a": "2"}
+	return object.Object
+}
+
+// Two owners want one object, each its own fields: both hear of what both want.
+func TestTwoOwners(t *testing.T) {
+	f, live := started(t)
+	wide := revised(f.target("web"))
+	wide.Desired["data"] = map[string]any{"a": "1", "b": "1"}
+	f.observe(t, other, wide)
+	f.Start(other, []Target{wide}, []map[string]any{live})
+
+	f.change(t, "web", `{"data": {"b": "2"}}`)
+	f.flush(t)
+	f.expect(t, other)
+	f.change(t, "web", `{"data": {"a": "2"}}`)
+	f.flush(t)
+	f.expect(t, web, other)
+	f.delete(t, "web")
+	f.flush(t)
+	f.expect(t, web, other)
+}
+
+// A whole object is kept only while it differs, and when it is kept, all of it.
+func TestWhatIsKept(t *testing.T) {
+	f, live := started(t)
+	before := time.Now()
+	want := Observation{
+		UID: uidOf(live), ResourceVersion: versionOf(live),
+		Projection: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": "web"}, "data": map[string]any{"a": "1"},
+		},
+	}
+	check := func() {
+		t.Helper()
+		f.flush(t)
+		got := f.observe(t, web, f.target("web"))[0]
+		f.Start(web, []Target{f.target("web")}, nil)
+		if got.Seen.After(time.Now()) || want.Live != nil && got.Seen.Before(before) {
+			t.Errorf("seen at %s", got.Seen)
+		}
+		got.Seen = time.Time{}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("known (-want +got):\n%s", diff)
+		}
+	}
+	check()
+
+	want.Live = f.change(t, "web", `{"data": {"a": "2"}}`)
+	want.ResourceVersion = versionOf(want.Live)
+	want.Projection["data"] = map[string]any{"a": "2"}
+	check()
+
+	healed := f.change(t, "web", `{"data": {"a": "1"}}`)
+	want.ResourceVersion, want.Live = versionOf(healed), nil
+	want.Projection["data"] = map[string]any{"a": "1"}
+	check()
+
+	f.delete(t, "web")
+	want = Observation{}
+	f.flush(t)
+	got := f.observe(t, web, f.target("web"))[0]
+	if got.Exists() || !got.Differs() || got.Seen.Before(before) {
+		t.Errorf("known is %+v, want that it does not exist, and since when", got)
+	}
+}

@@ -1,0 +1,300 @@
+package observer
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// One informer for each kind in use, however many owners and objects: it is
+// started when it is first needed, and stopped when nobody needs it any more.
+func TestInformers(t *testing.T) {
+	f := newFixture(t)
+	service := func(name string) Target {
+		return targetOf(manifest.Ref{
+			ID:       manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: f.namespace, Name: name},
+			Resource: services,
+		}, map[string]any{"spec": map[string]any{"type": "ClusterIP"}})
+	}
+	steps := []struct {
+		name string
+		do   func()
+		want map[string]int // users of each kind
+	}{
+		{"nothing is watched that nobody wants", func() {}, map[string]int{}},
+		{"the first need starts an informer",
+			func() { f.observe(t, web, f.target("a")) }, map[string]int{"configmaps": 1}},
+		{"another object of the kind needs no other informer",
+			func() { f.observe(t, web, f.target("a"), f.target("b")) }, map[string]int{"configmaps": 2}},
+		{"nor does another owner",
+			func() { f.observe(t, other, f.target("a")) }, map[string]int{"configmaps": 3}},
+		{"another kind does",
+			func() { f.observe(t, other, f.target("a"), service("a")) }, map[string]int{"configmaps": 3, "services": 1}},
+		{"to want the same again changes nothing",
+			func() { f.observe(t, other, f.target("a"), service("a")) }, map[string]int{"configmaps": 3, "services": 1}},
+		{"Start may want less than Observe",
+			func() { f.Start(other, []Target{f.target("a")}, nil) }, map[string]int{"configmaps": 3}},
+		{"an owner that leaves takes its own needs along",
+			func() { f.Stop(web) }, map[string]int{"configmaps": 1}},
+		{"to stop twice, or before a start, is allowed",
+			func() { f.Stop(web); f.Stop(sentinel) }, map[string]int{"configmaps": 1}},
+		{"the last owner stops the informer",
+			func() { f.Stop(other) }, map[string]int{}},
+		{"what was stopped can be started again",
+			func() { f.observe(t, web, f.target("a")) }, map[string]int{"configmaps": 1}},
+	}
+	informers := map[gvr.GroupVersionResource][]*kind{}
+	for _, step := range steps {
+		step.do()
+		for resource, k := range f.kinds {
+			if !slices.Contains(informers[resource], k) {
+				informers[resource] = append(informers[resource], k)
+			}
+		}
+		if diff := cmp.Diff(step.want, f.users()); diff != "" {
+			t.Errorf("%s: users (-want +got):\n%s", step.name, diff)
+		}
+	}
+	if got := len(informers[configMaps]); got != 2 {
+		t.Errorf("%d informers of ConfigMaps in all, want one, and one after it was stopped", got)
+	}
+	f.Stop(web)
+	for _, k := range slices.Concat(slices.Collect(maps.Values(informers))...) {
+		eventually(t, func() (string, error) {
+			if k.informer.IsStopped() {
+				return "", nil
+			}
+			return fmt.Sprintf("the informer of %s still runs", k.resource.Resource), nil
+		})
+	}
+	if len(f.watched) > 0 || len(f.owners) > 0 {
+		t.Errorf("left behind: %v, %v", f.watched, f.owners)
+	}
+}
+
+func (f *fixture) users() map[string]int {
+	f.Observers.mu.RLock()
+	defer f.Observers.mu.RUnlock()
+	users := map[string]int{}
+	for resource, k := range f.kinds {
+		users[resource.Resource] = k.users
+	}
+	return users
+}
+
+// Nothing is said of objects before all of the kind are known: one that has not
+// come yet must not be taken for absent. The owner is told when they are.
+func TestNotSynced(t *testing.T) {
+	f := newFixture(t)
+	live := f.create(t, "there")
+	targets := []Target{f.target("there"), f.target("absent")}
+	if _, err := f.Observe(web, targets); !errors.Is(err, ErrNotSynced) {
+		t.Fatalf("error is %v, want ErrNotSynced", err)
+	}
+	eventually(t, func() (string, error) {
+		if f.count(web) > 0 {
+			return "", nil
+		}
+		return "the owner was not notified", nil
+	})
+	current, err := f.Observe(web, targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := current[0]; got.UID != uidOf(live) || got.Differs() {
+		t.Errorf("known of what is there: %+v", got)
+	}
+	if diff := cmp.Diff(Observation{}, current[1]); diff != "" {
+		t.Errorf("known of what is absent (-want +got):\n%s", diff)
+	}
+}
+
+// A kind that cannot be listed is an error, not a kind without objects; the
+// owner is told of the error, and when it is over. So is nobody else.
+func TestKindThatIsNotServed(t *testing.T) {
+	f, _ := started(t)
+	group := f.namespace + ".example.com"
+	ref := manifest.Ref{
+		ID:       manifest.ID{APIVersion: group + "/v1", Kind: "Song", Namespace: f.namespace, Name: "song"},
+		Resource: gvr.GroupVersionResource{Group: group, Version: "v1", Resource: "songs"},
+	}
+	song := targetOf(ref, map[string]any{"spec": map[string]any{"title": "x"}})
+	eventually(t, func() (string, error) {
+		switch _, err := f.Observe(other, []Target{f.target("web"), song}); {
+		case errors.Is(err, ErrNotSynced):
+			return err.Error(), nil
+		case !apierrors.IsNotFound(err):
+			return "", fmt.Errorf("error is %w, want what the API server answers", err)
+		}
+		return "", nil
+	})
+	f.flush(t)
+	f.expect(t, other)
+
+	f.serveSongs(t, group)
+	eventually(t, func() (string, error) {
+		if f.count(other) > 0 {
+			return "", nil
+		}
+		return "the owner was not notified", nil
+	})
+	if current := f.observe(t, other, f.target("web"), song); current[1].Exists() {
+		t.Errorf("known is %+v, want nothing", current[1])
+	}
+	f.expect(t, other)
+}
+
+func (f *fixture) serveSongs(t *testing.T, group string) {
+	t.Helper()
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "songs." + group},
+		"spec": map[string]any{
+			"group": group, "scope": "Namespaced",
+			"names": map[string]any{"plural": "songs", "kind": "Song"},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+			}},
+		},
+	}}
+	_, err := f.client.Resource(gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
+		Create(t.Context(), definition, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What was seen under another target tells nothing of this one: it is Stale,
+// and neither compared nor absent, until it is read.
+func TestRevisedTarget(t *testing.T) {
+	f, _ := started(t)
+	live := f.change(t, "web", `{"data": {"a": "2"}}`)
+	f.flush(t)
+	f.expect(t, web)
+
+	target := revised(f.target("web"))
+	target.Desired["data"] = map[string]any{"a": "2", "b": "1"}
+	got := f.observe(t, web, target)[0]
+	if !got.Stale || !got.Differs() || got.Live != nil || got.UID != uidOf(live) {
+		t.Errorf("known is %+v, want that it exists, and is stale", got)
+	}
+	f.Start(web, []Target{target}, []map[string]any{live}) // read, and found to be as desired
+	f.expect(t)
+	got = f.observe(t, web, target)[0]
+	if got.Stale || got.Differs() {
+		t.Errorf("known is %+v, want what was read", got)
+	}
+}
+
+// An event that was looked at with the eyes of the former target, and comes when
+// there is another, has to be read again.
+func TestRevisedTargetBetweenLookAndEvent(t *testing.T) {
+	f, live := started(t)
+	looked := f.look(configMaps, &unstructured.Unstructured{Object: next(next(live))})
+	target := revised(f.target("web"))
+	f.observe(t, web, target)
+	f.Start(web, []Target{target}, []map[string]any{next(live)})
+	f.expect(t)
+	f.saw(f.kindOf(configMaps), looked)
+	f.expect(t, web)
+	if got := f.last(web, "web"); !got.Stale || got.ResourceVersion != versionOf(next(next(live))) {
+		t.Errorf("last seen is %+v, want that the new version is stale", got)
+	}
+}
+
+// What an owner has seen of an object is nothing that it has seen of another
+// which happens to have the same name.
+func TestSeenOfAnother(t *testing.T) {
+	f, live := started(t)
+	f.observe(t, web, f.target("web"))
+	elsewhere := (&unstructured.Unstructured{Object: drift(next(live))}).DeepCopy()
+	elsewhere.SetNamespace("elsewhere")
+	service := (&unstructured.Unstructured{Object: drift(next(live))}).DeepCopy()
+	service.SetKind("Service")
+	f.Start(web, []Target{f.target("web")}, []map[string]any{elsewhere.Object, service.Object})
+	if got := f.last(web, "web"); got.ResourceVersion != versionOf(live) || got.Differs() {
+		t.Errorf("last seen is %+v, want what was seen before", got)
+	}
+}
+
+// The informer knows the object from a time when nobody wanted it, and has kept
+// only that it exists: it is Stale, not absent.
+func TestObjectFromBefore(t *testing.T) {
+	f, _ := started(t)
+	live := f.create(t, "other")
+	f.flush(t)
+	got := f.observe(t, other, f.target("other"))[0]
+	got.Seen = time.Time{}
+	want := Observation{UID: uidOf(live), ResourceVersion: versionOf(live), Stale: true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("known (-want +got):\n%s", diff)
+	}
+}
+
+// What an owner does not want any more does not come to its ears.
+func TestTargetThatLeft(t *testing.T) {
+	f, _ := started(t)
+	f.create(t, "other")
+	targets := []Target{f.target("other")}
+	f.observe(t, web, targets...)
+	f.Start(web, targets, nil)
+	f.expect(t)
+	f.change(t, "web", `{"data": {"a": "2"}}`)
+	f.flush(t)
+	f.expect(t)
+}
+
+// An owner that has stopped, as one whose objects are about to be deleted, does
+// not hear of it, and Start does not bring it back.
+func TestStopped(t *testing.T) {
+	f, live := started(t)
+	f.Stop(web)
+	f.Start(web, []Target{f.target("web")}, []map[string]any{live})
+	f.delete(t, "web")
+	f.flush(t)
+	f.expect(t)
+}
+
+func TestSupersedes(t *testing.T) {
+	seen := func(uid, version string) Observation {
+		return Observation{UID: types.UID(uid), ResourceVersion: version}
+	}
+	cases := []struct {
+		name        string
+		now, former Observation
+		want        bool
+	}{
+		{"the first sight", seen("a", "5"), Observation{}, true},
+		{"created again after a deletion", seen("b", "6"), seen("", "5"), true},
+		{"what was deleted since", seen("a", "5"), seen("", "6"), false},
+		{"a deletion of which it is not known when", seen("a", "5"), seen("", ""), true},
+		{"a newer version", seen("a", "6"), seen("a", "5"), true},
+		{"an older one is of the past", seen("a", "5"), seen("a", "6"), false},
+		{"the same one tells nothing new", seen("a", "5"), seen("a", "5"), false},
+		{"versions are numbers, not texts", seen("a", "10"), seen("a", "9"), true},
+		{"numbers of any size", seen("a", "18446744073709551616"), seen("a", "18446744073709551615"), true},
+		{"the object that came after", seen("b", "6"), seen("a", "5"), true},
+		{"the object that was before", seen("b", "5"), seen("a", "6"), false},
+		{"versions that cannot be ordered are taken as they come", seen("a", "x"), seen("a", "5"), true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.now.supersedes(c.former); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,47 @@
+package schema_test
+
+import (
+	"os"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Every event of every observed object is compared: without drift that must
+// cost nothing but time.
+func TestCompareWithoutDriftAllocatesNothing(t *testing.T) {
+	text, err := os.ReadFile("testdata/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := manifest.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	desired, live := documents[0].(object), documents[1].(object)
+	observed, err := schema.Default(desired)
+	if err != nil {
+		t.Fatal(err)
+	}
+	projection := observed.Project(live)
+	comparisons := map[string]func() schema.Differences{
+		"Compare":           func() schema.Differences { return observed.Compare(desired, live) },
+		"CompareProjection": func() schema.Differences { return observed.CompareProjection(desired, projection) },
+	}
+	for name, compare := range comparisons {
+		if drift := compare(); len(drift) > 0 {
+			t.Fatalf("%s: the Deployment differs: %v", name, drift)
+		}
+		if got := testing.AllocsPerRun(100, func() { compare() }); got != 0 {
+			t.Errorf("%s: %v allocations, want none", name, got)
+		}
+	}
+	drifted := runtime.DeepCopyJSON(live)
+	drifted["spec"].(object)["replicas"] = int64(9)
+	if got := observed.Compare(desired, drifted); len(got) != 1 {
+		t.Errorf("%d differences, want spec.replicas: %v", len(got), got)
+	}
+}

@@ -1,0 +1,331 @@
+package schema_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+type object = map[string]any
+
+// testCase is a document of a file in testdata: why it matters, what goes into
+// the operation, and what comes out. Resources that do not say their identity
+// are the Song top50.
+type testCase object
+
+// forEach runs a test for each document of a file, and looks if the operation
+// left its arguments alone.
+func forEach(t *testing.T, file string, run func(t *testing.T, c testCase)) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := manifest.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range documents {
+		c := testCase(document.(object))
+		t.Run(c["why"].(string), func(t *testing.T) {
+			c.complete()
+			before := runtime.DeepCopyJSON(c)
+			run(t, c)
+			if diff := cmp.Diff(before, object(c)); diff != "" {
+				t.Errorf("an argument was changed: -before +after\n%s", diff)
+			}
+		})
+	}
+}
+
+func (c testCase) complete() {
+	for _, name := range []string{"schema", "schemas", "manifest", "manifests", "former", "object", "desired", "live", "observed", "want"} {
+		switch value := c[name].(type) {
+		case object:
+			complete(value)
+		case []any:
+			for _, item := range value {
+				complete(item.(object))
+			}
+		}
+	}
+}
+
+func (c testCase) object(name string) object {
+	fields, _ := c[name].(object)
+	return fields
+}
+
+func (c testCase) objects(name string) []object {
+	items, _ := c[name].([]any)
+	objects := make([]object, 0, len(items))
+	for _, item := range items {
+		objects = append(objects, item.(object))
+	}
+	return objects
+}
+
+func (c testCase) texts(name string) []string {
+	items, _ := c[name].([]any)
+	var texts []string
+	for _, item := range items {
+		texts = append(texts, item.(string))
+	}
+	return texts
+}
+
+func (c testCase) schema(t *testing.T) schema.Schema {
+	t.Helper()
+	return parse(t, c.object("schema"))
+}
+
+func (c testCase) set(t *testing.T) schema.Set {
+	t.Helper()
+	var set schema.Set
+	for _, document := range c.objects("schemas") {
+		set = append(set, parse(t, document))
+	}
+	return set
+}
+
+func (c testCase) check(t *testing.T, want string, got any) {
+	t.Helper()
+	if diff := cmp.Diff(c[want], plain(t, got)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// plain gives what a client reads of a value that was sent as JSON.
+func plain(t *testing.T, value any) any {
+	t.Helper()
+	var decoded any
+	if err := json.Unmarshal([]byte(text(t, value)), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	return decoded
+}
+
+func TestDefault(t *testing.T) {
+	forEach(t, "default.yaml", func(t *testing.T, c testCase) {
+		got, err := schema.Default(c.object("manifest"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.check(t, "want", got.Document())
+	})
+}
+
+func TestDefaultNeedsAnIdentity(t *testing.T) {
+	_, err := schema.Default(object{"kind": "Song"})
+	if want := "the resource lacks apiVersion, metadata.name"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestProject(t *testing.T) {
+	forEach(t, "project.yaml", func(t *testing.T, c testCase) {
+		c.check(t, "want", c.schema(t).Project(c.object("object")))
+	})
+}
+
+func TestObservedPart(t *testing.T) {
+	forEach(t, "observed_part.yaml", func(t *testing.T, c testCase) {
+		c.check(t, "want", c.schema(t).ObservedPart(c.object("desired")))
+	})
+}
+
+func TestCompare(t *testing.T) {
+	forEach(t, "compare.yaml", func(t *testing.T, c testCase) {
+		found := c.schema(t).Compare(c.object("desired"), c.object("live"))
+		c.check(t, "differences", describe(found))
+		if got := len(found.Drift()) + len(found.Unknown()); got != len(found) {
+			t.Errorf("%d differences are either drift or unknown, there are %d", got, len(found))
+		}
+	})
+}
+
+func TestNumbersAreComparedByValue(t *testing.T) {
+	tests := []struct {
+		desired, live any
+		equal         bool
+	}{
+		{int64(1), 1.0, true},
+		{1.0, int64(1), true},
+		{0.5, 0.5, true},
+		{0.5, int64(0), false},
+		{int64(1<<53 + 1), float64(1 << 53), false}, // no float is as large
+		{int64(math.MaxInt64), float64(1 << 63), false},
+		{int64(math.MinInt64), float64(-1 << 63), true},
+		{int64(1), "1", false},
+		{int64(1), true, false},
+	}
+	s := parse(t, complete(object{"spec": object{"a": nil}}))
+	for _, test := range tests {
+		desired := object{"spec": object{"a": test.desired}}
+		live := object{"spec": object{"a": test.live}}
+		if got := len(s.Compare(desired, live)) == 0; got != test.equal {
+			t.Errorf("%T %v and %T %v: equal is %v", test.desired, test.desired, test.live, test.live, got)
+		}
+	}
+}
+
+// A manifest may say the namespace of a cluster-scoped object by mistake.
+func TestDefaultOfAClusterScopedObject(t *testing.T) {
+	desired := complete(object{"metadata": object{"namespace": "demo"}})
+	s, err := schema.Default(desired)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := s.Compare(desired, complete(object{})); len(found) > 0 {
+		t.Errorf("it differs: %v", found)
+	}
+}
+
+// describe gives differences as the cases write them.
+func describe(found schema.Differences) []object {
+	described := make([]object, 0, len(found))
+	for _, difference := range found {
+		fields := object{string(difference.Kind): difference.Path.String()}
+		if difference.Want != nil {
+			fields["want"] = difference.Want
+		}
+		if difference.Have != nil {
+			fields["have"] = difference.Have
+		}
+		if difference.Kind == schema.TooLong {
+			fields["keep"] = difference.Keep
+		}
+		described = append(described, fields)
+	}
+	return described
+}
+
+func TestPatch(t *testing.T) {
+	forEach(t, "patch.yaml", func(t *testing.T, c testCase) {
+		got := c.schema(t).Patch(c.object("desired"), c.object("live"))
+		c.check(t, "operations", append(schema.Patch{}, got...))
+	})
+}
+
+func TestPatchGuard(t *testing.T) {
+	patch := append(make(schema.Patch, 0, 2), schema.Operation{Op: "remove", Path: "/spec/a/1"})
+	got := plain(t, patch.Guard("7"))
+	want := []any{
+		object{"op": "replace", "path": "/metadata/resourceVersion", "value": "7"},
+		object{"op": "remove", "path": "/spec/a/1"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if patch[0].Op != "remove" {
+		t.Errorf("the guard got into the patch itself: %v", patch)
+	}
+}
+
+func TestOverlay(t *testing.T) {
+	forEach(t, "overlay.yaml", func(t *testing.T, c testCase) {
+		c.check(t, "want", c.schema(t).Overlay(c.object("desired"), c.object("live")))
+	})
+}
+
+func TestLateInitialize(t *testing.T) {
+	forEach(t, "late_initialize.yaml", func(t *testing.T, c testCase) {
+		c.check(t, "want", c.schema(t).LateInitialize(c.object("desired"), c.object("live")))
+	})
+}
+
+func TestRetain(t *testing.T) {
+	forEach(t, "retain.yaml", func(t *testing.T, c testCase) {
+		c.check(t, "want", c.schema(t).Retain(c.object("manifest"), c.object("former")))
+	})
+}
+
+func TestLearned(t *testing.T) {
+	forEach(t, "learned.yaml", func(t *testing.T, c testCase) {
+		c.check(t, "want", c.schema(t).Learned(c.object("desired"), c.object("manifest")))
+	})
+}
+
+func TestObserve(t *testing.T) {
+	forEach(t, "observe.yaml", func(t *testing.T, c testCase) {
+		s := c.schema(t)
+		c.check(t, "want", s.Observe(c.texts("path")...).Document())
+		c.check(t, "schema", s.Document()) // the receiver is as it was
+	})
+}
+
+func TestSetOf(t *testing.T) {
+	forEach(t, "set_of.yaml", func(t *testing.T, c testCase) {
+		schemas, err := c.set(t).Of(c.objects("manifests"))
+		if want, _ := c["error"].(string); want != message(err) {
+			t.Fatalf("error %q, want %q", message(err), want)
+		}
+		if err == nil {
+			c.check(t, "want", schema.Set(schemas).Documents())
+		}
+	})
+}
+
+func TestSetRetain(t *testing.T) {
+	forEach(t, "set_retain.yaml", func(t *testing.T, c testCase) {
+		got, err := c.set(t).Retain(c.objects("manifests"), c.objects("former"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.check(t, "want", got)
+		for _, resource := range got {
+			scribble(resource) // forEach looks if that reached an argument
+		}
+	})
+}
+
+func TestSetDelta(t *testing.T) {
+	forEach(t, "set_delta.yaml", func(t *testing.T, c testCase) {
+		delta, err := c.set(t).Delta(c.objects("desired"), c.objects("observed"))
+		if want, _ := c["error"].(string); want != message(err) {
+			t.Fatalf("error %q, want %q", message(err), want)
+		}
+		if err != nil {
+			return
+		}
+		want := c.object("delta")
+		for name, got := range map[string][]int{"new": delta.New, "modified": delta.Modified, "deleted": delta.Deleted} {
+			if diff := cmp.Diff(want[name], plain(t, got)); diff != "" {
+				t.Errorf("%s: -want +got\n%s", name, diff)
+			}
+		}
+	})
+}
+
+func TestResourcesWithoutIdentity(t *testing.T) {
+	set := schema.Set{parse(t, complete(object{}))}
+	ok, broken := []object{complete(object{})}, []object{complete(object{}), {"kind": "Song"}}
+	const want = "resource 1: the resource lacks apiVersion, metadata.name"
+	calls := map[string]func() error{
+		"Of":                   func() error { _, err := set.Of(broken); return err },
+		"Retain, the manifest": func() error { _, err := set.Retain(broken, ok); return err },
+		"Retain, the former":   func() error { _, err := set.Retain(ok, broken); return err },
+		"Delta, desired":       func() error { _, err := set.Delta(broken, ok); return err },
+		"Delta, observed":      func() error { _, err := set.Delta(ok, broken); return err },
+	}
+	for name, call := range calls {
+		if err := call(); message(err) != want {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

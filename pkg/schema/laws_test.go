@@ -1,0 +1,308 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// laws are what holds for every schema and all objects, of whatever shape.
+func laws(t *testing.T, choices tape) {
+	t.Helper()
+	s := choices.sample()
+	s.schema = parse(t, s.document)
+	before := s.objects()
+	known := s.schema.LateInitialize(s.first, s.live)
+	for _, desired := range []object{s.first, known} {
+		checkSelf(t, s, desired)
+		checkOverlay(t, s, desired)
+		checkPatch(t, s, desired)
+		checkProjection(t, s, desired)
+	}
+	checkLearned(t, s)
+	checkIndependent(t, s)
+	if diff := cmp.Diff(before, s.objects()); diff != "" {
+		t.Errorf("an argument was changed: -before +after\n%s", diff)
+	}
+	if t.Failed() {
+		t.Logf("schema %s\nfirst %s\nlive %s\nsecond %s", text(t, s.document), text(t, s.first), text(t, s.live), text(t, s.second))
+	}
+}
+
+func TestLaws(t *testing.T) {
+	random := rand.NewChaCha8([32]byte{1})
+	for range 500 {
+		choices := make(tape, 400)
+		if _, err := random.Read(choices); err != nil {
+			t.Fatal(err)
+		}
+		laws(t, choices)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func FuzzLaws(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("An object and a list of everything."))
+	f.Add([]byte{3, 1, 2, 1, 1, 2, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 2, 2, 2, 5, 5, 5, 9, 9, 9})
+	f.Fuzz(func(t *testing.T, choices []byte) { laws(t, choices) })
+}
+
+// An object differs from itself only where it violates a length of its own.
+func checkSelf(t *testing.T, s sample, desired object) {
+	t.Helper()
+	found := s.schema.Compare(desired, desired)
+	for _, difference := range found {
+		if difference.Kind != schema.TooShort && difference.Kind != schema.TooLong {
+			t.Errorf("Compare(x, x) finds %v", difference)
+		}
+	}
+	if satisfies(s.document, desired) != (len(found) == 0) {
+		t.Errorf("Compare(x, x) finds %v, lengths are legal: %v", found, len(found) != 0)
+	}
+}
+
+// After an overlay nothing is left to revert that could be, and what is not
+// observed is as it was.
+func checkOverlay(t *testing.T, s sample, desired object) {
+	t.Helper()
+	overlaid := s.schema.Overlay(desired, s.live)
+	for _, difference := range s.schema.Compare(desired, overlaid).Drift() {
+		want, _ := difference.Want.([]any)
+		have, _ := difference.Have.([]any)
+		impossible := difference.Kind == schema.TooShort && len(want) == 0 ||
+			difference.Kind == schema.TooLong && len(have) == difference.Keep
+		if !impossible {
+			t.Errorf("after Overlay: %v", difference)
+		}
+	}
+	if patch := s.schema.Patch(desired, overlaid); len(patch) > 0 {
+		t.Errorf("after Overlay a patch is left: %v", patch)
+	}
+	checkUntouched(t, s.document, s.live, overlaid)
+}
+
+// What a server makes of the patch is the overlay.
+func checkPatch(t *testing.T, s sample, desired object) {
+	t.Helper()
+	operations := s.schema.Patch(desired, s.live)
+	if operations == nil {
+		operations = schema.Patch{}
+	}
+	patch, err := jsonpatch.DecodePatch([]byte(text(t, operations)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patched, err := patch.Apply([]byte(text(t, s.live)))
+	if err != nil {
+		t.Fatalf("apply %v: %v", operations, err)
+	}
+	var got any
+	if err := json.Unmarshal(patched, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(normal(t, s.schema.Overlay(desired, s.live)), got); diff != "" {
+		t.Errorf("Patch %v: -overlay +patched\n%s", operations, diff)
+	}
+}
+
+// A projection is all that a comparison needs, and cutting down twice is no
+// more than once.
+func checkProjection(t *testing.T, s sample, desired object) {
+	t.Helper()
+	type place struct{ Path, Kind, Want string }
+	places := func(found schema.Differences) []place {
+		var all []place
+		for _, difference := range found {
+			all = append(all, place{difference.Path.String(), string(difference.Kind), text(t, difference.Want)})
+		}
+		return all
+	}
+	direct := places(s.schema.Compare(desired, s.live))
+	projected := places(s.schema.CompareProjection(desired, s.schema.Project(s.live)))
+	if diff := cmp.Diff(direct, projected); diff != "" {
+		t.Errorf("CompareProjection: -of the object +of its projection\n%s", diff)
+	}
+	once := s.schema.ObservedPart(desired)
+	if diff := cmp.Diff(once, s.schema.ObservedPart(once)); diff != "" {
+		t.Errorf("ObservedPart: -once +twice\n%s", diff)
+	}
+	noisy := runtime.DeepCopyJSON(s.live)
+	noisy["not observed"] = "noise"
+	if diff := cmp.Diff(s.schema.Project(s.live), s.schema.Project(noisy)); diff != "" {
+		t.Errorf("Project sees what is not observed: -without +with\n%s", diff)
+	}
+}
+
+// The desired state is a function of the manifest and of what was learned, also
+// after the manifest has changed.
+func checkLearned(t *testing.T, s sample) {
+	t.Helper()
+	known := s.schema.LateInitialize(s.first, s.live)
+	learned := s.schema.Learned(known, s.first)
+	if diff := cmp.Diff(known, s.schema.Retain(s.first, learned)); diff != "" {
+		t.Errorf("Retain(manifest, Learned(desired, manifest)): -desired +got\n%s", diff)
+	}
+	if unknown := s.schema.Compare(known, s.live).Unknown(); len(unknown) > 0 && !hasGap(s.live) {
+		t.Errorf("after LateInitialize: %v", unknown)
+	}
+	changed := s.schema.LateInitialize(s.schema.Retain(s.second, learned), s.live)
+	if diff := cmp.Diff(changed, s.schema.Retain(s.second, s.schema.Learned(changed, s.second))); diff != "" {
+		t.Errorf("after a change of the manifest: -desired +got\n%s", diff)
+	}
+}
+
+// Whoever changes a result changes no argument. (What Compare finds is shared,
+// and says so.)
+func checkIndependent(t *testing.T, s sample) {
+	t.Helper()
+	before := s.objects()
+	results := map[string]object{
+		"Project":        s.schema.Project(s.live),
+		"ObservedPart":   s.schema.ObservedPart(s.first),
+		"Overlay":        s.schema.Overlay(s.first, s.live),
+		"LateInitialize": s.schema.LateInitialize(s.first, s.live),
+		"Learned":        s.schema.Learned(s.live, s.first),
+	}
+	for name, result := range results {
+		scribble(result)
+		if diff := cmp.Diff(before, s.objects()); diff != "" {
+			t.Fatalf("%s gives a part of an argument: -before +after a change of the result\n%s", name, diff)
+		}
+	}
+}
+
+func scribble(value any) {
+	switch value := value.(type) {
+	case object:
+		for name, field := range value {
+			scribble(field)
+			value[name] = "scribbled"
+		}
+	case []any:
+		for i, item := range value {
+			scribble(item)
+			value[i] = "scribbled"
+		}
+	}
+}
+
+// checkUntouched compares what is not observed, where both have it.
+func checkUntouched(t *testing.T, node, before, after any) {
+	t.Helper()
+	switch node := node.(type) {
+	case object:
+		was, wasOK := before.(object)
+		is, isOK := after.(object)
+		if !wasOK || !isOK {
+			return
+		}
+		for name := range was {
+			if child, observed := node[name]; observed {
+				checkUntouched(t, child, was[name], is[name])
+			} else if diff := cmp.Diff(was[name], is[name]); diff != "" {
+				t.Errorf("%s is not observed: -before +after\n%s", name, diff)
+			}
+		}
+		for name := range is {
+			if _, had := was[name]; !had && !has(node, name) {
+				t.Errorf("%s is not observed, and was added", name)
+			}
+		}
+	case []any:
+		was, _ := before.([]any)
+		is, _ := after.([]any)
+		for i := range min(len(was), len(is)) {
+			if i < len(node)-1 {
+				checkUntouched(t, node[i], was[i], is[i])
+			} else if diff := cmp.Diff(was[i], is[i]); diff != "" {
+				t.Errorf("element %d is not observed: -before +after\n%s", i, diff)
+			}
+		}
+	}
+}
+
+// satisfies tells if the lists of a value have the lengths that the schema
+// allows. It reads the document, not what the package made of it.
+func satisfies(node, value any) bool {
+	switch node := node.(type) {
+	case object:
+		fields, ok := value.(object)
+		if value != nil && !ok {
+			return true
+		}
+		for name, child := range node {
+			if !satisfies(child, fields[name]) {
+				return false
+			}
+		}
+	case []any:
+		items, ok := value.([]any)
+		if value != nil && !ok {
+			return true
+		}
+		control := node[len(node)-1].(object)
+		least, most := control[minLength].(int64), control[maxLength].(int64)
+		length := int64(len(items))
+		if length < least || most > 0 && length > most {
+			return false
+		}
+		for i, child := range node[:len(node)-1] {
+			if i < len(items) && !satisfies(child, items[i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hasGap tells if a list has a null: what follows it cannot be learned.
+func hasGap(value any) bool {
+	switch value := value.(type) {
+	case object:
+		for _, field := range value {
+			if hasGap(field) {
+				return true
+			}
+		}
+	case []any:
+		for _, item := range value {
+			if item == nil || hasGap(item) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func has(fields object, name string) bool {
+	_, ok := fields[name]
+	return ok
+}
+
+func text(t *testing.T, value any) string {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
+}
+
+// normal gives what JSON makes of a value, with all numbers as floats.
+func normal(t *testing.T, value any) any {
+	t.Helper()
+	var decoded any
+	if err := json.Unmarshal([]byte(text(t, value)), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	return decoded
+}

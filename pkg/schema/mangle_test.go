@@ -1,0 +1,121 @@
+package schema_test
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+func TestMangle(t *testing.T) {
+	forEach(t, "mangle.yaml", func(t *testing.T, c testCase) {
+		set, findings := schema.Mangle(c.mangleArguments())
+		if diff := cmp.Diff(c.texts("findings"), places(findings)); diff != "" {
+			t.Errorf("findings: -want +got\n%s", diff)
+		}
+		if invalid := len(findings.Errors()) > 0; invalid != (set == nil) {
+			t.Errorf("errors: %v, set: %v", findings.Errors(), set)
+		}
+		if _, ok := c["mangled"]; ok {
+			c.check(t, "mangled", set.Documents())
+		}
+	})
+}
+
+// mangleArguments puts the Song in where a case says no other resource.
+func (c testCase) mangleArguments() (resources, custom []any) {
+	resources = []any{complete(object{"spec": object{"key1": "kilestbo", "rythms": []any{"bubam", "badum"}}})}
+	if fields := c.object("manifest"); fields != nil {
+		resources = []any{fields}
+	}
+	if items, ok := c["resources"].([]any); ok {
+		resources = items
+	}
+	custom = []any{c.object("schema")}
+	if items, ok := c["custom"].([]any); ok {
+		custom = items
+	}
+	return resources, custom
+}
+
+func places(findings schema.Findings) []string {
+	var all []string
+	for _, finding := range findings {
+		place := finding.Code + " at " + finding.Path
+		if finding.Warning {
+			place = "warning " + place
+		}
+		all = append(all, place)
+	}
+	return all
+}
+
+// The rules of the specification, section 3.
+func TestMangleCasesKnowEveryRule(t *testing.T) {
+	text, err := os.ReadFile("testdata/mangle.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []string{
+		"manifest-field-missing", "not-an-object", "apiVersion-missing", "kind-missing", "metadata-missing",
+		"metadata-not-object", "name-missing", "identity-not-string", "not-in-manifest", "value-not-null",
+		"element-not-null", "control-missing", "control-malformed", "min-not-integer", "max-not-integer",
+		"min-negative", "max-negative", "max-below-min", "max-below-observed", "min-below-manifest",
+		"control-extra-key", "duplicate-schema", "duplicate-resource", "shape-mismatch",
+	} {
+		if !regexp.MustCompile(`(?m)^- (warning )?` + code + ` at `).Match(text) {
+			t.Errorf("no case finds %s", code)
+		}
+	}
+}
+
+// What a user reads tells the way out.
+func TestFindingsTellTheWayOut(t *testing.T) {
+	song := object{"spec": object{"rythms": []any{"bubam", "badum"}}}
+	tests := []struct {
+		why    string
+		schema object
+		want   string
+	}{
+		{
+			"a value", object{"spec": object{"key1": "kilestbo"}},
+			"spec.observer_schema[0].spec.key1: Value of 'key1' is not null: an observed value is written as null",
+		},
+		{
+			"the namespace", object{"metadata": object{"namespace": "demo"}},
+			"spec.observer_schema[0].metadata.namespace: Value of 'namespace' is not null: set it to null to observe it",
+		},
+		{
+			"an element", object{"spec": object{"rythms": []any{"bubam", object{minLength: int64(2), maxLength: int64(2)}}}},
+			"spec.observer_schema[0].spec.rythms[0]: Element of a list is not null: an observed element is written as null",
+		},
+		{
+			"no control dictionary", object{"spec": object{"rythms": []any{nil}}},
+			"spec.observer_schema[0].spec.rythms: Special list control dictionary not found: " +
+				"end the list with {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}",
+		},
+		{
+			"a minimum below the manifest", object{"spec": object{"rythms": []any{object{minLength: int64(1), maxLength: int64(2)}}}},
+			"spec.observer_schema[0].spec.rythms: observer_schema_list_min_length is below the manifest's 2 elements, so they may be removed",
+		},
+		{
+			"another shape", object{"spec": object{"rythms": object{}}},
+			"spec.observer_schema[0].spec.rythms: The schema expects an object, the manifest has a list",
+		},
+		{
+			"another resource", object{"kind": "Artist"},
+			"spec.observer_schema[0]: Observed resource must be in manifest: v1 Artist top50",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			_, findings := schema.Mangle([]any{complete(song)}, []any{complete(test.schema)})
+			if len(findings) != 1 || findings[0].Error() != test.want {
+				t.Errorf("got %v, want %s", findings, test.want)
+			}
+		})
+	}
+}
