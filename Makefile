@@ -12,7 +12,7 @@ test: cluster
 	go vet ./...
 	go test -timeout 30m ./...
 
-# The programs of the test cluster: about 7 minutes on 2 cores, the first time.
+# The programs of the test cluster: 4 to 7 minutes on 2 cores, the first time.
 # Never inside go test, which would give up after its timeout.
 cluster:
 	go run ./test/cluster/run --build-only

@@ -56,7 +56,7 @@ func Read(cm *corev1.ConfigMap) (*Application, error) {
 // cluster, and nothing else.
 func (a *Application) Record(cm *corev1.ConfigMap) error {
 	err := errors.Join(
-		encode(cm, LastAppliedKey, a.LastApplied, len(a.LastApplied) > 0),
+		encode(cm, LastAppliedKey, a.LastApplied, a.LastApplied != nil),
 		encode(cm, LastObservedKey, a.LastObserved, len(a.LastObserved) > 0),
 		encode(cm, LearnedKey, a.Learned, len(a.Learned) > 0),
 		encode(cm, StatusKey, a.Status, a.Status.State != ""),

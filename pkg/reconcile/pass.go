@@ -93,17 +93,21 @@ func (p *pass) create(ctx context.Context, i int) error {
 	return nil
 }
 
-// mend patches the observed fields that differ, and nothing else.
+// mend patches the observed fields that differ, and nothing else. That some
+// still do afterwards is an error: the API server writes them down otherwise,
+// or the desired state itself is not legal.
 func (p *pass) mend(ctx context.Context, i int, live map[string]any) error {
 	planned := &p.planned[i]
-	var drift schema.Differences
 	var before map[string]any
+	var drift schema.Differences
+	var patch schema.Patch
 	after, err := p.Cluster.Patch(ctx, planned.Ref, live, func(live map[string]any) (schema.Patch, error) {
 		if !planned.marks.Prove(live) {
 			return nil, fmt.Errorf("%w: %s", errConflict, planned.ID)
 		}
 		before, drift = live, planned.marked.Compare(planned.pinned, live).Drift()
-		return drift.Patch(), nil
+		patch = drift.Patch()
+		return patch, nil
 	})
 	if apierrors.IsNotFound(err) {
 		return p.create(ctx, i)
@@ -111,12 +115,12 @@ func (p *pass) mend(ctx context.Context, i int, live map[string]any) error {
 	if err != nil {
 		return err
 	}
+	left := planned.marked.Compare(planned.pinned, after).Drift()
 	p.took(i, after)
-	if len(drift) == 0 {
-		return nil
+	if len(patch) > 0 {
+		p.Report(p.app, p.mended(i, before, drift))
 	}
-	p.Report(p.app, p.mended(i, before, drift))
-	if left := planned.marked.Compare(planned.pinned, after).Drift(); len(left) > 0 {
+	if len(left) > 0 {
 		return fmt.Errorf("%w %s: %s", errIneffective, planned.ID, join(pathsOf(left)))
 	}
 	return nil

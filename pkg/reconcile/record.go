@@ -17,7 +17,7 @@ import (
 // stored already.
 func (p *pass) record(ctx context.Context, acted error) error {
 	app := p.app
-	app.LastApplied, app.LastObserved, app.Learned = nil, nil, nil
+	app.LastApplied, app.LastObserved, app.Learned = []map[string]any{}, nil, nil
 	for i := range p.planned {
 		planned := &p.planned[i]
 		app.LastApplied = append(app.LastApplied, planned.desired)

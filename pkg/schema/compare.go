@@ -174,7 +174,9 @@ func (c *comparison) length(n list, wanted []any, have any, length int) (keep in
 	case length < n.min:
 		c.add(TooShort, wanted[min(length, len(wanted)):], have, 0)
 	case n.max != 0 && length > n.max:
-		keep = min(length, len(wanted))
+		if keep = length; wanted != nil { // of an unknown list nothing is cut: it is learned first
+			keep = min(length, len(wanted))
+		}
 		c.add(TooLong, nil, have, keep)
 		return keep
 	}

@@ -16,7 +16,7 @@ type Finding struct {
 // Error gives "path: message".
 func (f Finding) Error() string { return f.Path + ": " + f.Message }
 
-// Findings of one Application, in the order of the text.
+// Findings of one Application: those of the manifest, then those of the schemas.
 type Findings []Finding
 
 // Errors leaves the warnings out.
