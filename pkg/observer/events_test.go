@@ -25,7 +25,7 @@ func TestEvents(t *testing.T) {
 		{"without our label the object is lost to the informer, and only a read can tell",
 			changeTo(`{"metadata": {"labels": {"` + label + `": null}}}`), []Owner{web}},
 		{"the object was deleted", func(t *testing.T, f *fixture) { t.Helper(); f.delete(t, "web") }, []Owner{web}},
-		{"an object of that name, but of another namespace, is another one", func(t *testing.T, f *fixture) {
+		{"an object of that name, but of another namespace, is another one", func(t *testing.T, _ *fixture) {
 			t.Helper()
 			elsewhere := newFixture(t)
 			elsewhere.create(t, "web")

@@ -37,11 +37,18 @@ func Calculate(planned []manifest.ID, observed []observer.Observation, inventory
 	slices.SortStableFunc(delta.New, byRank)
 	slices.SortStableFunc(delta.Modified, byRank)
 	for _, held := range slices.Backward(inOrder(inventory)) {
-		if !slices.Contains(planned, held) {
+		wanted := func(id manifest.ID) bool { return sameObject(id, held) }
+		if !slices.ContainsFunc(planned, wanted) {
 			delta.Deleted = append(delta.Deleted, held)
 		}
 	}
 	return delta
+}
+
+// sameObject tells if two identities are of one object. It is served by every
+// version of its API: to change apiVersion from v1beta1 to v1 deletes nothing.
+func sameObject(a, b manifest.ID) bool {
+	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.Namespace == b.Namespace && a.Name == b.Name
 }
 
 func idsOf(resources []resource) []manifest.ID {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -85,9 +86,9 @@ func (p *pass) create(ctx context.Context, i int) error {
 		return err
 	}
 	p.took(i, live)
-	outcome := Outcome{Action: Created, Object: planned.ID}
-	if observed := p.observed[i]; !observed.Seen.IsZero() {
-		outcome.Action, outcome.Took = Recreated, p.Now().Sub(observed.Seen)
+	outcome := Outcome{Action: Created, Object: planned.ID, Took: p.sinceSeen(i)}
+	if !p.observed[i].Seen.IsZero() {
+		outcome.Action = Recreated
 	}
 	p.Report(p.app, outcome)
 	return nil
@@ -136,8 +137,17 @@ func (p *pass) mended(i int, before map[string]any, drift schema.Differences) Ou
 		Object:  p.planned[i].ID,
 		Paths:   paths,
 		Culprit: observer.Blame(before, paths, p.FieldManager),
-		Took:    p.Now().Sub(p.observed[i].Seen),
+		Took:    p.sinceSeen(i),
 	}
+}
+
+// sinceSeen is the time since the event that is acted on, 0 if there was none.
+func (p *pass) sinceSeen(i int) time.Duration {
+	seen := p.observed[i].Seen
+	if seen.IsZero() {
+		return 0
+	}
+	return p.Now().Sub(seen)
 }
 
 func pathsOf(differences schema.Differences) []schema.Path {
@@ -152,7 +162,7 @@ func pathsOf(differences schema.Differences) []schema.Path {
 func (p *pass) took(i int, live map[string]any) {
 	planned := &p.planned[i]
 	planned.learn(live)
-	p.observed[i].Projection = planned.schema.Project(withoutMarks(live))
+	p.observed[i].Projection = planned.schema.Project(live)
 	p.seen = append(p.seen, live)
 }
 

@@ -48,9 +48,23 @@ func (r *Reconciler) plan(app *application.Application) ([]resource, error) {
 		if err != nil {
 			return nil, err
 		}
+		if former := sameAs(resources, planned); former != nil {
+			return nil, fmt.Errorf("%w: %s is %s, which the manifest has too: leave one out", errRefused, planned.ID, former.ID)
+		}
 		resources = append(resources, planned)
 	}
 	return resources, nil
+}
+
+// sameAs finds the resource that is the same object by another version of its
+// API: it would never be as both say.
+func sameAs(resources []resource, planned resource) *resource {
+	for i := range resources {
+		if sameObject(resources[i].ID, planned.ID) {
+			return &resources[i]
+		}
+	}
+	return nil
 }
 
 func (r *Reconciler) planOne(app *application.Application, desired mutate.Desired, i int) (resource, error) {
@@ -151,29 +165,33 @@ func revise(parts ...any) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
 }
 
-// withoutMarks leaves our labels and annotations out, so that they get into no
-// document where labels or annotations are observed as a whole.
-func withoutMarks(live map[string]any) map[string]any {
-	metadata, ok := live["metadata"].(map[string]any)
+// withoutMarks leaves our labels and annotations out of an object or of its
+// projection, so that they get into no document where labels or annotations are
+// observed as a whole.
+func withoutMarks(object map[string]any) map[string]any {
+	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
-		return live
+		return object
 	}
 	metadata = maps.Clone(metadata)
 	for _, name := range []string{"labels", "annotations"} {
-		if values, ok := metadata[name].(map[string]any); ok {
-			metadata[name] = unreserved(values)
+		values, ok := metadata[name].(map[string]any)
+		if !ok {
+			continue
+		}
+		if values = unreserved(values); len(values) > 0 {
+			metadata[name] = values
+		} else {
+			delete(metadata, name)
 		}
 	}
-	live = maps.Clone(live)
-	live["metadata"] = metadata
-	return live
+	object = maps.Clone(object)
+	object["metadata"] = metadata
+	return object
 }
 
-func unreserved(values map[string]any) any {
+func unreserved(values map[string]any) map[string]any {
 	own := maps.Clone(values)
 	maps.DeleteFunc(own, func(key string, _ any) bool { return application.IsReserved(key) })
-	if len(own) == 0 {
-		return nil
-	}
 	return own
 }

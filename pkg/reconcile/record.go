@@ -25,7 +25,7 @@ func (p *pass) record(ctx context.Context, acted error) error {
 			app.Learned = append(app.Learned, learned)
 		}
 		if projection := p.observed[i].Projection; projection != nil {
-			app.LastObserved = append(app.LastObserved, projection)
+			app.LastObserved = append(app.LastObserved, withoutMarks(projection))
 		}
 	}
 	app.Inventory = slices.Concat(idsOf(p.planned), p.kept)

@@ -49,10 +49,10 @@ type world struct {
 	answer func(live map[string]any)
 	// failures are the answers to calls, by the text of the call, as "Create ConfigMap a".
 	failures map[string]error
-	// stale are the objects that the observers have not looked at.
-	stale map[string]bool
-	// finalized are the objects that a finalizer keeps.
-	finalized map[string]bool
+	// Of objects, by their names as "ConfigMap a": that the observers have not
+	// looked at them, that they do not see them, that they saw them disappear, that
+	// they disappear once they were seen, that a finalizer keeps them.
+	stale, unseen, gone, vanishing, finalized map[string]bool
 
 	calls   []string
 	reports []string
@@ -73,12 +73,15 @@ func newWorld(t *testing.T, manifestText, schemaText string) *world {
 	}
 	w := &world{
 		cm: cm, objects: map[string]map[string]any{}, version: 1, answer: func(map[string]any) {},
-		failures: map[string]error{}, stale: map[string]bool{}, finalized: map[string]bool{},
+		failures: map[string]error{}, stale: map[string]bool{}, unseen: map[string]bool{}, gone: map[string]bool{},
+		vanishing: map[string]bool{}, finalized: map[string]bool{},
 	}
 	w.Reconciler = &reconcile.Reconciler{
 		ClusterName: application.LocalCluster, Applications: applications{w}, Cluster: cluster{w}, Observers: observers{w},
 		Mapper: mapper(), FieldManager: "ourselves", Now: func() time.Time { return noon },
-		Report: func(_ *application.Application, outcome reconcile.Outcome) { w.reports = append(w.reports, outcome.String()) },
+		Report: func(_ *application.Application, outcome reconcile.Outcome) {
+			w.reports = append(w.reports, outcome.String())
+		},
 	}
 	return w
 }
@@ -343,31 +346,41 @@ func (c cluster) Delete(_ context.Context, ref manifest.Ref, proof apply.Proof) 
 
 type observers struct{ *world }
 
-func (o observers) Observe(owner observer.Owner, targets []observer.Target) ([]observer.Observation, error) {
+func (o observers) Observe(_ observer.Owner, targets []observer.Target) ([]observer.Observation, error) {
 	if err := o.call("Observe"); err != nil {
 		return nil, err
 	}
 	current := make([]observer.Observation, 0, len(targets))
 	for _, target := range targets {
-		name := label(target.ID)
-		live := o.objects[name]
-		if live == nil || owner != appName {
-			current = append(current, observer.Observation{})
-			continue
-		}
-		object := unstructured.Unstructured{Object: live}
-		seen := observer.Observation{
-			UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(), Seen: noon.Add(-12 * time.Millisecond), Stale: o.stale[name],
-		}
-		if !seen.Stale {
-			seen.Projection = target.Schema.Project(live)
-			if len(target.Marked.Compare(target.Desired, live)) > 0 {
-				seen.Live = runtime.DeepCopyJSON(live)
-			}
-		}
-		current = append(current, seen)
+		current = append(current, o.look(target))
 	}
 	return current, nil
+}
+
+func (o observers) look(target observer.Target) observer.Observation {
+	name, at := label(target.ID), noon.Add(-12*time.Millisecond)
+	live := o.objects[name]
+	switch {
+	case live == nil && o.gone[name]:
+		return observer.Observation{Seen: at}
+	case live == nil || o.unseen[name]:
+		return observer.Observation{}
+	}
+	object := unstructured.Unstructured{Object: live}
+	seen := observer.Observation{UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(), Seen: at}
+	switch {
+	case o.vanishing[name]:
+		delete(o.objects, name)
+		seen.Stale = true
+	case o.stale[name]:
+		seen.Stale = true
+	default:
+		seen.Projection = target.Schema.Project(live)
+		if len(target.Marked.Compare(target.Desired, live)) > 0 {
+			seen.Live = runtime.DeepCopyJSON(live)
+		}
+	}
+	return seen
 }
 
 func (o observers) Start(observer.Owner, []observer.Target, []map[string]any) { _ = o.call("Start") }

@@ -1,0 +1,316 @@
+package reconcile_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// secret is a value that an API server repeats in its answers, and that must
+// get no further.
+const secret = "hunter2"
+
+var resource = gvr.GroupResource{Resource: "configmaps"}
+
+func invalid() error {
+	return apierrors.NewInvalid(gvr.GroupKind{Kind: "ConfigMap"}, "config", field.ErrorList{
+		field.Invalid(field.NewPath("data", "a"), secret, "must not be "+secret),
+	})
+}
+
+// One object that fails does not hold up the others, and what was done is
+// recorded. When the failure is over, the rest is done.
+func TestOneFails(t *testing.T) {
+	w := newWorld(t, twoObjects, "")
+	w.failures["Create ConfigMap config"] = apierrors.NewForbidden(resource, "config", errors.New(secret))
+	if _, err := w.reconcile(t); !apierrors.IsForbidden(err) {
+		t.Errorf("error is %v, so that it is not tried again", err)
+	}
+	w.checkCalls(t,
+		"Observe",
+		"Write inventory.local finalizers",
+		"Create ConfigMap config",
+		"Create Deployment web",
+		"Write inventory.local status status.last_observed_manifest krake.dev/state",
+		"Start",
+	)
+	w.checkReady(t, application.StateFailed, "Forbidden", "Forbidden: configmaps config")
+	observed := []string{}
+	for _, projection := range w.app(t).LastObserved {
+		observed = append(observed, (&unstructured.Unstructured{Object: projection}).GetName())
+	}
+	if diff := cmp.Diff([]string{"web"}, observed); diff != "" {
+		t.Errorf("last observed (-want +got):\n%s", diff)
+	}
+
+	w.forget()
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	w.checkCalls(t, "Observe", "Create ConfigMap config", "Start") // the same failure is not written twice
+
+	clear(w.failures)
+	w.mustReconcile(t)
+	w.checkReady(t, application.StateRunning, "Reconciled", "all objects are as the Application says")
+	w.checkQuiet(t)
+}
+
+// A spec that cannot be carried out is not tried again by itself: only another
+// spec helps. Nothing is touched, and it is said once.
+func TestRefused(t *testing.T) {
+	cases := []struct {
+		name, manifest, message string
+	}{
+		{"a kind without namespaces reaches beyond the Application's", `{apiVersion: v1, kind: Namespace, metadata: {name: other}}`,
+			"refused: v1 Namespace is not namespaced, and an Application creates objects in its own namespace only"},
+		{"a namespace of others, though admission would not let it pass", `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: kube-system}}`,
+			`refused: data.spec.manifest[0].metadata.namespace: Forbidden: an Application creates objects in its own namespace only: leave it out, or create the Application in namespace "kube-system"`},
+		{"one object by two versions of its API would never be as both say", `
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}
+---
+{apiVersion: apps/v1beta2, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}
+`, "refused: apps/v1beta2 Deployment demo/web is apps/v1 Deployment demo/web, which the manifest has too: leave one out"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			w.respec(c.manifest, "")
+			w.mustReconcile(t) // no error, no other time
+			w.checkCalls(t, "Write status krake.dev/state")
+			w.checkReady(t, application.StateFailed, "Refused", c.message)
+			if diff := cmp.Diff([]string{"ConfigMap config"}, w.inventory(t)); diff != "" {
+				t.Errorf("inventory (-want +got):\n%s", diff)
+			}
+			w.forget()
+			w.mustReconcile(t)
+			w.checkCalls(t)
+
+			w.respec(oneObject, "")
+			w.mustReconcile(t)
+			w.checkReady(t, application.StateRunning, "Reconciled", "all objects are as the Application says")
+		})
+	}
+}
+
+// Somebody was faster: no failure, but a reason to look again soon.
+func TestConflict(t *testing.T) {
+	conflict := apierrors.NewConflict(resource, "app", errors.New("changed"))
+	cases := []struct {
+		name, call string
+		calls      []string
+	}{
+		{"the Application changed before the inventory could be written: nothing is created", "Write inventory.local finalizers",
+			[]string{"Observe", "Write inventory.local finalizers", "Start"}},
+		{"the Application changed while it was worked on", "Write status status.last_observed_manifest krake.dev/state",
+			[]string{"Observe", "Write inventory.local finalizers", "Create ConfigMap config", "Write status status.last_observed_manifest krake.dev/state", "Start"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, oneObject, "")
+			w.failures[c.call] = conflict
+			w.checkRequeued(t)
+			w.checkCalls(t, c.calls...)
+			clear(w.failures)
+			w.mustReconcile(t)
+			w.checkQuiet(t)
+		})
+	}
+	t.Run("an object that somebody else writes to all the time", func(t *testing.T) {
+		w := running(t, oneObject, "")
+		drift(t, w)
+		w.failures["Patch ConfigMap config replace /data/a"] = conflict
+		w.checkRequeued(t)
+		w.checkReady(t, application.StateFailed, "Error", "Conflict: configmaps app")
+	})
+	t.Run("a deletion", func(t *testing.T) {
+		w := running(t, oneObject, "")
+		deleted(w)
+		w.failures["Write inventory.local status holder.krake.dev/local krake.dev/state finalizers"] = conflict
+		w.checkRequeued(t)
+	})
+}
+
+func (w *world) checkRequeued(t *testing.T) {
+	t.Helper()
+	if result, err := w.reconcile(t); err != nil || result.RequeueAfter <= 0 {
+		t.Errorf("result %+v, error %v, want another try in a moment", result, err)
+	}
+}
+
+// drift has somebody change the observed field.
+func drift(t *testing.T, w *world) {
+	t.Helper()
+	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.Object["data"] = map[string]any{"a": secret} })
+}
+
+// What an API server says of an object's values stays out of the condition and
+// of the error's text, which is logged: it may be a secret.
+func TestSecretsInAnswers(t *testing.T) {
+	cases := []struct {
+		name   string
+		set    func(t *testing.T, w *world)
+		reason string
+		want   string
+	}{
+		{"of a creation", func(t *testing.T, w *world) {
+			t.Helper()
+			w.objects = map[string]map[string]any{}
+			w.failures["Create ConfigMap config"] = invalid()
+		}, "Invalid", "Invalid: ConfigMap config; FieldValueInvalid at data.a"},
+		{"of a patch", func(t *testing.T, w *world) {
+			t.Helper()
+			drift(t, w)
+			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
+		}, "Invalid", "Invalid: ConfigMap config; FieldValueInvalid at data.a"},
+		{"of a deletion", func(t *testing.T, w *world) {
+			t.Helper()
+			w.respec(twoObjects, "")
+			w.mustReconcile(t)
+			w.respec(oneObject, "")
+			w.failures["Delete Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
+		}, "Forbidden", "Forbidden: configmaps web"},
+		{"of a webhook on the target", func(t *testing.T, w *world) {
+			t.Helper()
+			drift(t, w)
+			w.failures["Patch ConfigMap config replace /data/a"] = &apierrors.StatusError{ErrStatus: metav1.Status{
+				Reason: metav1.StatusReasonBadRequest, Message: "no: " + secret,
+			}}
+		}, "Error", "BadRequest"},
+		{"of a list", func(_ *testing.T, w *world) {
+			w.failures["Observe"] = errors.Join(fmt.Errorf("watch it: %w", apierrors.NewForbidden(resource, "", errors.New(secret))))
+		}, "Forbidden", "Forbidden: configmaps "},
+		{"an API that is not there has no values", func(_ *testing.T, w *world) {
+			w.failures["Observe"] = errors.New("connection refused")
+		}, "Error", "connection refused"},
+		{"several, of which each has its say", func(t *testing.T, w *world) {
+			t.Helper()
+			w.respec(twoObjects, "")
+			drift(t, w)
+			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
+			w.failures["Create Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
+		}, "Forbidden", "Forbidden: configmaps web; Invalid: ConfigMap config; FieldValueInvalid at data.a"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			c.set(t, w)
+			_, err := w.reconcile(t)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			w.checkReady(t, application.StateFailed, c.reason, c.want)
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
+				t.Errorf("text of the error (-want +got):\n%s", diff)
+			}
+			for _, said := range []string{err.Error(), fmt.Sprintf("%v %+v %q", err, err, err), w.cm.Data[application.StatusKey], strings.Join(w.reports, "")} {
+				if strings.Contains(said, secret) {
+					t.Errorf("the value got out: %s", said)
+				}
+			}
+		})
+	}
+}
+
+// What was observed and what was reverted is told by its path alone.
+func TestNoValuesInReports(t *testing.T) {
+	w := running(t, oneObject, "")
+	drift(t, w)
+	w.mustReconcile(t)
+	if said := strings.Join(w.reports, ""); strings.Contains(said, secret) || !strings.Contains(said, "data.a") {
+		t.Errorf("reported: %s", said)
+	}
+}
+
+// A kind that the cluster does not serve may come later: it is an error, so that
+// it is tried again.
+func TestUnknownKind(t *testing.T) {
+	w := newWorld(t, `{apiVersion: v1, kind: Opera, metadata: {name: tosca}}`, "")
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	w.checkReady(t, application.StateFailed, "KindNotFound", `find the resource of v1 Opera demo/tosca: no matches for kind "Opera" in version "v1"`)
+}
+
+// An object that exists and is not ours is not touched, neither by a creation
+// nor by a patch.
+func TestForeignObject(t *testing.T) {
+	const message = "the object exists and does not belong to this Application: v1 ConfigMap demo/config"
+	foreign := func(w *world) {
+		w.objects["ConfigMap config"] = map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": "config", "namespace": "demo", "uid": "theirs", "resourceVersion": "7"},
+			"data":     map[string]any{"a": "theirs"},
+		}
+	}
+	t.Run("without our label nobody sees it before the creation", func(t *testing.T) {
+		w := newWorld(t, oneObject, "")
+		foreign(w)
+		w.unseen["ConfigMap config"] = true
+		if _, err := w.reconcile(t); err == nil {
+			t.Error("no error")
+		}
+		w.checkCalls(t, "Observe", "Write inventory.local finalizers", "Create ConfigMap config", "Read ConfigMap config", "Write status krake.dev/state", "Start")
+		w.checkReady(t, application.StateFailed, "Conflict", message)
+	})
+	t.Run("with our label, but without the proof", func(t *testing.T) {
+		w := newWorld(t, oneObject, "")
+		foreign(w)
+		if _, err := w.reconcile(t); err == nil {
+			t.Error("no error")
+		}
+		if diff := cmp.Diff(map[string]any{"a": "theirs"}, w.objects["ConfigMap config"]["data"]); diff != "" {
+			t.Errorf("their object (-before +after):\n%s", diff)
+		}
+		w.checkReady(t, application.StateFailed, "Conflict", message)
+	})
+	t.Run("with the proof of another object, as the server copies it to what it derives", func(t *testing.T) {
+		w := running(t, oneObject, "")
+		w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
+			annotations := live.GetAnnotations()
+			annotations[application.OwnerAnnotation] = "demo/app /ConfigMap/demo/other"
+			live.SetAnnotations(annotations)
+		})
+		if _, err := w.reconcile(t); err == nil {
+			t.Error("no error")
+		}
+		w.checkReady(t, application.StateFailed, "Conflict", message)
+	})
+}
+
+// A repair that the API server accepts, and that changes nothing, is no success.
+func TestIneffectiveRepair(t *testing.T) {
+	w := running(t, oneObject, "")
+	drift(t, w)
+	w.answer = func(live map[string]any) { live["data"] = map[string]any{"a": secret} }
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	w.checkReady(t, application.StateFailed, "RepairIneffective", "the repair had no lasting effect on v1 ConfigMap demo/config: data.a")
+}
+
+// What no patch can mend is a failure, and not reported as a repair again and again.
+func TestNothingToRepairWith(t *testing.T) {
+	w := newWorld(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}`, `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {ports: [{port: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 3}]}
+`)
+	w.mustReconcile(t) // it is created as the manifest says
+	w.forget()
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	w.checkReports(t)
+	w.checkReady(t, application.StateFailed, "RepairIneffective", "the repair had no lasting effect on v1 Service demo/web: spec.ports")
+}

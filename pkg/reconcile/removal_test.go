@@ -1,0 +1,184 @@
+package reconcile_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+func deleted(w *world) { w.cm.DeletionTimestamp = &metav1.Time{Time: noon} }
+
+// disown takes the proof from an object; the label may stay.
+func disown(t *testing.T, w *world, name string) {
+	t.Helper()
+	w.change(t, name, func(live *unstructured.Unstructured) { live.SetAnnotations(nil) })
+}
+
+// A resource that left the spec leaves the cluster, if it proves to be ours, and
+// the inventory only when it is gone.
+func TestRemovedFromTheSpec(t *testing.T) {
+	cases := []struct {
+		name   string
+		set    func(t *testing.T, w *world)
+		calls  []string
+		held   []string
+		failed bool
+	}{
+		{"ours", func(*testing.T, *world) {}, []string{"Delete Deployment web"}, []string{"ConfigMap config"}, false},
+		{"gone already", func(_ *testing.T, w *world) { delete(w.objects, "Deployment web") }, nil, []string{"ConfigMap config"}, false},
+		{"not ours: it stays, and is no concern of ours any more",
+			func(t *testing.T, w *world) { t.Helper(); disown(t, w, "Deployment web") }, nil, []string{"ConfigMap config"}, false},
+		{"of a former Application of this name", func(t *testing.T, w *world) {
+			t.Helper()
+			w.change(t, "Deployment web", func(live *unstructured.Unstructured) {
+				annotations := live.GetAnnotations()
+				annotations[application.OwnerUIDAnnotation] = "former"
+				live.SetAnnotations(annotations)
+			})
+		}, nil, []string{"ConfigMap config"}, false},
+		{"kept by a finalizer", func(_ *testing.T, w *world) { w.finalized["Deployment web"] = true },
+			[]string{"Delete Deployment web"}, []string{"ConfigMap config", "Deployment web"}, false},
+		{"we must not", func(_ *testing.T, w *world) {
+			w.failures["Delete Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New("no"))
+		}, []string{"Delete Deployment web"}, []string{"ConfigMap config", "Deployment web"}, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, twoObjects, "")
+			c.set(t, w)
+			before := w.objects["Deployment web"]
+			w.respec(oneObject, "")
+			if _, err := w.reconcile(t); (err != nil) != c.failed {
+				t.Errorf("error %v", err)
+			}
+			var deletions []string
+			for _, call := range w.calls {
+				if call == "Delete Deployment web" {
+					deletions = append(deletions, call)
+				}
+			}
+			if diff := cmp.Diff(c.calls, deletions); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+			if c.calls == nil && before != nil && w.objects["Deployment web"] == nil {
+				t.Error("the object is gone")
+			}
+			if diff := cmp.Diff(c.held, w.inventory(t)); diff != "" {
+				t.Errorf("inventory (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What the inventory says is a hint where to look: an entry that was forged
+// gives nothing without the object's own proof.
+func TestForgedInventory(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.objects["Service theirs"] = map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "theirs", "namespace": "kube-system"},
+	}
+	app := w.app(t)
+	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "kube-system", Name: "theirs"})
+	if err := app.Record(w.cm); err != nil {
+		t.Fatal(err)
+	}
+	w.mustReconcile(t)
+	w.checkCalls(t, "Observe", "Write inventory.local", "Start")
+	if w.objects["Service theirs"] == nil {
+		t.Error("it was deleted")
+	}
+}
+
+// Another version of its API serves the same object: it is not deleted.
+func TestChangeOfAPIVersion(t *testing.T) {
+	w := running(t, `{apiVersion: apps/v1beta2, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}`, "")
+	w.respec(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}`, "")
+	w.objects["Deployment web"]["apiVersion"] = "apps/v1" // as that version serves it
+	w.mustReconcile(t)
+	for _, call := range w.calls {
+		if call == "Delete Deployment web" {
+			t.Error("it was deleted")
+		}
+	}
+	want := []manifest.ID{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}}
+	if diff := cmp.Diff(want, w.app(t).Inventory); diff != "" {
+		t.Errorf("inventory (-want +got):\n%s", diff)
+	}
+	w.checkQuiet(t)
+}
+
+// The Application goes when its objects are gone, not before.
+func TestDeletionWaits(t *testing.T) {
+	w := running(t, twoObjects, "")
+	deleted(w)
+	w.finalized["ConfigMap config"] = true
+	w.checkRequeued(t)
+	w.checkCalls(t, "Stop", "Delete Deployment web", "Delete ConfigMap config", "Write inventory.local status krake.dev/state")
+	w.checkReports(t, "Deleted apps/v1 Deployment demo/web")
+	w.checkHeld(t, true, "ConfigMap config")
+
+	clear(w.finalized)
+	w.mustReconcile(t)
+	w.checkHeld(t, false)
+	if holder := application.HolderLabel(application.LocalCluster); w.cm.Labels[holder] != "" {
+		t.Error("the holder's label is still there")
+	}
+}
+
+func (w *world) checkHeld(t *testing.T, finalized bool, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, w.inventory(t)); diff != "" {
+		t.Errorf("inventory (-want +got):\n%s", diff)
+	}
+	if got := w.app(t).Finalized; got != finalized {
+		t.Errorf("finalizer is %v, want %v", got, finalized)
+	}
+}
+
+// One object that cannot be deleted does not keep the others, but the Application.
+func TestDeletionFails(t *testing.T) {
+	w := running(t, twoObjects, "")
+	deleted(w)
+	w.failures["Delete Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
+	_, err := w.reconcile(t)
+	if err == nil || err.Error() != "Forbidden: configmaps web" {
+		t.Errorf("error is %v", err)
+	}
+	w.checkHeld(t, true, "Deployment web")
+	if w.objects["ConfigMap config"] != nil {
+		t.Error("the other object is still there")
+	}
+}
+
+// An Application does not take along what is not its own, nor does that hold it.
+func TestDeletionLeavesForeignObjects(t *testing.T) {
+	w := running(t, twoObjects, "")
+	deleted(w)
+	disown(t, w, "Deployment web")
+	w.mustReconcile(t)
+	if w.objects["Deployment web"] == nil {
+		t.Error("a foreign object was deleted")
+	}
+	w.checkReports(t, "Deleted v1 ConfigMap demo/config")
+	w.checkHeld(t, false)
+}
+
+// A kind that is served no more has taken its objects along.
+func TestDeletionOfAKindThatIsGone(t *testing.T) {
+	w := running(t, oneObject, "")
+	app := w.app(t)
+	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "example.com/v1", Kind: "Opera", Namespace: "demo", Name: "tosca"})
+	if err := app.Record(w.cm); err != nil {
+		t.Fatal(err)
+	}
+	deleted(w)
+	w.mustReconcile(t)
+	w.checkHeld(t, false)
+}

@@ -1,0 +1,249 @@
+package reconcile_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/observer"
+)
+
+// Two objects, in the wrong order: the Deployment refers to the ConfigMap.
+const (
+	twoObjects = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec: {replicas: 1}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config}
+data: {a: "1"}
+`
+	oneObject = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config}
+data: {a: "1"}
+`
+)
+
+// "Create: observer stopped before: no; started after: yes". What is about to
+// be held is written before the first creation, so that a crash loses nothing.
+func TestCreate(t *testing.T) {
+	w := newWorld(t, twoObjects, "")
+	w.mustReconcile(t)
+	w.checkCalls(t,
+		"Observe",
+		"Write inventory.local finalizers",
+		"Create ConfigMap config",
+		"Create Deployment web",
+		"Write inventory.local status status.last_observed_manifest krake.dev/state",
+		"Start",
+	)
+	w.checkReports(t, "Created v1 ConfigMap demo/config", "Created apps/v1 Deployment demo/web")
+	w.checkReady(t, application.StateRunning, "Reconciled", "all objects are as the Application says")
+	w.checkQuiet(t)
+}
+
+// "Update: observer stopped before: yes; started after: yes". From Observe to
+// Start the events wait: that is the observer's stop.
+func TestUpdate(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`, "")
+	w.mustReconcile(t)
+	w.checkCalls(t,
+		"Observe",
+		"Patch ConfigMap config replace /data/a",
+		"Write status status.last_applied_manifest status.last_observed_manifest",
+		"Start",
+	)
+	w.checkReports(t, "Configured v1 ConfigMap demo/config: data.a")
+	w.checkQuiet(t)
+}
+
+// "As an update is performed, the observer is stopped before and started after
+// this reconciliation": a drift is reverted as an update is made, by a patch of
+// the one field. What is recorded is as before, so that nothing is written.
+func TestDrift(t *testing.T) {
+	w := running(t, twoObjects, "")
+	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
+		live.Object["data"] = map[string]any{"a": "2", "b": "theirs"}
+		fields := `{"f:data": {"f:a": {}, "f:b": {}}}`
+		live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: "somebody", Operation: "Update", Time: &metav1.Time{Time: noon}, FieldsV1: metav1.NewFieldsV1(fields),
+		}})
+	})
+	w.mustReconcile(t)
+	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /data/a", "Start")
+	w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:00Z), in 12ms")
+	w.checkQuiet(t)
+}
+
+// "Delete: observer stopped before: yes; started after: no". Last created, first
+// deleted; the Application goes when all else is gone.
+func TestDelete(t *testing.T) {
+	w := running(t, twoObjects, "")
+	w.cm.DeletionTimestamp = &metav1.Time{Time: noon}
+	w.mustReconcile(t)
+	w.checkCalls(t,
+		"Stop",
+		"Delete Deployment web",
+		"Delete ConfigMap config",
+		"Write inventory.local status holder.krake.dev/local krake.dev/state finalizers",
+	)
+	w.checkReports(t, "Deleted apps/v1 Deployment demo/web", "Deleted v1 ConfigMap demo/config")
+
+	w.forget()
+	w.mustReconcile(t) // as the cache brings it once more
+	w.checkCalls(t, "Stop")
+}
+
+// Nothing to do: nothing is written, and nothing acted.
+func TestNothingToDo(t *testing.T) {
+	w := running(t, twoObjects, "")
+	w.checkQuiet(t)
+}
+
+// What the loop leaves alone.
+func TestLeftAlone(t *testing.T) {
+	cases := []struct {
+		name string
+		set  func(w *world)
+		want []string
+	}{
+		{"an Application that is gone is not observed any more", func(w *world) { w.cm = nil }, []string{"Stop"}},
+		{"nor is a ConfigMap that is none", func(w *world) { w.cm.Annotations = nil }, []string{"Stop"}},
+		{"an unknown format is not ours to touch",
+			func(w *world) { w.cm.Annotations[application.FormatAnnotation] = "v9" }, nil},
+		{"another cluster's Application is its agent's",
+			func(w *world) { w.cm.Annotations[application.ClusterAnnotation] = "elsewhere" }, nil},
+		{"what was never ours is not deleted",
+			func(w *world) { w.cm.DeletionTimestamp, w.cm.Finalizers = &metav1.Time{Time: noon}, nil }, []string{"Stop"}},
+		{"objects that are not all known are not taken for absent",
+			func(w *world) { w.failures["Observe"] = observer.ErrNotSynced }, []string{"Observe"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			w.objects = map[string]map[string]any{}
+			c.set(w)
+			w.mustReconcile(t)
+			w.checkCalls(t, c.want...)
+		})
+	}
+}
+
+// If it cannot be written that something is about to be held, it is not created.
+func TestNoInventoryNoCreation(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.failures["Write inventory.local finalizers"] = errors.New("no space")
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	w.checkCalls(t, "Observe", "Write inventory.local finalizers", "Start")
+}
+
+// The agent ended between two steps: the next one takes up where it stopped.
+func TestAfterACrash(t *testing.T) {
+	t.Run("after the inventory, before the creation", func(t *testing.T) {
+		w := newWorld(t, oneObject, "")
+		crashAt(t, w, "Create ConfigMap config")
+		w.mustReconcile(t)
+		w.checkCalls(t, "Observe", "Create ConfigMap config", "Write status status.last_observed_manifest krake.dev/state", "Start")
+	})
+	t.Run("after the creation, before the record", func(t *testing.T) {
+		w := newWorld(t, oneObject, "")
+		crashAt(t, w, "Write status status.last_observed_manifest krake.dev/state")
+		w.mustReconcile(t)
+		w.checkCalls(t, "Observe", "Write status status.last_observed_manifest krake.dev/state", "Start")
+	})
+	t.Run("after the creation, and the label was removed: the object proves itself", func(t *testing.T) {
+		w := running(t, oneObject, "")
+		w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.SetLabels(nil) })
+		w.unseen["ConfigMap config"] = true
+		w.mustReconcile(t)
+		w.checkCalls(t, "Observe", "Create ConfigMap config", "Read ConfigMap config", "Patch ConfigMap config add /metadata/labels", "Start")
+		// It is not known since when it is so.
+		w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: metadata.labels, changed by unknown (the removal of a field leaves no trace)")
+	})
+}
+
+// crashAt ends a pass at a call, by a failure that nothing of is recorded.
+func crashAt(t *testing.T, w *world, call string) {
+	t.Helper()
+	before := w.cm
+	w.failures[call] = errors.New("crash")
+	w.failures["Write status krake.dev/state"] = errors.New("crash")
+	if _, err := w.reconcile(t); err == nil {
+		t.Fatalf("no crash at %s", call)
+	}
+	if w.cm == before {
+		t.Fatal("not even the inventory was written")
+	}
+	clear(w.failures)
+	w.forget()
+}
+
+// An object that disappeared is created again, and it is told how fast.
+func TestRecreate(t *testing.T) {
+	w := running(t, oneObject, "")
+	delete(w.objects, "ConfigMap config")
+	w.gone["ConfigMap config"] = true
+	w.mustReconcile(t)
+	w.checkCalls(t, "Observe", "Create ConfigMap config", "Start")
+	w.checkReports(t, "Recreated v1 ConfigMap demo/config, in 12ms")
+}
+
+// It disappears between the observation and the patch: it is created.
+func TestGoneBeforeThePatch(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.vanishing["ConfigMap config"] = true
+	w.mustReconcile(t)
+	w.checkCalls(t, "Observe", "Create ConfigMap config", "Start")
+}
+
+// The observers have not looked at the object under its present target: it is
+// read, found to be as desired, and left alone.
+func TestStale(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.stale["ConfigMap config"] = true
+	w.mustReconcile(t)
+	w.checkCalls(t, "Observe", "Read ConfigMap config", "Start")
+	w.checkReports(t)
+}
+
+// The reference's figure: what the API answers to the creation is learned, and
+// desired from then on.
+func TestLearn(t *testing.T) {
+	w := newWorld(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: ClusterIP}}`,
+		`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: null, clusterIP: null}}`)
+	w.answer = func(live map[string]any) {
+		if err := unstructured.SetNestedField(live, "10.0.0.7", "spec", "clusterIP"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.mustReconcile(t)
+	w.answer = func(map[string]any) {}
+	app := w.app(t)
+	learned := []map[string]any{{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"},
+		"spec": map[string]any{"clusterIP": "10.0.0.7"},
+	}}
+	if diff := cmp.Diff(learned, app.Learned); diff != "" {
+		t.Errorf("learned (-want +got):\n%s", diff)
+	}
+	w.checkQuiet(t)
+
+	w.forget()
+	w.change(t, "Service web", func(live *unstructured.Unstructured) {
+		live.Object["spec"] = map[string]any{"type": "ClusterIP", "clusterIP": "10.0.0.8"}
+	})
+	w.mustReconcile(t)
+	w.checkCalls(t, "Observe", "Patch Service web replace /spec/clusterIP", "Start")
+}
