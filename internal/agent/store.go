@@ -87,8 +87,10 @@ func (s *store) newest(ctx context.Context, name types.NamespacedName) (*corev1.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	written := s.written[name]
-	if err != nil {
+	if apierrors.IsNotFound(err) {
 		delete(s.written, name)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if written == nil {

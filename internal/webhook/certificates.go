@@ -64,16 +64,16 @@ func (p *pair) load(object any) {
 		return
 	}
 	certificate, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if err == nil {
-		// cert-controller takes the file for the sign that the certificate is in use.
-		err = os.WriteFile(filepath.Join(p.certDir, corev1.TLSCertKey), secret.Data[corev1.TLSCertKey], 0o600)
-	}
 	if err != nil {
 		p.logger.Error(err, "load the serving certificate")
 		return
 	}
 	p.current.Store(&certificate)
 	p.logger.Info("serving certificate loaded")
+	// cert-controller takes the file for the sign that the certificate is in use.
+	if err := os.WriteFile(filepath.Join(p.certDir, corev1.TLSCertKey), secret.Data[corev1.TLSCertKey], 0o600); err != nil {
+		p.logger.Error(err, "write the serving certificate")
+	}
 }
 
 // get implements tls.Config.GetCertificate.

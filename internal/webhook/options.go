@@ -51,11 +51,12 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 // Validate reports every flag that cannot be used.
 func (o *Options) Validate() error {
 	failures := []error{o.Logging.Validate()}
-	for flag, value := range map[string]string{
-		"namespace": o.Namespace, "service": o.Service, "secret": o.Secret, "configuration": o.Configuration, "cert-dir": o.CertDir,
+	for _, required := range []struct{ flag, value string }{
+		{"namespace", o.Namespace}, {"service", o.Service}, {"secret", o.Secret},
+		{"configuration", o.Configuration}, {"cert-dir", o.CertDir},
 	} {
-		if value == "" {
-			failures = append(failures, fmt.Errorf("--%s: must not be empty", flag))
+		if required.value == "" {
+			failures = append(failures, fmt.Errorf("--%s: must not be empty", required.flag))
 		}
 	}
 	if o.Port < 1 || o.Port > 65535 {

@@ -3,7 +3,9 @@ package reconcile_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,6 +65,35 @@ func TestOneFails(t *testing.T) {
 	w.mustReconcile(t)
 	w.checkReady(t, application.StateRunning, "Reconciled", "all objects are as the Application says")
 	w.checkQuiet(t)
+}
+
+// A cluster that does not answer says nothing about the Application: that is
+// tried again, and nothing is written. One that answers no is told.
+func TestAClusterThatDoesNotAnswer(t *testing.T) {
+	cases := []struct {
+		name  string
+		err   error
+		wrote bool
+	}{
+		{"no connection", fmt.Errorf("list: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), false},
+		{"not now", apierrors.NewServiceUnavailable("starting"), false},
+		{"too busy", apierrors.NewTooManyRequests("later", 1), false},
+		{"no", apierrors.NewForbidden(resource, "", errors.New("no")), true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			w.failures["Observe"] = c.err
+			if _, err := w.reconcile(t); err == nil {
+				t.Error("no error, so that it is not tried again")
+			}
+			want := []string{"Observe"}
+			if c.wrote {
+				want = append(want, "Write status krake.dev/state")
+			}
+			w.checkCalls(t, want...)
+		})
+	}
 }
 
 // A spec that cannot be carried out is not tried again by itself: only another

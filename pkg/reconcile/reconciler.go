@@ -90,41 +90,49 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case app.Deleted:
 		return r.delete(ctx, app)
 	}
-	return ctrl.Result{}, r.ensure(ctx, app)
+	return r.ensure(ctx, app)
 }
 
 // ensure is steps 4 to 7 of the reference's loop.
-func (r *Reconciler) ensure(ctx context.Context, app *application.Application) error {
+func (r *Reconciler) ensure(ctx context.Context, app *application.Application) (ctrl.Result, error) {
 	planned, err := r.plan(app)
 	if err != nil {
-		return r.failed(ctx, app, err)
+		return ctrl.Result{}, r.failed(ctx, app, err)
 	}
 	targets, err := targetsOf(planned)
 	if err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
 	observed, err := r.Observers.Observe(app.NamespacedName, targets)
 	if errors.Is(err, observer.ErrNotSynced) {
-		return nil // we are told when it is
+		return ctrl.Result{}, nil // we are told when it is
 	}
 	if err != nil {
-		return r.failed(ctx, app, err)
+		return ctrl.Result{}, r.failed(ctx, app, err)
 	}
 	pass := &pass{Reconciler: r, app: app, planned: planned, observed: observed}
 	defer pass.start()
 
 	delta := Calculate(idsOf(planned), observed, app.Inventory)
 	if err := pass.claim(ctx, delta); err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
 	// What was done is recorded even if not all of it could be done.
 	acted := pass.act(ctx, delta)
-	return errors.Join(acted, pass.record(ctx, acted))
+	err = errors.Join(acted, pass.record(ctx, acted))
+	if err == nil && len(pass.kept) > 0 {
+		return ctrl.Result{RequeueAfter: deletionCheck}, nil
+	}
+	return ctrl.Result{}, err
 }
 
 // failed records why an Application is not carried out. Nothing is tried again
-// by itself where only another spec can help.
+// by itself where only another spec can help. A cluster that does not answer
+// says nothing about the Application: that is tried again, and not recorded.
 func (r *Reconciler) failed(ctx context.Context, app *application.Application, cause error) error {
+	if unanswered(cause) {
+		return cause
+	}
 	r.setCondition(app, cause)
 	if err := r.Applications.Update(ctx, app); err != nil {
 		return errors.Join(cause, err)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -65,6 +67,15 @@ func reason(err error) string {
 		return "Invalid"
 	}
 	return "Error"
+}
+
+// unanswered tells if an error is that of a connection, or of an API server that
+// cannot answer now.
+func unanswered(err error) bool {
+	var connection net.Error
+	return errors.As(err, &connection) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 }
 
 // scrubbed is an error whose text is safe to log.

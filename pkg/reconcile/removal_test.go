@@ -77,6 +77,23 @@ func TestRemovedFromTheSpec(t *testing.T) {
 	}
 }
 
+// An object that left the spec and is held by a finalizer is looked at again,
+// until it is gone.
+func TestAHeldRemovalIsLookedAtAgain(t *testing.T) {
+	w := running(t, twoObjects, "")
+	w.finalized["Deployment web"] = true
+	w.respec(oneObject, "")
+	result, err := w.reconcile(t)
+	if err != nil || result.RequeueAfter == 0 {
+		t.Errorf("result %v, error %v: it is not looked at again", result, err)
+	}
+	clear(w.finalized)
+	w.mustReconcile(t)
+	if diff := cmp.Diff([]string{"ConfigMap config"}, w.inventory(t)); diff != "" {
+		t.Errorf("inventory (-want +got):\n%s", diff)
+	}
+}
+
 // What the inventory says is a hint where to look: an entry that was forged
 // gives nothing without the object's own proof.
 func TestForgedInventory(t *testing.T) {
@@ -155,6 +172,19 @@ func TestDeletionFails(t *testing.T) {
 	if w.objects["ConfigMap config"] != nil {
 		t.Error("the other object is still there")
 	}
+}
+
+// What is left stays in the order in which it was created, so that a mere
+// retry writes nothing.
+func TestDeletionOfSeveralFails(t *testing.T) {
+	w := running(t, twoObjects, "")
+	deleted(w)
+	w.finalized["Deployment web"], w.finalized["ConfigMap config"] = true, true
+	w.checkRequeued(t)
+	w.checkHeld(t, true, "ConfigMap config", "Deployment web")
+	w.forget()
+	w.checkRequeued(t)
+	w.checkCalls(t, "Stop", "Delete Deployment web", "Delete ConfigMap config")
 }
 
 // An Application does not take along what is not its own, nor does that hold it.

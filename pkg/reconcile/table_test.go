@@ -104,6 +104,90 @@ func TestDelete(t *testing.T) {
 	w.checkCalls(t, "Stop")
 }
 
+// An object is created from the whole manifest, not only its observed fields,
+// in the Application's namespace, with the marks of ownership.
+func TestCreatedObject(t *testing.T) {
+	w := newWorld(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, labels: {team: x}}, data: {a: "1", b: "1"}}`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: null}}`)
+	w.mustReconcile(t)
+	want := map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{
+			"name": "config", "namespace": "demo", "uid": "uid of ConfigMap config", "resourceVersion": "3",
+			"labels": map[string]any{"team": "x", "krake.dev/owned-by": "2b6b01a3a60a707a"},
+			"annotations": map[string]any{
+				"krake.dev/owner": "demo/app /ConfigMap/demo/config", "krake.dev/owner-uid": "app-uid",
+			},
+		},
+		"data": map[string]any{"a": "1", "b": "1"},
+	}
+	if diff := cmp.Diff(want, w.objects["ConfigMap config"]); diff != "" {
+		t.Errorf("object (-want +got):\n%s", diff)
+	}
+}
+
+// What was written or read is handed to Start, so that its echo is no news, and
+// with it what is desired from then on.
+func TestStart(t *testing.T) {
+	w := newWorld(t, twoObjects, "")
+	w.mustReconcile(t)
+	want := []string{"ConfigMap config in version 3", "Deployment web in version 4"}
+	if diff := cmp.Diff(want, w.seen); diff != "" {
+		t.Errorf("seen after the creation (-want +got):\n%s", diff)
+	}
+	drift(t, w)
+	w.mustReconcile(t)
+	want = []string{"ConfigMap config in version " + (&unstructured.Unstructured{Object: w.objects["ConfigMap config"]}).GetResourceVersion()}
+	if diff := cmp.Diff(want, w.seen); diff != "" {
+		t.Errorf("seen after a repair (-want +got):\n%s", diff)
+	}
+	w.mustReconcile(t)
+	if diff := cmp.Diff([]string(nil), w.seen); diff != "" {
+		t.Errorf("seen without one (-want +got):\n%s", diff)
+	}
+}
+
+// The revision of a target is another one if anything is that it is compared or
+// projected by, and the same if not: another is read again.
+func TestRevision(t *testing.T) {
+	const (
+		manifest = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "1"}}`
+		observed = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: null}}`
+	)
+	cases := []struct {
+		name, manifest, schema string
+		same                   bool
+	}{
+		{"the same in other words", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata:\n  a: \"1\"", observed, true},
+		{"another value", `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`, observed, false},
+		{"another observed field", manifest, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: null, b: null}}`, false},
+		{"a field of ours that is projected now", manifest,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: config, labels: {krake.dev/owned-by: null}}, data: {a: null}}`, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, manifest, observed)
+			before := w.started[0].Revision
+			w.respec(c.manifest, c.schema)
+			w.mustReconcile(t)
+			if got := w.observed[0].Revision == before; got != c.same {
+				t.Errorf("the same is %v, want %v", got, c.same)
+			}
+			if w.observed[0].Revision != w.started[0].Revision {
+				t.Error("Start has another revision, though nothing was learned")
+			}
+		})
+	}
+}
+
+// Somebody removed the finalizer: it is put back before anything else is done.
+func TestFinalizerIsPutBack(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.cm.Finalizers = nil
+	w.mustReconcile(t)
+	w.checkCalls(t, "Observe", "Write finalizers", "Start")
+}
+
 // Nothing to do: nothing is written, and nothing acted.
 func TestNothingToDo(t *testing.T) {
 	w := running(t, twoObjects, "")
@@ -230,6 +314,9 @@ func TestLearn(t *testing.T) {
 	}
 	w.mustReconcile(t)
 	w.answer = func(map[string]any) {}
+	if w.started[0].Revision == w.observed[0].Revision {
+		t.Error("Start has the former revision, though the target desires what was learned")
+	}
 	app := w.app(t)
 	learned := []map[string]any{{
 		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"},

@@ -56,6 +56,9 @@ type world struct {
 
 	calls   []string
 	reports []string
+	// What the observers were told last.
+	observed, started []observer.Target
+	seen              []string
 }
 
 // newWorld has an Application with this spec, as admission leaves it.
@@ -350,6 +353,7 @@ func (o observers) Observe(_ observer.Owner, targets []observer.Target) ([]obser
 	if err := o.call("Observe"); err != nil {
 		return nil, err
 	}
+	o.observed = targets
 	current := make([]observer.Observation, 0, len(targets))
 	for _, target := range targets {
 		current = append(current, o.look(target))
@@ -383,6 +387,13 @@ func (o observers) look(target observer.Target) observer.Observation {
 	return seen
 }
 
-func (o observers) Start(observer.Owner, []observer.Target, []map[string]any) { _ = o.call("Start") }
+func (o observers) Start(_ observer.Owner, targets []observer.Target, seen []map[string]any) {
+	o.started, o.seen = targets, nil
+	for _, live := range seen {
+		object := unstructured.Unstructured{Object: live}
+		o.seen = append(o.seen, fmt.Sprintf("%s %s in version %s", object.GetKind(), object.GetName(), object.GetResourceVersion()))
+	}
+	_ = o.call("Start")
+}
 
 func (o observers) Stop(observer.Owner) { _ = o.call("Stop") }

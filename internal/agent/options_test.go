@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+func TestValidate(t *testing.T) {
+	cases := []struct {
+		name      string
+		arguments []string
+		want      []string // each complaint
+	}{
+		{"the defaults can be used", nil, nil},
+		{"a cluster of another name", []string{"--cluster=edge-1"}, nil},
+		{"the name gets into labels, finalizers and the name of a Lease", []string{"--cluster=Edge_1"}, []string{
+			`--cluster: "Edge_1": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', ` +
+				`and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+		}},
+		{"several mistakes are told at once", []string{"--namespace=", "--concurrency=0", "--log-format=xml"}, []string{
+			`--log-format: "xml" is neither json nor text`, "--namespace: must not be empty", "--concurrency: must be at least 1",
+		}},
+		{"fewer than none", []string{"--concurrency=-1"}, []string{"--concurrency: must be at least 1"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var options Options
+			flags := pflag.NewFlagSet("agent", pflag.ContinueOnError)
+			options.AddFlags(flags)
+			if err := flags.Parse(c.arguments); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			if err := options.Validate(); err != nil {
+				got = strings.Split(err.Error(), "\n")
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("complaints (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,338 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+var appName = types.NamespacedName{Namespace: "demo", Name: "app"}
+
+// hub is a store, the API server behind it, and the cache between them.
+type hub struct {
+	*store
+
+	server client.WithWatch
+	// cached is what the cache has, if it is behind the server; failure is what
+	// it answers instead.
+	cached  *corev1.ConfigMap
+	failure error
+	// patches are those that were sent.
+	patches []string
+}
+
+// newHub has an Application as admission leaves it.
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	h := &hub{server: fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: appName.Namespace, Name: appName.Name, UID: "1",
+			Annotations: map[string]string{application.FormatAnnotation: application.Format},
+			Labels:      map[string]string{application.ClusterLabel: "local", application.HolderLabel("local"): "true"},
+			Finalizers:  []string{"example.com/theirs"},
+		},
+		Data: map[string]string{application.ManifestKey: "[]", application.MangledSchemaKey: "[]", application.LastAppliedKey: "[]", "theirs": "x"},
+	}).Build()}
+	h.store = newStore(interceptor.NewClient(h.server, interceptor.Funcs{Get: h.get, Patch: h.patch}), "ourselves")
+	return h
+}
+
+func (h *hub) get(ctx context.Context, server client.WithWatch, name client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if h.failure != nil {
+		return h.failure
+	}
+	if cm, ok := object.(*corev1.ConfigMap); ok && h.cached != nil {
+		h.cached.DeepCopyInto(cm)
+		return nil
+	}
+	return server.Get(ctx, name, object, options...)
+}
+
+func (h *hub) patch(ctx context.Context, server client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	body, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	h.patches = append(h.patches, string(body))
+	return server.Patch(ctx, object, patch, options...)
+}
+
+// stored is what the server has.
+func (h *hub) stored(t *testing.T) *corev1.ConfigMap {
+	t.Helper()
+	var cm corev1.ConfigMap
+	if err := h.server.Get(t.Context(), appName, &cm); err != nil {
+		t.Fatal(err)
+	}
+	return &cm
+}
+
+// freeze has the cache know nothing of what comes.
+func (h *hub) freeze(t *testing.T) {
+	t.Helper()
+	h.cached = h.stored(t)
+}
+
+// edit is what a user does.
+func (h *hub) edit(t *testing.T, change func(cm *corev1.ConfigMap)) {
+	t.Helper()
+	cm := h.stored(t)
+	change(cm)
+	if err := h.server.Update(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func respec(cm *corev1.ConfigMap) { cm.Data[application.ManifestKey] = "" }
+
+func (h *hub) mustGet(t *testing.T) *application.Application {
+	t.Helper()
+	app, err := h.Get(t.Context(), appName)
+	if err != nil || app == nil {
+		t.Fatalf("Application %v, error %v", app, err)
+	}
+	return app
+}
+
+// mustRun says of the Application that it is in this state.
+func (h *hub) mustRun(t *testing.T, app *application.Application, state application.State) {
+	t.Helper()
+	app.Status.State = state
+	if err := h.Update(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is no Application that we know is none, and only that: an error is never
+// taken for absence.
+func TestGet(t *testing.T) {
+	cases := []struct {
+		name string
+		set  func(t *testing.T, h *hub)
+		none bool
+		err  error
+	}{
+		{"an Application", func(*testing.T, *hub) {}, false, nil},
+		{"a plain ConfigMap", func(t *testing.T, h *hub) {
+			t.Helper()
+			h.edit(t, func(cm *corev1.ConfigMap) { cm.Annotations = nil })
+		}, true, nil},
+		{"one that is gone", func(t *testing.T, h *hub) {
+			t.Helper()
+			h.edit(t, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+			if err := h.server.Delete(t.Context(), h.stored(t)); err != nil {
+				t.Fatal(err)
+			}
+		}, true, nil},
+		{"an unknown format", func(t *testing.T, h *hub) {
+			t.Helper()
+			h.edit(t, func(cm *corev1.ConfigMap) { cm.Annotations[application.FormatAnnotation] = "v9" })
+		}, true, application.ErrFormat},
+		{"a cache that does not answer", func(_ *testing.T, h *hub) { h.failure = context.DeadlineExceeded }, true, context.DeadlineExceeded},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHub(t)
+			c.set(t, h)
+			app, err := h.Get(t.Context(), appName)
+			if (app == nil) != c.none || !errors.Is(err, c.err) {
+				t.Errorf("Application %v, error %v", app, err)
+			}
+		})
+	}
+}
+
+// Only what belongs to the agent is in the patch, and only what changed of it:
+// everything else is other people's, and has its own versions.
+func TestPatchHasAgentKeysOnly(t *testing.T) {
+	h := newHub(t)
+	app := h.mustGet(t)
+	version := app.Version
+	app.Inventory = []manifest.ID{{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}}
+	app.Finalized = true
+	h.mustRun(t, app, application.StateRunning)
+
+	want := []string{`{"data":{"inventory.local":"[{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"namespace\":\"demo\",\"name\":\"web\"}]",` +
+		`"status":"{\"state\":\"RUNNING\"}"},` +
+		`"metadata":{"finalizers":["example.com/theirs","local.krake.dev/resources"],"labels":{"krake.dev/state":"RUNNING"},"resourceVersion":"` + version + `"}}`}
+	var wanted, got any
+	if err := json.Unmarshal([]byte(want[0]), &wanted); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.patches) != 1 {
+		t.Fatalf("patches: %q", h.patches)
+	}
+	if err := json.Unmarshal([]byte(h.patches[0]), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wanted, got); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
+	}
+	if cm := h.stored(t); cm.Data["theirs"] != "x" || app.Version != cm.ResourceVersion {
+		t.Errorf("stored is %+v, the Application's version %s", cm, app.Version)
+	}
+}
+
+// An Application that is as it is stored is not written.
+func TestUnchangedIsNotWritten(t *testing.T) {
+	h := newHub(t)
+	h.mustRun(t, h.mustGet(t), application.StateRunning)
+	h.patches = nil
+	for range 2 {
+		h.mustRun(t, h.mustGet(t), application.StateRunning)
+	}
+	if len(h.patches) > 0 {
+		t.Errorf("written: %q", h.patches)
+	}
+}
+
+// The cache is behind, as it is for a moment after each write: what we have
+// written ourselves is read nevertheless, and can be built upon.
+func TestOwnWritesAreRead(t *testing.T) {
+	h := newHub(t)
+	h.freeze(t)
+	app := h.mustGet(t)
+	app.Finalized = true
+	h.mustRun(t, app, application.StateFailed)
+	h.mustRun(t, app, application.StateRunning) // within one pass, with what the first write gave
+	app = h.mustGet(t)
+	if app.Status.State != application.StateRunning || !app.Finalized || app.Version != h.stored(t).ResourceVersion {
+		t.Errorf("read: %+v", app)
+	}
+	h.mustRun(t, app, application.StateFailed)
+	if got := h.stored(t).Labels[application.StateLabel]; got != string(application.StateFailed) {
+		t.Errorf("state is %s", got)
+	}
+}
+
+// When the cache knows more than we wrote, it is right, and our own version is
+// not kept any longer.
+func TestCacheCatchesUp(t *testing.T) {
+	h := newHub(t)
+	h.freeze(t)
+	h.mustRun(t, h.mustGet(t), application.StateRunning)
+	h.freeze(t)
+	if app := h.mustGet(t); app.Status.State != application.StateRunning {
+		t.Errorf("read: %+v", app)
+	}
+	if len(h.written) > 0 {
+		t.Errorf("kept: %v", h.written)
+	}
+
+	h.mustRun(t, h.mustGet(t), application.StateFailed)
+	h.edit(t, respec)
+	h.freeze(t)
+	if app := h.mustGet(t); app.Spec.Manifest != "" || app.Status.State != application.StateFailed {
+		t.Errorf("read: %+v", app)
+	}
+}
+
+// A cache that did not answer once does not make us forget what we wrote: the
+// older version that it gives next would tell of an inventory that was not.
+func TestOwnWritesSurviveAFailure(t *testing.T) {
+	h := newHub(t)
+	h.freeze(t)
+	h.mustRun(t, h.mustGet(t), application.StateRunning)
+	h.failure = context.DeadlineExceeded
+	if _, err := h.Get(t.Context(), appName); err == nil {
+		t.Error("no error")
+	}
+	h.failure = nil
+	if app := h.mustGet(t); app.Status.State != application.StateRunning {
+		t.Errorf("read: %+v", app)
+	}
+}
+
+// Deleted, and created again: nothing of the former one is read.
+func TestRecreatedApplication(t *testing.T) {
+	h := newHub(t)
+	h.mustRun(t, h.mustGet(t), application.StateRunning)
+	another := h.stored(t)
+	h.failure = apierrors.NewNotFound(corev1.Resource("configmaps"), appName.Name)
+	if app, err := h.Get(t.Context(), appName); app != nil || err != nil {
+		t.Errorf("Application %v, error %v", app, err)
+	}
+	if len(h.written) > 0 {
+		t.Errorf("kept of what is gone: %v", h.written)
+	}
+	h.failure = nil
+	another.UID, another.ResourceVersion = "2", "5" // of a restored hub, perhaps: versions begin anew
+	delete(another.Data, application.StatusKey)
+	h.cached = another
+	if app := h.mustGet(t); app.UID != "2" || app.Status.State != "" {
+		t.Errorf("read: %+v", app)
+	}
+}
+
+// Another UID is another Application, whatever the versions say.
+func TestAnotherUID(t *testing.T) {
+	h := newHub(t)
+	h.mustRun(t, h.mustGet(t), application.StateRunning)
+	h.cached = h.stored(t)
+	h.cached.UID, h.cached.ResourceVersion = "2", "5"
+	if app := h.mustGet(t); app.UID != "2" {
+		t.Errorf("read: %+v", app)
+	}
+}
+
+// Somebody changed the Application since it was read: what was computed from the
+// former spec is not written over it, whether the cache knows already or not.
+func TestUpdateOfAChangedApplication(t *testing.T) {
+	for name, known := range map[string]bool{"the cache knows": true, "only the server knows": false} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			h.freeze(t)
+			app := h.mustGet(t)
+			h.edit(t, respec)
+			before := h.stored(t)
+			if known {
+				h.freeze(t)
+			}
+			app.Status.State = application.StateRunning
+			if err := h.Update(t.Context(), app); !apierrors.IsConflict(err) {
+				t.Errorf("error is %v, want a conflict", err)
+			}
+			if diff := cmp.Diff(before, h.stored(t)); diff != "" {
+				t.Errorf("stored (-before +after):\n%s", diff)
+			}
+			h.freeze(t)
+			if app := h.mustGet(t); app.Version != before.ResourceVersion || app.Status.State != "" {
+				t.Errorf("read after it: %+v", app)
+			}
+		})
+	}
+}
+
+// The last write removes finalizer and holder label, and lets the Application go.
+func TestLastWrite(t *testing.T) {
+	h := newHub(t)
+	app := h.mustGet(t)
+	app.Finalized = true
+	h.mustRun(t, app, application.StateRunning)
+	if err := h.server.Delete(t.Context(), h.stored(t)); err != nil {
+		t.Fatal(err)
+	}
+	app = h.mustGet(t)
+	if !app.Deleted || !app.Finalized {
+		t.Fatalf("read: %+v", app)
+	}
+	app.Finalized = false
+	h.mustRun(t, app, application.StateDeleting)
+	cm := h.stored(t) // somebody else's finalizer keeps it
+	if _, holds := cm.Labels[application.HolderLabel("local")]; holds || len(cm.Finalizers) != 1 {
+		t.Errorf("labels %v, finalizers %v", cm.Labels, cm.Finalizers)
+	}
+}

@@ -1,0 +1,100 @@
+package options
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+// parse reads a command line.
+func parse(t *testing.T, arguments ...string) (Connection, Logging) {
+	t.Helper()
+	var connection Connection
+	var logging Logging
+	flags := pflag.NewFlagSet("command", pflag.ContinueOnError)
+	connection.AddFlags(flags)
+	logging.AddFlags(flags)
+	if err := flags.Parse(arguments); err != nil {
+		t.Fatal(err)
+	}
+	return connection, logging
+}
+
+func TestLoggingValidate(t *testing.T) {
+	cases := []struct {
+		name      string
+		arguments []string
+		want      string
+	}{
+		{"the defaults can be used", nil, ""},
+		{"each level", []string{"--log-level=debug"}, ""},
+		{"in capitals, as logs show it", []string{"--log-level=WARN"}, ""},
+		{"text is for people", []string{"--log-format=text"}, ""},
+		{"no such level", []string{"--log-level=loud"}, `--log-level: slog: level string "loud": unknown name`},
+		{"no level at all", []string{"--log-level="}, `--log-level: slog: level string "": unknown name`},
+		{"no such format", []string{"--log-format=xml"}, `--log-format: "xml" is neither json nor text`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, logging := parse(t, c.arguments...)
+			got := ""
+			if err := logging.Validate(); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("complaint (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The level says what is written, the format how.
+func TestLogger(t *testing.T) {
+	cases := []struct {
+		arguments []string
+		want      string
+	}{
+		{[]string{"--log-level=info"}, `"msg":"told","a":1`},
+		{[]string{"--log-format=text"}, "msg=told a=1"},
+		{[]string{"--log-level=error"}, ""},
+	}
+	for _, c := range cases {
+		_, logging := parse(t, c.arguments...)
+		var out strings.Builder
+		logger, err := logging.logger(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logger.Info("told", "a", 1)
+		if got := out.String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%v: logged %q, want %q in it", c.arguments, got, c.want)
+		}
+	}
+}
+
+// The configuration is that of the file, with our name, and without a limit of
+// requests on our side.
+func TestConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	const kubeconfig = `{"clusters": [{"name": "c", "cluster": {"server": "https://a.example"}}],
+		"contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	connection, _ := parse(t, "--kubeconfig="+file)
+	config, err := connection.Config("name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Host != "https://a.example" || config.QPS >= 0 || !strings.Contains(config.UserAgent, "name") {
+		t.Errorf("configuration is %s, %v, %q", config.Host, config.QPS, config.UserAgent)
+	}
+	connection, _ = parse(t, "--kubeconfig="+file+".missing")
+	if _, err := connection.Config("name"); err == nil {
+		t.Error("a file that is not there is no error")
+	}
+}

@@ -1,0 +1,457 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+)
+
+// post sends a review to the webhook as the API server does, and gives its answer.
+func post(t *testing.T, body []byte) *admissionv1.AdmissionResponse {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	(&admission.Webhook{Handler: handler{}}).ServeHTTP(recorder, request)
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(recorder.Body.Bytes(), &review); err != nil || review.Response == nil {
+		t.Fatalf("no answer, but %q: %v", recorder.Body, err)
+	}
+	return review.Response
+}
+
+// review sends a request about an object, with the stored one if it is an update.
+func review(t *testing.T, object, stored []byte) *admissionv1.AdmissionResponse {
+	t.Helper()
+	request := &admissionv1.AdmissionRequest{
+		UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Create,
+		Object: runtime.RawExtension{Raw: object},
+	}
+	if stored != nil {
+		request.Operation, request.OldObject = admissionv1.Update, runtime.RawExtension{Raw: stored}
+	}
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return post(t, body)
+}
+
+// raw reads an object from YAML.
+func raw(t *testing.T, text string) []byte {
+	t.Helper()
+	object, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// patched is what the API server makes of an object with the answer.
+func patched(t *testing.T, object []byte, response *admissionv1.AdmissionResponse) []byte {
+	t.Helper()
+	if !response.Allowed {
+		t.Fatalf("refused: %+v", response.Result)
+	}
+	if len(response.Patch) == 0 {
+		return object
+	}
+	patch, err := jsonpatch.DecodePatch(response.Patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := patch.Apply(object)
+	if err != nil {
+		t.Fatalf("%s does not fit: %v", response.Patch, err)
+	}
+	return after
+}
+
+// operations are those of a patch, without the values: "add /data/status".
+func operations(t *testing.T, patch []byte) []string {
+	t.Helper()
+	if len(patch) == 0 {
+		return nil
+	}
+	var decoded []struct{ Op, Path string }
+	if err := json.Unmarshal(patch, &decoded); err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, operation := range decoded {
+		texts = append(texts, operation.Op+" "+operation.Path)
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+const (
+	manifestOne = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "1"}}`
+	manifestTwo = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`
+
+	mangled    = `[{"apiVersion":"v1","data":{"a":null},"kind":"ConfigMap","metadata":{"name":"config"}}]`
+	appliedOne = `[{"apiVersion":"v1","data":{"a":"1"},"kind":"ConfigMap","metadata":{"name":"config"}}]`
+	appliedTwo = `[{"apiVersion":"v1","data":{"a":"2"},"kind":"ConfigMap","metadata":{"name":"config"}}]`
+)
+
+// published is what is stored of an Application with manifestOne that its agent
+// has carried out.
+const published = `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: app
+  namespace: demo
+  annotations: {krake.dev/application: v1}
+  labels: {krake.dev/cluster: local, krake.dev/state: RUNNING, holder.krake.dev/local: "true"}
+  finalizers: [local.krake.dev/resources]
+data:
+  spec.manifest: '` + manifestOne + `'
+  status.mangled_observer_schema: '` + mangled + `'
+  status.last_applied_manifest: '` + appliedOne + `'
+  status.last_observed_manifest: '` + appliedOne + `'
+  status: '{"state":"RUNNING"}'
+  inventory.local: '[{"apiVersion":"v1","kind":"ConfigMap","namespace":"demo","name":"config"}]'
+`
+
+// What becomes of an object, and by which operations: those that are needed and
+// no others, and they fit the object as the API server sent it.
+func TestPatch(t *testing.T) {
+	cases := []struct {
+		name           string
+		object, stored string
+		operations     []string
+		want           string // empty: the object as it was sent
+	}{
+		{
+			name: "a creation, without labels and namespace: what lacks a parent comes with it",
+			object: `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: app, annotations: {krake.dev/application: v1}}
+data: {spec.manifest: '` + manifestOne + `'}
+`,
+			operations: []string{"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema", "add /metadata/labels"},
+			want: `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: app
+  annotations: {krake.dev/application: v1}
+  labels: {krake.dev/cluster: local, holder.krake.dev/local: "true"}
+data:
+  spec.manifest: '` + manifestOne + `'
+  status.mangled_observer_schema: '` + mangled + `'
+  status.last_applied_manifest: '` + appliedOne + `'
+`,
+		},
+		{
+			name: "fields that this program does not know are not its to remove",
+			object: `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: app, annotations: {krake.dev/application: v1}, labels: {team: x}, future: {a: [1, 2]}}
+data: {spec.manifest: '` + manifestOne + `', other: mine}
+future: [{a: 1}]
+`,
+			operations: []string{
+				"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema",
+				"add /metadata/labels/holder.krake.dev~1local", "add /metadata/labels/krake.dev~1cluster",
+			},
+			want: `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: app
+  annotations: {krake.dev/application: v1}
+  labels: {krake.dev/cluster: local, holder.krake.dev/local: "true", team: x}
+  future: {a: [1, 2]}
+data:
+  spec.manifest: '` + manifestOne + `'
+  other: mine
+  status.mangled_observer_schema: '` + mangled + `'
+  status.last_applied_manifest: '` + appliedOne + `'
+future: [{a: 1}]
+`,
+		},
+		{
+			name: "status that a user brings is thrown away",
+			object: `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: app
+  annotations: {krake.dev/application: v1}
+  labels: {krake.dev/state: RUNNING}
+  finalizers: [local.krake.dev/resources, theirs.example.com/x]
+data: {spec.manifest: '` + manifestOne + `', status: '{"state":"RUNNING"}', inventory.local: '[]'}
+binaryData: {status.learned: AAAA}
+`,
+			operations: []string{
+				"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema",
+				"add /metadata/labels/holder.krake.dev~1local", "add /metadata/labels/krake.dev~1cluster",
+				"remove /binaryData", "remove /data/inventory.local", "remove /data/status",
+				"remove /metadata/finalizers/1", "remove /metadata/labels/krake.dev~1state", "replace /metadata/finalizers/0",
+			},
+			want: `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: app
+  annotations: {krake.dev/application: v1}
+  labels: {krake.dev/cluster: local, holder.krake.dev/local: "true"}
+  finalizers: [theirs.example.com/x]
+data:
+  spec.manifest: '` + manifestOne + `'
+  status.mangled_observer_schema: '` + mangled + `'
+  status.last_applied_manifest: '` + appliedOne + `'
+`,
+		},
+		{name: "an update that changes nothing is not answered with a change", object: published, stored: published},
+		{
+			name:   "nor is one that sets what is not ours",
+			object: strings.Replace(published, "labels: {", "labels: {team: x, ", 1), stored: published,
+		},
+		{
+			name: "an update by a client that does not know of status keeps it, as kubectl replace does",
+			object: `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: app, namespace: demo, annotations: {krake.dev/application: v1}}
+data: {spec.manifest: '` + manifestOne + `'}
+`,
+			stored: published,
+			operations: []string{
+				"add /data/inventory.local", "add /data/status", "add /data/status.last_applied_manifest",
+				"add /data/status.last_observed_manifest", "add /data/status.mangled_observer_schema",
+				"add /metadata/finalizers", "add /metadata/labels",
+			},
+			want: published,
+		},
+		{
+			name:   "an update of the spec: what it says is desired, what was observed stays",
+			object: strings.Replace(published, manifestOne, manifestTwo, 1), stored: published,
+			operations: []string{"replace /data/status.last_applied_manifest"},
+			want:       strings.Replace(strings.Replace(published, manifestOne, manifestTwo, 1), appliedOne, appliedTwo, 1),
+		},
+		{
+			name: "a ConfigMap becomes an Application", object: `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: app, namespace: demo, annotations: {krake.dev/application: v1}}
+data: {spec.manifest: '` + manifestOne + `'}
+`,
+			stored: `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: app, namespace: demo}
+data: {spec.manifest: '` + manifestOne + `'}
+`,
+			operations: []string{"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema", "add /metadata/labels"},
+			want: `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: app
+  namespace: demo
+  annotations: {krake.dev/application: v1}
+  labels: {krake.dev/cluster: local, holder.krake.dev/local: "true"}
+data:
+  spec.manifest: '` + manifestOne + `'
+  status.mangled_observer_schema: '` + mangled + `'
+  status.last_applied_manifest: '` + appliedOne + `'
+`,
+		},
+		{
+			name: "an Application that is being deleted is left to its agent",
+			object: strings.Replace(strings.Replace(published, "namespace: demo", `namespace: demo
+  deletionTimestamp: "2026-01-02T12:00:00Z"`, 1), "finalizers: [local.krake.dev/resources]", "", 1),
+			stored: published,
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			object, want := raw(t, c.object), c.want
+			if want == "" {
+				want = c.object
+			}
+			var stored []byte
+			if c.stored != "" {
+				stored = raw(t, c.stored)
+			}
+			response := review(t, object, stored)
+			after := patched(t, object, response)
+			if diff := cmp.Diff(decoded(t, raw(t, want)), decoded(t, after)); diff != "" {
+				t.Errorf("object (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.operations, operations(t, response.Patch)); diff != "" {
+				t.Errorf("operations (-want +got):\n%s", diff)
+			}
+			// Admission may ask twice: the second time there is nothing to add.
+			if again := review(t, after, stored); len(again.Patch) > 0 || !again.Allowed {
+				t.Errorf("asked again, the answer is %v, %s", again.Allowed, again.Patch)
+			}
+		})
+	}
+}
+
+func decoded(t *testing.T, text []byte) any {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// "data" is added as a whole where there is none: a path below it would be
+// answered by a 500.
+func TestDifferenceWithoutData(t *testing.T) {
+	before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}}
+	after := before.DeepCopy()
+	after.Data = map[string]string{"a": "1"}
+	after.BinaryData = map[string][]byte{"b": {1}}
+	response := difference(before, after)
+	if err := response.Complete(admission.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range []string{`{"metadata": {"name": "app"}}`, `{"metadata": {"name": "app"}, "data": null}`, `{"metadata": {"name": "app"}, "data": {}}`} {
+		want := map[string]any{
+			"metadata": map[string]any{"name": "app"}, "data": map[string]any{"a": "1"}, "binaryData": map[string]any{"b": "AQ=="},
+		}
+		if diff := cmp.Diff(any(want), decoded(t, patched(t, []byte(object), &response.AdmissionResponse))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", object, diff)
+		}
+	}
+}
+
+// The namespace is that of the request: at a creation the object need not say it.
+func TestNamespaceOfTheRequest(t *testing.T) {
+	object := raw(t, `
+metadata: {name: app, annotations: {krake.dev/application: v1}}
+data: {spec.manifest: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: demo}}'}
+`)
+	patched(t, object, review(t, object, nil))
+}
+
+// A refusal is a 422 that names each place, so that kubectl shows them all.
+func TestRefusal(t *testing.T) {
+	cases := []struct {
+		name           string
+		object, stored string
+		causes         []string
+	}{
+		{"no data at all", `{metadata: {name: app, annotations: {krake.dev/application: v1}}}`, "",
+			[]string{"FieldValueRequired data.spec.manifest"}},
+		{"every mistake, not the first one only", `
+metadata: {name: app, annotations: {krake.dev/application: v1}}
+data:
+  spec.manifest: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: other}}'
+  spec.observer_schema: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: 1, b: [null]}}'
+`, "", []string{
+			"FieldValueForbidden data.spec.manifest[0].metadata.namespace",
+			"FieldValueInvalid data.spec.observer_schema[0].data.a",
+			"FieldValueInvalid data.spec.observer_schema[0].data.b",
+		}},
+		{"an update is checked as a creation is", strings.Replace(published, manifestOne, "{}", 1), published, []string{
+			"FieldValueInvalid data.spec.manifest[0].apiVersion",
+			"FieldValueInvalid data.spec.manifest[0].kind",
+			"FieldValueInvalid data.spec.manifest[0].metadata",
+		}},
+		{"an Application does not become a plain ConfigMap, which nobody would clean up after",
+			`{metadata: {name: app, namespace: demo}}`, published, []string{"FieldValueForbidden metadata.annotations[krake.dev/application]"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var stored []byte
+			if c.stored != "" {
+				stored = raw(t, c.stored)
+			}
+			response := review(t, raw(t, c.object), stored)
+			if response.Allowed || response.Result.Code != http.StatusUnprocessableEntity || response.Result.Reason != metav1.StatusReasonInvalid {
+				t.Fatalf("allowed is %v, %+v", response.Allowed, response.Result)
+			}
+			if len(response.Patch) > 0 {
+				t.Errorf("a refusal with a patch: %s", response.Patch)
+			}
+			var causes []string
+			for _, cause := range response.Result.Details.Causes {
+				causes = append(causes, fmt.Sprintf("%s %s", cause.Type, cause.Field))
+			}
+			slices.Sort(causes)
+			if diff := cmp.Diff(c.causes, causes); diff != "" {
+				t.Errorf("causes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is legal, but hardly meant, is let through and said.
+func TestWarnings(t *testing.T) {
+	object := raw(t, `
+metadata: {name: app, annotations: {krake.dev/application: v1}}
+data:
+  spec.manifest: '{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}'
+  spec.observer_schema: |
+    {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: null},
+      {observer_schema_list_min_length: 0, observer_schema_list_max_length: 4}]}}
+`)
+	response := review(t, object, nil)
+	patched(t, object, response)
+	want := []string{"data.spec.observer_schema[0].spec.ports: observer_schema_list_min_length is below the manifest's 1 elements, so they may be removed"}
+	if diff := cmp.Diff(want, response.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// What cannot be read is answered by a 400, and never by a panic.
+func TestGarbage(t *testing.T) {
+	good := raw(t, published)
+	cases := []struct {
+		name           string
+		object, stored []byte
+	}{
+		{"nothing", []byte(`null`), nil},
+		{"a list", []byte(`[]`), nil},
+		{"a text", []byte(`"x"`), nil},
+		{"another type of data", []byte(`{"data": 1}`), nil},
+		{"another type of metadata", []byte(`{"metadata": {"labels": ["a"]}}`), nil},
+		{"a time that is none", []byte(`{"metadata": {"deletionTimestamp": "yesterday"}}`), nil},
+		{"a stored object of another type", good, []byte(`[]`)},
+		{"very deep", []byte(`{"data": ` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`), nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			response := review(t, c.object, c.stored)
+			if response.Allowed || response.Result.Code != http.StatusBadRequest || len(response.Patch) > 0 {
+				t.Errorf("allowed is %v, %+v, patch %s", response.Allowed, response.Result, response.Patch)
+			}
+		})
+	}
+	for _, body := range []string{"", "{", "[]", "null", "{}", `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}`,
+		`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"operation": "CREATE"}}`,
+		`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"operation": "DELETE"}}`,
+	} {
+		t.Run("body "+body, func(t *testing.T) {
+			if response := post(t, []byte(body)); response.Allowed || response.Result.Code != http.StatusBadRequest {
+				t.Errorf("allowed is %v, %+v", response.Allowed, response.Result)
+			}
+		})
+	}
+}

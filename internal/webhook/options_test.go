@@ -1,0 +1,51 @@
+package webhook
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+// parse reads a command line; the defaults are valid.
+func parse(t *testing.T, arguments ...string) *Options {
+	t.Helper()
+	var options Options
+	flags := pflag.NewFlagSet("webhook", pflag.ContinueOnError)
+	options.AddFlags(flags)
+	if err := flags.Parse(arguments); err != nil {
+		t.Fatal(err)
+	}
+	return &options
+}
+
+func TestValidate(t *testing.T) {
+	cases := []struct {
+		name      string
+		arguments []string
+		want      []string // each complaint
+	}{
+		{"the defaults can be used", nil, nil},
+		{"the first port", []string{"--port=1"}, nil},
+		{"the last port", []string{"--port=65535"}, nil},
+		{"no port, which would be a random one", []string{"--port=0"}, []string{"--port: 0 is no port"}},
+		{"a port that is too large", []string{"--port=65536"}, []string{"--port: 65536 is no port"}},
+		{"every flag that is empty is named, in this order", []string{"--namespace=", "--service=", "--secret=", "--configuration=", "--cert-dir="}, []string{
+			"--namespace: must not be empty", "--service: must not be empty", "--secret: must not be empty",
+			"--configuration: must not be empty", "--cert-dir: must not be empty",
+		}},
+		{"a level that does not exist", []string{"--log-level=loud"}, []string{`--log-level: slog: level string "loud": unknown name`}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			if err := parse(t, c.arguments...).Validate(); err != nil {
+				got = strings.Split(err.Error(), "\n")
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("complaints (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
