@@ -2,7 +2,6 @@ package observer
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 
@@ -16,24 +15,5 @@ import (
 var server *rest.Config
 
 func TestMain(m *testing.M) {
-	code, err := run(context.Background(), m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "observer:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(ctx context.Context, m *testing.M) (code int, err error) {
-	c, err := cluster.Start(ctx, cluster.Options{})
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		if stopped := c.Stop(); err == nil {
-			err = stopped
-		}
-	}()
-	server = c.RESTConfig()
-	return m.Run(), nil
+	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { server = c.RESTConfig() }))
 }
