@@ -11,7 +11,7 @@ const (
 	echoManifest = `
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: echo-demo, namespace: %[1]s}
+metadata: {name: echo-demo, namespace: secondary}
 spec:
   selector: {matchLabels: {app: echo}}
   template:
@@ -22,7 +22,7 @@ spec:
 ---
 apiVersion: v1
 kind: Service
-metadata: {name: echo-demo, namespace: %[1]s}
+metadata: {name: echo-demo, namespace: secondary}
 spec:
   type: NodePort
   selector: {app: echo}
@@ -42,6 +42,20 @@ spec:
 `
 )
 
+// echoNamespace is the example's own.
+const echoNamespace = "secondary"
+
+// The example of the custom observer schema: a Deployment with the default
+// schema, and a Service with a custom one.
+func TestEcho(t *testing.T) {
+	makeNamespace(t, echoNamespace, "--wait=true")
+	createApplication(t, echoNamespace, "echo-demo", echoManifest, echoSchema)
+	eventuallyState(t, "RUNNING", echoNamespace, "echo-demo")
+	t.Run("ports", echoPorts)
+	t.Run("service", echoServiceFields)
+	t.Run("deployment", echoDeployment)
+}
+
 // ports are what a client writes, by their numbers.
 func ports(numbers ...int) string {
 	text := ""
@@ -57,8 +71,8 @@ func ports(numbers ...int) string {
 // "The presence of a second element in the ports list in the custom observer
 // schema doesn't guarantee its presence": it may be absent, and be removed and
 // added again, as long as its value stays. A length that is not legal is drift.
-func TestEchoPorts(t *testing.T) {
-	namespace := newEcho(t)
+func echoPorts(t *testing.T) {
+	const namespace = echoNamespace
 	before := auditMark(t)
 	portsOf := func() string {
 		var numbers []any
@@ -83,12 +97,12 @@ func TestEchoPorts(t *testing.T) {
 	change(t, services, namespace, "echo-demo", ports(8080, 81))
 	eventually(t, func() string {
 		learned := document(t, namespace, "echo-demo", "status.learned")
-		want := parse(t, fmt.Sprintf(`
+		want := parse(t, `
 - apiVersion: v1
   kind: Service
-  metadata: {name: echo-demo, namespace: %s}
+  metadata: {name: echo-demo, namespace: secondary}
   spec: {sessionAffinity: None, ports: [{}, {port: 81, protocol: TCP, targetPort: 81}]}
-`, namespace))
+`)
 		return cmp.Diff(want, learned)
 	})
 	if got := portsOf(); got != "[8080 81]" {
@@ -113,8 +127,8 @@ func TestEchoPorts(t *testing.T) {
 // type is set by the manifest and not observed: it is left alone.
 // sessionAffinity is observed and not in the manifest: the API's first answer
 // is what it must stay.
-func TestEchoServiceFields(t *testing.T) {
-	namespace := newEcho(t)
+func echoServiceFields(t *testing.T) {
+	const namespace = echoNamespace
 	before := auditMark(t)
 	change(t, services, namespace, "echo-demo", `{"spec": {"type": "ClusterIP"}}`)
 	change(t, services, namespace, "echo-demo", `{"spec": {"sessionAffinity": "ClientIP"}}`)
@@ -124,8 +138,8 @@ func TestEchoServiceFields(t *testing.T) {
 }
 
 // The Deployment has no schema of its own: all of its manifest is observed.
-func TestEchoDeployment(t *testing.T) {
-	namespace := newEcho(t)
+func echoDeployment(t *testing.T) {
+	const namespace = echoNamespace
 	kubectl(t, "--namespace", namespace, "set", "image", "deployment/echo-demo", "echo=other")
 	eventuallyField(t, "registry.k8s.io/echoserver:1.10", deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "image")
 	kubectl(t, "--namespace", namespace, "scale", "deployment/echo-demo", "--replicas=3")
@@ -136,12 +150,4 @@ func TestEchoDeployment(t *testing.T) {
 	eventuallyField(t, 8080, deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "ports", 0, "containerPort")
 	eventuallyField(t, 3, deployments, namespace, "echo-demo", "spec", "replicas")
 	eventuallyField(t, "mine", deployments, namespace, "echo-demo", "metadata", "labels", "team")
-}
-
-func newEcho(t *testing.T) (namespace string) {
-	t.Helper()
-	namespace = newNamespace(t)
-	createApplication(t, namespace, "echo-demo", fmt.Sprintf(echoManifest, namespace), echoSchema)
-	eventuallyState(t, "RUNNING", namespace, "echo-demo")
-	return namespace
 }

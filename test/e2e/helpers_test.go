@@ -27,17 +27,23 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// newNamespace makes a namespace for one test. Its Applications are deleted
-// before the next test, whose requests would be mixed with theirs.
+// newNamespace makes a namespace for one test.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("e2e-%06d", rand.IntN(1e6))
+	makeNamespace(t, name, "--wait=false")
+	return name
+}
+
+// makeNamespace makes a namespace that goes with the test. Its Applications are
+// deleted before the next test, whose requests would be mixed with theirs.
+func makeNamespace(t *testing.T, name, wait string) {
+	t.Helper()
 	kubectl(t, "create", "namespace", name)
 	t.Cleanup(func() {
 		kubectl(t, "--namespace", name, "delete", "configmaps", "--selector", "krake.dev/cluster", "--timeout", timeout.String())
-		kubectl(t, "delete", "namespace", name, "--wait=false")
+		kubectl(t, "delete", "namespace", name, wait)
 	})
-	return name
 }
 
 // kubectl runs kubectl as the administrator and gives what it printed.
