@@ -39,6 +39,9 @@ func newNamespace(t *testing.T) string {
 // deleted before the next test, whose requests would be mixed with theirs.
 func makeNamespace(t *testing.T, name, wait string) {
 	t.Helper()
+	if err := env.installation.Look(); err != nil {
+		t.Fatal(err)
+	}
 	kubectl(t, "create", "namespace", name)
 	t.Cleanup(func() {
 		kubectl(t, "--namespace", name, "delete", "configmaps", "--selector", "krake.dev/cluster", "--timeout", timeout.String())

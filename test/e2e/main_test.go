@@ -12,10 +12,6 @@ import (
 
 	"k8s.io/client-go/dynamic"
 
-	// What the tests run is built from these. Imported, they are a part of the
-	// test program, so that go test takes no cached result when they change.
-	_ "github.com/krake-observer/krake-observer/internal/agent"
-	_ "github.com/krake-observer/krake-observer/internal/webhook"
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
 )

@@ -26,6 +26,8 @@ type Installation struct {
 	log     io.Writer
 	// dir has the programs, the manifests and the kubeconfig files.
 	dir string
+	// root is the checkout that the programs are built from.
+	root string
 
 	agent   *command
 	webhook *command
@@ -64,9 +66,28 @@ func (i *Installation) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	i.root = root
 	build := exec.CommandContext(ctx, "go", "build", "-o", i.dir+string(filepath.Separator), "./cmd/agent", "./cmd/webhook")
 	build.Dir = root
 	return output(build, i.log)
+}
+
+// Look looks at every source that the commands are built from. A test has to,
+// for go test takes a cached result unless a file changed that a test has looked
+// at, and go build, which does, is another program.
+func (i *Installation) Look() error {
+	for _, folder := range []string{"cmd", "internal", "pkg"} {
+		err := filepath.WalkDir(filepath.Join(i.root, folder), func(path string, _ fs.DirEntry, err error) error {
+			if err == nil {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("look at the sources: %w", err)
+		}
+	}
+	return nil
 }
 
 func moduleRoot(ctx context.Context) (string, error) {
