@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -38,9 +37,7 @@ type pass struct {
 
 // start lets the events of the Application flow again.
 func (p *pass) start() {
-	if targets, err := targetsOf(p.planned); err == nil {
-		p.Observers.Start(p.app.NamespacedName, targets, p.seen)
-	}
+	p.Observers.Start(p.app.NamespacedName, targetsOf(p.planned), p.seen)
 }
 
 // claim writes what is about to be held, before it is created, so that nothing
@@ -62,10 +59,9 @@ func (p *pass) claim(ctx context.Context, delta Delta) error {
 // act does what the delta says (step 5): it deletes, creates and patches. One
 // object that fails does not hold up the others.
 func (p *pass) act(ctx context.Context, delta Delta) error {
-	var failures []error
-	for _, id := range delta.Deleted {
-		failures = append(failures, p.remove(ctx, id))
-	}
+	kept, err := p.deleteAll(ctx, p.app, delta.Deleted)
+	p.kept = kept
+	failures := []error{err}
 	for _, i := range delta.New {
 		failures = append(failures, p.create(ctx, i))
 	}
@@ -85,13 +81,12 @@ func (p *pass) create(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	p.took(i, live)
 	outcome := Outcome{Action: Created, Object: planned.ID, Took: p.sinceSeen(i)}
 	if !p.observed[i].Seen.IsZero() {
 		outcome.Action = Recreated
 	}
 	p.Report(p.app, outcome)
-	return nil
+	return p.took(i, live)
 }
 
 // mend patches the observed fields that differ, and nothing else. That some
@@ -103,10 +98,10 @@ func (p *pass) mend(ctx context.Context, i int, live map[string]any) error {
 	var drift schema.Differences
 	var patch schema.Patch
 	after, err := p.Cluster.Patch(ctx, planned.Ref, live, func(live map[string]any) (schema.Patch, error) {
-		if !planned.marks.Prove(live) {
-			return nil, fmt.Errorf("%w: %s", errConflict, planned.ID)
+		if err := prove(planned.marks, planned.ID, live); err != nil {
+			return nil, err
 		}
-		before, drift = live, planned.marked.Compare(planned.pinned, live).Drift()
+		before, drift = live, planned.Marked.Compare(planned.Desired, live).Drift()
 		patch = drift.Patch()
 		return patch, nil
 	})
@@ -116,15 +111,15 @@ func (p *pass) mend(ctx context.Context, i int, live map[string]any) error {
 	if err != nil {
 		return err
 	}
-	left := planned.marked.Compare(planned.pinned, after).Drift()
-	p.took(i, after)
+	left := planned.Marked.Compare(planned.Desired, after).Drift()
 	if len(patch) > 0 {
 		p.Report(p.app, p.mended(i, before, drift))
 	}
+	err = p.took(i, after)
 	if len(left) > 0 {
-		return fmt.Errorf("%w %s: %s", errIneffective, planned.ID, join(pathsOf(left)))
+		return errors.Join(fmt.Errorf("%w %s: %s", errIneffective, planned.ID, join(pathsOf(left))), err)
 	}
-	return nil
+	return err
 }
 
 func (p *pass) mended(i int, before map[string]any, drift schema.Differences) Outcome {
@@ -159,44 +154,9 @@ func pathsOf(differences schema.Differences) []schema.Path {
 }
 
 // took takes note of an object as the API server has it now, and learns from it (step 6).
-func (p *pass) took(i int, live map[string]any) {
+func (p *pass) took(i int, live map[string]any) error {
 	planned := &p.planned[i]
-	planned.learn(live)
-	p.observed[i].Projection = planned.schema.Project(live)
+	p.observed[i].Projection = planned.Schema.Project(live)
 	p.seen = append(p.seen, live)
-}
-
-// remove deletes an object that left the spec.
-func (p *pass) remove(ctx context.Context, id manifest.ID) error {
-	gone, err := p.deleteOwned(ctx, p.app, id)
-	if !gone {
-		p.kept = append(p.kept, id)
-	}
-	return err
-}
-
-// deleteOwned deletes an object on its own proof, and tells if there is nothing
-// left to do. What does not prove to be ours is not ours to delete.
-func (r *Reconciler) deleteOwned(ctx context.Context, app *application.Application, id manifest.ID) (gone bool, err error) {
-	ref, err := r.locate(id)
-	if meta.IsNoMatchError(err) {
-		return true, nil // the kind is gone, and its objects with it
-	}
-	if err != nil {
-		return false, err
-	}
-	marks := application.Marks(app.NamespacedName, app.UID, id)
-	gone, err = r.Cluster.Delete(ctx, ref, func(live map[string]any) error {
-		if !marks.Prove(live) {
-			return fmt.Errorf("%w: %s", errConflict, id)
-		}
-		return nil
-	})
-	if errors.Is(err, errConflict) {
-		return true, nil
-	}
-	if gone {
-		r.Report(app, Outcome{Action: Deleted, Object: id})
-	}
-	return gone, err
+	return planned.learn(live)
 }

@@ -14,23 +14,19 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/observer"
-	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // resource is one resource of an Application, as it is to be on the target.
+// The target of the observer has the marks of the Application, which are in no
+// document, but always observed.
 type resource struct {
-	manifest.Ref
+	observer.Target
 
-	// schema and desired are those of steps 1 and 2.
-	schema  schema.Schema
+	// desired is that of step 2, without the marks.
 	desired map[string]any
 	// manifest is what the user wrote.
 	manifest map[string]any
 	marks    manifest.Marks
-	// marked and pinned are schema and desired with the marks of the Application,
-	// which are in no document, but always observed.
-	marked schema.Schema
-	pinned map[string]any
 }
 
 // errRefused is the error of an Application that is not carried out as it is.
@@ -78,26 +74,30 @@ func (r *Reconciler) planOne(app *application.Application, desired mutate.Desire
 		return resource{}, err
 	}
 	planned := resource{
-		Ref:      ref,
-		schema:   desired.Schemas[i],
-		desired:  desired.Resources[i],
+		Target:   observer.Target{Ref: ref, Schema: desired.Schemas[i]},
 		manifest: desired.Manifest[i],
 		marks:    application.Marks(app.NamespacedName, app.UID, id),
 	}
-	planned.pin()
-	return planned, nil
+	return planned, planned.pin(desired.Resources[i])
 }
 
-// pin adds the marks to what is observed.
-func (p *resource) pin() {
-	p.pinned = p.marks.On(p.desired)
-	p.marked = p.schema
+// pin makes this the desired state, and with the marks the observer's target.
+func (p *resource) pin(desired map[string]any) error {
+	p.desired = desired
+	p.Desired = p.marks.On(desired)
+	p.Marked = p.Schema
 	for label := range p.marks.Labels {
-		p.marked = p.marked.Observe("metadata", "labels", label)
+		p.Marked = p.Marked.Observe("metadata", "labels", label)
 	}
 	for annotation := range p.marks.Annotations {
-		p.marked = p.marked.Observe("metadata", "annotations", annotation)
+		p.Marked = p.Marked.Observe("metadata", "annotations", annotation)
 	}
+	var err error
+	// Marked follows from the other two.
+	if p.Revision, err = revise(p.Schema.Document(), p.Desired); err != nil {
+		return fmt.Errorf("digest %s: %w", p.ID, err)
+	}
+	return nil
 }
 
 // locate finds where the target serves a resource. A kind that is not
@@ -117,7 +117,7 @@ func (r *Reconciler) locate(id manifest.ID) (manifest.Ref, error) {
 
 // body is what the object is created from: the whole desired state.
 func (p *resource) body() map[string]any {
-	body := maps.Clone(p.pinned)
+	body := maps.Clone(p.Desired)
 	metadata, _ := body["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)
 	metadata["namespace"] = p.Namespace
@@ -125,36 +125,30 @@ func (p *resource) body() map[string]any {
 	return body
 }
 
-// learn takes over from the live object what was not known yet, and gives what
-// is known beyond the manifest (step 6).
-func (p *resource) learn(live map[string]any) {
-	p.desired = p.schema.LateInitialize(p.desired, withoutMarks(live))
-	p.pin()
+// learn takes over from the live object what was not known yet (step 6).
+func (p *resource) learn(live map[string]any) error {
+	return p.pin(p.Schema.LateInitialize(p.desired, withoutMarks(live)))
 }
 
+// learned is what is known beyond the manifest.
 func (p *resource) learned() map[string]any {
-	return p.schema.Learned(p.desired, p.manifest)
+	return p.Schema.Learned(p.desired, p.manifest)
 }
 
-// target is what the observer needs to know.
-func (p *resource) target() (observer.Target, error) {
-	revision, err := revise(p.marked.Document(), p.pinned, p.schema.Document())
-	if err != nil {
-		return observer.Target{}, fmt.Errorf("digest %s: %w", p.ID, err)
+// prove gives errConflict for a live object that is not ours.
+func prove(marks manifest.Marks, id manifest.ID, live map[string]any) error {
+	if !marks.Prove(live) {
+		return fmt.Errorf("%w: %s", errConflict, id)
 	}
-	return observer.Target{Ref: p.Ref, Schema: p.schema, Marked: p.marked, Desired: p.pinned, Revision: revision}, nil
+	return nil
 }
 
-func targetsOf(resources []resource) ([]observer.Target, error) {
+func targetsOf(resources []resource) []observer.Target {
 	targets := make([]observer.Target, 0, len(resources))
 	for i := range resources {
-		target, err := resources[i].target()
-		if err != nil {
-			return nil, err
-		}
-		targets = append(targets, target)
+		targets = append(targets, resources[i].Target)
 	}
-	return targets, nil
+	return targets
 }
 
 func revise(parts ...any) (string, error) {

@@ -99,11 +99,7 @@ func (r *Reconciler) ensure(ctx context.Context, app *application.Application) (
 	if err != nil {
 		return ctrl.Result{}, r.failed(ctx, app, err)
 	}
-	targets, err := targetsOf(planned)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	observed, err := r.Observers.Observe(app.NamespacedName, targets)
+	observed, err := r.Observers.Observe(app.NamespacedName, targetsOf(planned))
 	if errors.Is(err, observer.ErrNotSynced) {
 		return ctrl.Result{}, nil // we are told when it is
 	}
