@@ -91,28 +91,45 @@ func Find(ids []ID, wanted ID) int {
 // schema without a namespace belongs to the k-th resource of that name
 // (specification 1.1.4).
 func Pair(left, right []ID) []int {
+	exact, loose := queues{}, queues{}
+	for i, id := range right {
+		exact[id] = append(exact[id], i)
+		loose[id.anywhere()] = append(loose[id.anywhere()], i)
+	}
 	partners := make([]int, len(left))
 	taken := make([]bool, len(right))
-	pair := func(i int, match func(a, b ID) bool) {
-		for j := range right {
-			if !taken[j] && match(left[i], right[j]) {
-				partners[i], taken[j] = j, true
-				return
-			}
-		}
+	for i, id := range left {
+		partners[i] = exact.take(id, taken)
 	}
-	equal := func(a, b ID) bool { return a == b }
-	loose := func(a, b ID) bool {
-		return a.sameType(b) && (a.Namespace == "" || b.Namespace == "")
-	}
-	for i := range left {
-		partners[i] = -1
-		pair(i, equal)
-	}
-	for i := range left {
-		if partners[i] < 0 {
-			pair(i, loose)
+	for i, id := range left {
+		switch {
+		case partners[i] >= 0:
+		case id.Namespace == "": // any namespace will do
+			partners[i] = loose.take(id, taken)
+		default:
+			partners[i] = exact.take(id.anywhere(), taken)
 		}
 	}
 	return partners
+}
+
+// anywhere is the identity without its namespace.
+func (id ID) anywhere() ID {
+	id.Namespace = ""
+	return id
+}
+
+// queues are the indices of those that share an identity, ascending.
+type queues map[ID][]int
+
+// take gives the first index that is not taken yet, and takes it, or -1.
+func (q queues) take(id ID, taken []bool) int {
+	for left := q[id]; len(left) > 0; left = left[1:] {
+		q[id] = left[1:]
+		if !taken[left[0]] {
+			taken[left[0]] = true
+			return left[0]
+		}
+	}
+	return -1
 }

@@ -57,7 +57,7 @@ func (t Target) observe(live map[string]any, seen time.Time) Observation {
 	observation := Observation{
 		UID:             object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(),
-		Projection:      t.Schema.Project(live),
+		Projection:      t.Schema.Project(t.Desired, live),
 		Seen:            seen,
 	}
 	if len(t.Marked.Compare(t.Desired, live)) > 0 {

@@ -156,7 +156,7 @@ func pathsOf(differences schema.Differences) []schema.Path {
 // took takes note of an object as the API server has it now, and learns from it (step 6).
 func (p *pass) took(i int, live map[string]any) error {
 	planned := &p.planned[i]
-	p.observed[i].Projection = planned.Schema.Project(live)
+	p.observed[i].Projection = planned.Schema.Project(planned.desired, live)
 	p.seen = append(p.seen, live)
 	return planned.learn(live)
 }

@@ -379,7 +379,7 @@ func (o observers) look(target observer.Target) observer.Observation {
 	case o.stale[name]:
 		seen.Stale = true
 	default:
-		seen.Projection = target.Schema.Project(live)
+		seen.Projection = target.Schema.Project(target.Desired, live)
 		if len(target.Marked.Compare(target.Desired, live)) > 0 {
 			seen.Live = runtime.DeepCopyJSON(live)
 		}

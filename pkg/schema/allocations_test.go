@@ -26,7 +26,7 @@ func TestCompareWithoutDriftAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	projection := observed.Project(live)
+	projection := observed.Project(desired, live)
 	comparisons := map[string]func() schema.Differences{
 		"Compare":           func() schema.Differences { return observed.Compare(desired, live) },
 		"CompareProjection": func() schema.Differences { return observed.CompareProjection(desired, projection) },

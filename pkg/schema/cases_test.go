@@ -132,7 +132,7 @@ func TestDefaultNeedsAnIdentity(t *testing.T) {
 
 func TestProject(t *testing.T) {
 	forEach(t, "project.yaml", func(t *testing.T, c testCase) {
-		c.check(t, "want", c.schema(t).Project(c.object("object")))
+		c.check(t, "want", c.schema(t).Project(c.object("desired"), c.object("object")))
 	})
 }
 
@@ -201,7 +201,7 @@ func describe(found schema.Differences) []object {
 			fields["have"] = difference.Have
 		}
 		if difference.Kind == schema.TooLong {
-			fields["keep"] = difference.Keep
+			fields["cut"] = difference.Cut
 		}
 		described = append(described, fields)
 	}

@@ -8,10 +8,10 @@ type Kind string
 const (
 	// Changed: the value at the path is not, or is no longer, the desired one.
 	Changed Kind = "Changed"
-	// TooLong: the list at the path has more elements than its maximum.
-	TooLong Kind = "TooLong"
 	// TooShort: the list at the path has fewer elements than its minimum.
 	TooShort Kind = "TooShort"
+	// TooLong: the list at the path has more elements than its maximum.
+	TooLong Kind = "TooLong"
 	// Unknown: the value is observed, but no desired value is known yet. It is
 	// to be learned by [Schema.LateInitialize]; there is nothing to revert.
 	Unknown Kind = "Unknown"
@@ -27,11 +27,11 @@ type Difference struct {
 	Want any
 	// Have is the value of the object, nil if it is absent.
 	Have any
-	// Keep is the length to cut the list to, for TooLong.
-	Keep int
+	// Cut are the indices of the elements to remove, ascending, for TooLong.
+	Cut []int
 }
 
-// Differences of one object, in the order of the schema.
+// Differences of one object, in the order of the schema: a list after its elements.
 type Differences []Difference
 
 // Drift gives the differences that are to be reverted.
@@ -56,19 +56,21 @@ func (d Differences) filter(keep func(Difference) bool) Differences {
 
 // Compare gives the differences between the observed fields of a live object
 // and the desired ones (specification 1.6). Without a difference it allocates
-// nothing. The values in the result are shared with the arguments.
+// nothing, unless a list that is aligned by key is both long and out of order.
+// The values in the result are shared with the arguments.
 func (s Schema) Compare(desired, live map[string]any) Differences {
 	return s.compare(desired, live, false)
 }
 
 // CompareProjection is [Schema.Compare] with what [Schema.Project] gave for the
-// live object in its place.
+// same desired and the live object in its place. What a list is to be cut by
+// only the live object can tell.
 func (s Schema) CompareProjection(desired, projection map[string]any) Differences {
 	return s.compare(desired, projection, true)
 }
 
 func (s Schema) compare(desired, have map[string]any, projected bool) Differences {
-	c := comparison{projected: projected}
+	c := comparison{projected: projected, byValue: s.byValue}
 	c.node(s.root, desired, have)
 	for _, difference := range c.found {
 		slices.Reverse(difference.Path)
@@ -81,12 +83,17 @@ func (s Schema) compare(desired, have map[string]any, projected bool) Difference
 // their last step comes first.
 type comparison struct {
 	found Differences
-	// projected tells that lists end with their length.
+	// projected tells that the object is a projection.
 	projected bool
+	// places tells that indices are to be those of the desired elements, and
+	// that each value is looked at, also in objects that are absent.
+	places bool
+	// byValue: see [Schema.ByValue].
+	byValue bool
 }
 
-func (c *comparison) add(kind Kind, want, have any, keep int) {
-	c.found = append(c.found, Difference{Kind: kind, Want: want, Have: have, Keep: keep})
+func (c *comparison) add(kind Kind, want, have any) {
+	c.found = append(c.found, Difference{Kind: kind, Want: want, Have: have})
 }
 
 // step walks on into a field or an element.
@@ -103,7 +110,7 @@ func (c *comparison) node(n node, want, have any) {
 	case constant:
 	case leaf:
 		if have != nil || !n.namespace {
-			c.value(want, have)
+			c.leaf(n, want, have)
 		}
 	case object:
 		c.object(n, want, have)
@@ -112,14 +119,20 @@ func (c *comparison) node(n node, want, have any) {
 	}
 }
 
+func (c *comparison) leaf(n leaf, want, have any) {
+	if !n.forms.has(want, have) {
+		c.value(want, have)
+	}
+}
+
 // value compares two values as a whole.
 func (c *comparison) value(want, have any) {
 	switch {
 	case want == nil && have == nil:
 	case want == nil:
-		c.add(Unknown, nil, have, 0)
-	case have == nil || !equal(want, have):
-		c.add(Changed, want, have, 0)
+		c.add(Unknown, nil, have)
+	case have == nil || !equal(want, have) && !(c.byValue && sameValue(want, have)):
+		c.add(Changed, want, have)
 	}
 }
 
@@ -131,7 +144,7 @@ func (c *comparison) object(n object, want, have any) {
 		c.value(want, have)
 		return
 	case have != nil && !haveOK:
-		c.add(Changed, restrict(n, want, creation), have, 0)
+		c.add(Changed, restrict(n, want, creation), have)
 		return
 	}
 	before := len(c.found)
@@ -140,47 +153,54 @@ func (c *comparison) object(n object, want, have any) {
 	}
 	// An absent object is created as one: a JSON Patch cannot add below what is
 	// not there. Where no value is known, the children stay what they are: not to be mended.
-	if have == nil && slices.ContainsFunc(c.found[before:], Difference.mendable) {
+	if have == nil && !c.places && slices.ContainsFunc(c.found[before:], Difference.mendable) {
 		c.found = c.found[:before]
-		c.add(Changed, restrict(n, want, creation), nil, 0)
+		c.add(Changed, restrict(n, want, creation), nil)
 	}
 }
 
 func (c *comparison) list(n list, want, have any) {
 	wanted, wantOK := want.([]any)
-	items, haveOK := have.([]any)
+	elements, haveOK := have.([]any)
 	switch {
 	case want != nil && !wantOK, want == nil && have != nil && !haveOK:
 		c.value(want, have)
 		return
 	case have != nil && !haveOK:
-		c.add(Changed, want, have, 0)
+		c.add(Changed, want, have)
 		return
 	}
-	length := len(items)
+	var room scratch
+	var pairs pairing
+	length := len(elements)
 	if c.projected {
-		items, length = lengthOf(items)
+		elements, length = lengthOf(elements)
+		pairs = n.project(wanted, elements)
+	} else {
+		pairs = n.pair(wanted, elements, &room)
 	}
-	keep := c.length(n, wanted, have, length)
-	for i := 0; i < len(n.items) && i < len(items) && i < keep; i++ {
-		c.step(Step{Index: i}, n.items[i], at(wanted, i), items[i])
+	size := n.measure(wanted, length, pairs)
+	for place := range min(len(n.items), size.places) {
+		if partner := pairs.partner(place); partner != absent {
+			c.step(Step{Index: c.index(place, partner)}, n.items[place], at(wanted, place), elements[partner])
+		}
+	}
+	if size.short {
+		c.add(TooShort, pairs.missing(wanted, length), have)
+	}
+	if size.long {
+		c.add(TooLong, nil, have)
+		if !c.projected {
+			c.found[len(c.found)-1].Cut = pairs.cut(size)
+		}
 	}
 }
 
-// length compares the length of a list (specification 1.6.8) and gives the
-// number of its elements that stay: the others need no look.
-func (c *comparison) length(n list, wanted []any, have any, length int) (keep int) {
-	switch {
-	case length < n.min:
-		c.add(TooShort, wanted[min(length, len(wanted)):], have, 0)
-	case n.max != 0 && length > n.max:
-		if keep = length; wanted != nil { // of an unknown list nothing is cut: it is learned first
-			keep = min(length, len(wanted))
-		}
-		c.add(TooLong, nil, have, keep)
-		return keep
+func (c *comparison) index(place, partner int) int {
+	if c.places {
+		return place
 	}
-	return length
+	return partner
 }
 
 func at(items []any, i int) any {

@@ -77,9 +77,8 @@ func checkOverlay(t *testing.T, s sample, desired object) {
 	overlaid := s.schema.Overlay(desired, s.live)
 	for _, difference := range s.schema.Compare(desired, overlaid).Drift() {
 		want, _ := difference.Want.([]any)
-		have, _ := difference.Have.([]any)
 		impossible := difference.Kind == schema.TooShort && len(want) == 0 ||
-			difference.Kind == schema.TooLong && len(have) == difference.Keep
+			difference.Kind == schema.TooLong && len(difference.Cut) == 0
 		if !impossible {
 			t.Errorf("after Overlay: %v", difference)
 		}
@@ -127,7 +126,7 @@ func checkProjection(t *testing.T, s sample, desired object) {
 		return all
 	}
 	direct := places(s.schema.Compare(desired, s.live))
-	projected := places(s.schema.CompareProjection(desired, s.schema.Project(s.live)))
+	projected := places(s.schema.CompareProjection(desired, s.schema.Project(desired, s.live)))
 	if diff := cmp.Diff(direct, projected); diff != "" {
 		t.Errorf("CompareProjection: -of the object +of its projection\n%s", diff)
 	}
@@ -137,7 +136,7 @@ func checkProjection(t *testing.T, s sample, desired object) {
 	}
 	noisy := runtime.DeepCopyJSON(s.live)
 	noisy["not observed"] = "noise"
-	if diff := cmp.Diff(s.schema.Project(s.live), s.schema.Project(noisy)); diff != "" {
+	if diff := cmp.Diff(s.schema.Project(s.first, s.live), s.schema.Project(s.first, noisy)); diff != "" {
 		t.Errorf("Project sees what is not observed: -without +with\n%s", diff)
 	}
 }
@@ -166,7 +165,7 @@ func checkIndependent(t *testing.T, s sample) {
 	t.Helper()
 	before := s.objects()
 	results := map[string]object{
-		"Project":        s.schema.Project(s.live),
+		"Project":        s.schema.Project(s.first, s.live),
 		"ObservedPart":   s.schema.ObservedPart(s.first),
 		"Overlay":        s.schema.Overlay(s.first, s.live),
 		"LateInitialize": s.schema.LateInitialize(s.first, s.live),

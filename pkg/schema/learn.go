@@ -6,36 +6,42 @@ import "slices"
 // one that it did not know (specification 1.4). A known value never changes,
 // and elements of lists that are not observed are never taken over.
 func (s Schema) LateInitialize(desired, live map[string]any) map[string]any {
-	return s.fill(desired, live)
+	return s.fill(desired, live, false)
 }
 
 // Retain gives the new desired object with the observed values that only the
 // former one knows (specification 1.3): what was learned survives a change of
 // the manifest, and where the manifest says a value, it wins.
 func (s Schema) Retain(desired, former map[string]any) map[string]any {
-	return s.fill(desired, former)
+	return s.fill(desired, former, true)
 }
 
-func (s Schema) fill(into, from map[string]any) map[string]any {
-	filled, _ := fill(s.root, into, from).(map[string]any)
+func (s Schema) fill(into, from map[string]any, former bool) map[string]any {
+	filled, _ := filling{former: former}.value(s.root, into, from).(map[string]any)
 	return filled
 }
 
-// fill copies into and puts the observed values of from where it has none.
-// The copy shares nothing with either.
-func fill(n node, into, from any) any {
+// filling copies an object and puts the observed values of another where it has
+// none. The copy shares nothing with either.
+type filling struct {
+	// former: the other is what was desired before, or what was learned. Unlike
+	// a live list, one of those may hold places instead of elements.
+	former bool
+}
+
+func (f filling) value(n node, into, from any) any {
 	switch n := n.(type) {
 	case object:
 		fields, ok := from.(map[string]any)
 		target, fits := into.(map[string]any)
 		if ok && (fits || into == nil) {
-			return fillObject(n, target, fields)
+			return f.object(n, target, fields)
 		}
 	case list:
 		items, ok := from.([]any)
 		target, fits := into.([]any)
 		if ok && (fits || into == nil) {
-			return fillList(n, target, items)
+			return f.list(n, target, items)
 		}
 	}
 	if into != nil {
@@ -44,39 +50,49 @@ func fill(n node, into, from any) any {
 	return clone(from)
 }
 
-func fillObject(n object, into, from map[string]any) map[string]any {
+func (f filling) object(n object, into, from map[string]any) map[string]any {
 	filled := make(map[string]any, len(into))
 	for name, value := range into {
 		filled[name] = clone(value)
 	}
-	for _, f := range n.fields {
-		if value := from[f.name]; value != nil {
-			filled[f.name] = fill(f.node, into[f.name], value)
+	for _, field := range n.fields {
+		if value := from[field.name]; value != nil {
+			filled[field.name] = f.value(field.node, into[field.name], value)
 		}
 	}
 	return filled
 }
 
-func fillList(n list, into, from []any) []any {
+func (f filling) list(n list, into, from []any) []any {
+	var room scratch
+	pairs := n.pair(into, from, &room)
+	if f.former && !n.keys.allKnown(from) {
+		pairs = pairing{elements: len(from)}
+	}
 	filled := make([]any, 0, len(into))
-	for i, item := range into {
-		if i < len(n.items) && i < len(from) {
-			filled = append(filled, fill(n.items[i], item, from[i]))
+	for place, item := range into {
+		if partner := pairs.partner(place); place < len(n.items) && partner != absent {
+			filled = append(filled, f.value(n.items[place], item, from[partner]))
 		} else {
 			filled = append(filled, clone(item))
 		}
 	}
-	// A null cannot be appended, and nothing after it either: a list has no gaps.
-	for i := len(into); i < len(n.items) && i < len(from) && from[i] != nil; i++ {
-		filled = append(filled, fill(n.items[i], nil, from[i]))
+	for place := len(into); place < len(n.items); place++ {
+		partner := pairs.partner(place)
+		if partner == absent || from[partner] == nil {
+			break // a null cannot be appended, and nothing after it either: a list has no gaps
+		}
+		filled = append(filled, n.keys.with(f.value(n.items[place], nil, from[partner]), from[partner]))
 	}
 	return filled
 }
 
 // Learned gives what the desired object knows beyond the manifest: its identity
 // and the observed values that the manifest does not set, in the shape of the
-// object. In a list, what the manifest sets is held by an empty place, so that
-// the rest keeps its index. It is nil if there are no such values.
+// object. In a list whose elements have keys, only those that were learned from
+// are there, with their keys; in another list, what the manifest sets is held by
+// an empty place, so that the rest keeps its index. It is nil if there are no
+// such values.
 //
 // With it, the desired object is a function of the manifest and of what was
 // learned: where desired = LateInitialize(manifest, live), it is also
@@ -140,12 +156,18 @@ func beyondList(n list, items []any, base any) (any, bool) {
 	if base != nil && !fits {
 		return learned, false
 	}
+	byKey := n.byKey(known) && n.keys.distinct(items)
 	last := 0
 	for i := 0; i < len(n.items) && i < len(items); i++ {
 		value, some := beyond(n.items[i], items[i], at(known, i))
-		learned = append(learned, value)
+		if some && (byKey || i >= len(known)) {
+			value = n.keys.with(value, items[i])
+		}
+		if some || !byKey {
+			learned = append(learned, value)
+		}
 		if some {
-			last = i + 1
+			last = len(learned)
 		}
 	}
 	return slices.Clip(learned[:last]), base == nil || last > 0

@@ -19,10 +19,10 @@ func Mangle(resources, custom []any) (Set, Findings) {
 	m.readManifest(resources)
 	m.readSchemas(custom)
 	set := m.defaults()
-	if len(m.findings.Errors()) > 0 {
-		return nil, m.findings
+	if m.findings.errors > 0 {
+		return nil, m.findings.all()
 	}
-	return set, m.findings
+	return set, m.findings.all()
 }
 
 type mangler struct {
@@ -36,41 +36,39 @@ type mangler struct {
 }
 
 func (m *mangler) readManifest(resources []any) {
+	twice := map[manifest.ID]bool{}
 	for i, raw := range resources {
-		path := fmt.Sprintf("spec.manifest[%d]", i)
+		m.enter(fmt.Sprintf("spec.manifest[%d]", i))
 		resource, ok := raw.(map[string]any)
 		if !ok {
-			m.findings.add("not-an-object", path, "A resource must be an object")
-			continue
-		}
-		id, err := manifest.Identify(resource)
-		if err != nil {
-			m.manifestFields(resource, i, path)
-			continue
-		}
-		for _, former := range m.ids {
-			if former == id {
-				m.findings.add("duplicate-resource", path, "The resource is defined twice: %s", id)
+			m.add("not-an-object", "A resource must be an object")
+		} else if id, err := manifest.Identify(resource); err != nil {
+			m.manifestFields(resource, i)
+		} else {
+			if twice[id] {
+				m.add("duplicate-resource", "The resource is defined twice: %s", id.String())
 			}
+			twice[id] = true
+			m.resources = append(m.resources, resource)
+			m.ids = append(m.ids, id)
 		}
-		m.resources = append(m.resources, resource)
-		m.ids = append(m.ids, id)
+		m.leave()
 	}
 	m.observed = make([]bool, len(m.ids))
 }
 
 // manifestFields reports what a resource lacks.
-func (m *mangler) manifestFields(resource map[string]any, index int, path string) {
+func (m *mangler) manifestFields(resource map[string]any, index int) {
 	require := func(value any, name string) {
 		if text, _ := value.(string); text == "" {
-			m.findings.add("manifest-field-missing", path+"."+name, "Field '%s' not found in resource at index %d", name, index)
+			m.addAt("."+name, "manifest-field-missing", "Field '%s' not found in resource at index %d", name, index)
 		}
 	}
 	require(resource["apiVersion"], "apiVersion")
 	require(resource["kind"], "kind")
 	metadata, ok := resource["metadata"].(map[string]any)
 	if !ok {
-		m.findings.add("manifest-field-missing", path+".metadata", "Field 'metadata' not found in resource at index %d", index)
+		m.addAt(".metadata", "manifest-field-missing", "Field 'metadata' not found in resource at index %d", index)
 		return
 	}
 	require(metadata["name"], "metadata.name")
@@ -81,39 +79,45 @@ func (m *mangler) readSchemas(custom []any) {
 	ids := make([]manifest.ID, len(custom))
 	known := make([]bool, len(custom))
 	for i, raw := range custom {
-		document, ok := raw.(map[string]any)
-		if !ok {
-			m.findings.add("not-an-object", schemaPath(i), "An observer schema must be an object")
-			continue
+		m.enter(fmt.Sprintf("spec.observer_schema[%d]", i))
+		if document, ok := raw.(map[string]any); ok {
+			documents[i] = document
+			ids[i], known[i] = m.parseIdentity(document)
+		} else {
+			m.add("not-an-object", "An observer schema must be an object")
 		}
-		documents[i] = document
-		ids[i], known[i] = m.parseIdentity(document, schemaPath(i))
+		m.leave()
 	}
 	partners := manifest.Pair(ids, m.ids)
 	for i, document := range documents {
-		if known[i] && partners[i] < 0 {
-			m.reportStray(ids[i], schemaPath(i))
+		if document == nil {
+			continue
 		}
-		m.readSchema(i, document, ids[i], partners[i])
+		m.enter(fmt.Sprintf("spec.observer_schema[%d]", i))
+		if known[i] && partners[i] < 0 {
+			m.reportStray(ids[i])
+		}
+		m.readSchema(document, ids[i], partners[i])
+		m.leave()
 	}
 }
 
 // reportStray reports a schema that no resource is left for.
-func (m *mangler) reportStray(id manifest.ID, path string) {
+func (m *mangler) reportStray(id manifest.ID) {
 	if manifest.Find(m.ids, id) >= 0 {
-		m.findings.add("duplicate-schema", path, "There is already an observer schema for this resource: %s", id)
+		m.add("duplicate-schema", "There is already an observer schema for this resource: %s", id.String())
 	} else {
-		m.findings.add("not-in-manifest", path, "Observed resource must be in manifest: %s", id)
+		m.add("not-in-manifest", "Observed resource must be in manifest: %s", id.String())
 	}
 }
 
-func (m *mangler) readSchema(i int, document map[string]any, id manifest.ID, partner int) {
+func (m *mangler) readSchema(document map[string]any, id manifest.ID, partner int) {
 	var resource map[string]any
 	if partner >= 0 {
 		resource = m.resources[partner]
 		m.observed[partner] = true
 	}
-	m.custom = append(m.custom, m.parse(id, document, resource, schemaPath(i)))
+	m.custom = append(m.custom, m.parse(id, document, resource))
 }
 
 func (m *mangler) defaults() Set {
@@ -128,5 +132,3 @@ func (m *mangler) defaults() Set {
 	}
 	return set
 }
-
-func schemaPath(i int) string { return fmt.Sprintf("spec.observer_schema[%d]", i) }

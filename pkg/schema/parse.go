@@ -1,8 +1,8 @@
 package schema
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -10,49 +10,88 @@ import (
 
 // parser turns what the user wrote into the closed tree and collects all
 // mistakes on the way. A tree with findings is never used.
-type parser struct{ findings Findings }
-
-// parseIdentity reads what a schema is for.
-func (p *parser) parseIdentity(document map[string]any, path string) (manifest.ID, bool) {
-	before := len(p.findings)
-	id := manifest.ID{
-		APIVersion: p.identifier(document["apiVersion"], "apiVersion", path+".apiVersion"),
-		Kind:       p.identifier(document["kind"], "kind", path+".kind"),
-	}
-	switch metadata := document["metadata"].(type) {
-	case nil:
-		p.findings.add("metadata-missing", path+".metadata", "metadata dictionary is not defined")
-	case map[string]any:
-		id.Name = p.identifier(metadata["name"], "name", path+".metadata.name")
-	default:
-		p.findings.add("metadata-not-object", path+".metadata", "metadata must be a dictionary")
-	}
-	return id, len(p.findings) == before
+type parser struct {
+	findings collector
+	// path is the place that is looked at, step by step. It becomes a text only
+	// where there is something to tell: names may be long, and places many.
+	path []string
 }
 
-func (p *parser) identifier(value any, name, path string) string {
+func (p *parser) enter(step string) { p.path = append(p.path, step) }
+func (p *parser) leave()            { p.path = p.path[:len(p.path)-1] }
+
+func (p *parser) add(code, format string, arguments ...any) {
+	p.findings.add(Finding{Code: code, Path: p.place(), Message: message(format, arguments)})
+}
+
+func (p *parser) addAt(step, code, format string, arguments ...any) {
+	p.enter(step)
+	p.add(code, format, arguments...)
+	p.leave()
+}
+
+func (p *parser) warn(code, format string, arguments ...any) {
+	p.findings.add(Finding{Code: code, Path: p.place(), Message: message(format, arguments), Warning: true})
+}
+
+// place is the path as a text, which is never much longer than a usual one.
+func (p *parser) place() string {
+	var b strings.Builder
+	for _, step := range p.path {
+		b.WriteString(shortened(step))
+		if b.Len() > maxPlace {
+			b.WriteString("...")
+			break
+		}
+	}
+	return b.String()
+}
+
+// parseIdentity reads what a schema is for.
+func (p *parser) parseIdentity(document map[string]any) (manifest.ID, bool) {
+	before := p.findings.errors
+	id := manifest.ID{
+		APIVersion: p.identifier(document["apiVersion"], "apiVersion"),
+		Kind:       p.identifier(document["kind"], "kind"),
+	}
+	p.enter(".metadata")
+	switch metadata := document["metadata"].(type) {
+	case nil:
+		p.add("metadata-missing", "metadata dictionary is not defined")
+	case map[string]any:
+		id.Name = p.identifier(metadata["name"], "name")
+	default:
+		p.add("metadata-not-object", "metadata must be a dictionary")
+	}
+	p.leave()
+	return id, p.findings.errors == before
+}
+
+func (p *parser) identifier(value any, name string) string {
 	switch value := value.(type) {
 	case nil:
 		where := ""
 		if name == "name" {
 			where = " in the metadata dictionary"
 		}
-		p.findings.add(name+"-missing", path, "%s is not defined%s", name, where)
+		p.addAt("."+name, name+"-missing", "%s is not defined%s", name, where)
 	case string:
 		return value
 	default:
-		p.findings.add("identity-not-string", path, "%s must be a string", name)
+		p.addAt("."+name, "identity-not-string", "%s must be a string", name)
 	}
 	return ""
 }
 
 // parse reads the tree of a schema beside the manifest's resource, which is nil
 // if there is none.
-func (p *parser) parse(id manifest.ID, document, resource map[string]any, path string) Schema {
+func (p *parser) parse(id manifest.ID, document, resource map[string]any) Schema {
 	metadata, _ := document["metadata"].(map[string]any)
 	described, _ := resource["metadata"].(map[string]any)
-	root := p.fields(document, resource, path, "apiVersion", "kind", "metadata")
-	observed := p.fields(metadata, described, path+".metadata", "name")
+	root := p.fields(document, resource, "apiVersion", "kind", "metadata")
+	p.enter(".metadata")
+	observed := p.fields(metadata, described, "name")
+	p.leave()
 	for i := range observed {
 		if _, ok := observed[i].node.(leaf); ok && observed[i].name == "namespace" {
 			observed[i].node = leaf{namespace: true}
@@ -62,7 +101,7 @@ func (p *parser) parse(id manifest.ID, document, resource map[string]any, path s
 }
 
 // fields parses the values of an object but those named, in the order of their names.
-func (p *parser) fields(values, described map[string]any, path string, but ...string) []field {
+func (p *parser) fields(values, described map[string]any, but ...string) []field {
 	fields := make([]field, 0, len(values))
 	for name := range values {
 		if !slices.Contains(but, name) {
@@ -71,137 +110,91 @@ func (p *parser) fields(values, described map[string]any, path string, but ...st
 	}
 	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	for i, f := range fields {
-		fields[i].node = p.value(f.name, values[f.name], described[f.name], path+"."+f.name)
+		p.enter("." + f.name)
+		fields[i].node = p.value(f.name, values[f.name], described[f.name])
+		p.leave()
 	}
 	return fields
 }
 
 // value parses the schema of a field. described is what the manifest has there.
-func (p *parser) value(name string, value, described any, path string) node {
-	n, ok := p.node(value, described, path)
+func (p *parser) value(name string, value, described any) node {
+	n, ok := p.node(value, described)
 	if !ok {
 		way := "an observed value is written as null"
-		if strings.HasSuffix(path, ".metadata.namespace") {
+		if n := len(p.path); p.path[n-1] == ".namespace" && p.path[n-2] == ".metadata" {
 			way = "set it to null to observe it"
 		}
-		p.findings.add("value-not-null", path, "Value of '%s' is not null: %s", name, way)
+		p.add("value-not-null", "Value of '%s' is not null: %s", name, way)
 	}
 	return n
 }
 
 // element parses the schema of an element of a list.
-func (p *parser) element(value, described any, path string) node {
-	n, ok := p.node(value, described, path)
+func (p *parser) element(value, described any) node {
+	n, ok := p.node(value, described)
 	if !ok {
-		p.findings.add("element-not-null", path, "Element of a list is not null: an observed element is written as null")
+		p.add("element-not-null", "Element of a list is not null: an observed element is written as null")
 	}
 	return n
 }
 
 // node parses what an observer schema may hold; a plain value is no such thing.
-func (p *parser) node(value, described any, path string) (node, bool) {
+func (p *parser) node(value, described any) (node, bool) {
 	switch value := value.(type) {
 	case nil:
 		return leaf{}, true
 	case map[string]any:
-		return p.object(value, described, path), true
+		if p.tooDeep() {
+			return leaf{}, true
+		}
+		return p.object(value, described), true
 	case []any:
-		return p.list(value, described, path), true
+		if p.tooDeep() {
+			return leaf{}, true
+		}
+		return p.list(value, described), true
 	}
 	return leaf{}, false
 }
 
-func (p *parser) object(value map[string]any, described any, path string) node {
+// tooDeep keeps a caller from what manifest.Decode would not have let through.
+func (p *parser) tooDeep() bool {
+	if len(p.path) <= manifest.MaxDepth {
+		return false
+	}
+	p.add("too-deep", "nested deeper than %d", manifest.MaxDepth)
+	return true
+}
+
+func (p *parser) object(value map[string]any, described any) node {
 	fields, ok := described.(map[string]any)
 	if !ok && described != nil {
-		p.findings.add("shape-mismatch", path, "The schema expects an object, the manifest has %s", shape(described))
+		p.add("shape-mismatch", "The schema expects an object, the manifest has %s", shape(described))
 	}
-	return object{fields: p.fields(value, fields, path)}
+	return object{fields: p.fields(value, fields)}
 }
 
-func (p *parser) list(value []any, described any, path string) node {
+func (p *parser) list(value []any, described any) node {
 	elements, ok := described.([]any)
 	if !ok && described != nil {
-		p.findings.add("shape-mismatch", path, "The schema expects a list, the manifest has %s", shape(described))
+		p.add("shape-mismatch", "The schema expects a list, the manifest has %s", shape(described))
 	}
-	items, bounds := p.control(value, path)
-	parsed := list{min: bounds.min, max: bounds.max}
+	items, control := p.control(value)
+	parsed := list{min: control.min, max: control.max, keys: control.keys, stated: len(control.keys) > 0}
 	for i, item := range items {
-		parsed.items = append(parsed.items, p.element(item, at(elements, i), fmt.Sprintf("%s[%d]", path, i)))
+		p.enter("[" + strconv.Itoa(i) + "]")
+		parsed.items = append(parsed.items, p.element(item, at(elements, i)))
+		p.leave()
 	}
-	if bounds.ok && bounds.max != 0 && bounds.max < len(items) {
-		p.findings.add("max-below-observed", path, "%s is inferior to the number of observed elements (%d)", maxLengthKey, len(items))
+	if control.ok && control.max != 0 && control.max < len(items) {
+		p.add("max-below-observed", "%s is inferior to the number of observed elements (%d)", maxLengthKey, len(items))
 	}
-	if bounds.ok && bounds.min < len(elements) {
-		p.findings.warn("min-below-manifest", path,
-			"%s is below the manifest's %d elements, so they may be removed", minLengthKey, len(elements))
+	if control.ok && control.min < len(elements) {
+		p.warn("min-below-manifest", "%s is below the manifest's %d elements, so they may be removed", minLengthKey, len(elements))
 	}
+	p.checkKeys(parsed.keys, elements)
 	return parsed
-}
-
-// lengths are the bounds of a control dictionary; ok if both were understood.
-type lengths struct {
-	min, max int
-	ok       bool
-}
-
-// control splits a list into its elements and its control dictionary.
-func (p *parser) control(value []any, path string) ([]any, lengths) {
-	var control map[string]any
-	if len(value) > 0 {
-		control, _ = value[len(value)-1].(map[string]any)
-	}
-	minimum, hasMin := control[minLengthKey]
-	maximum, hasMax := control[maxLengthKey]
-	if !hasMin && !hasMax {
-		p.findings.add("control-missing", path,
-			"Special list control dictionary not found: end the list with {%s: 0, %s: 0}", minLengthKey, maxLengthKey)
-		return value, lengths{}
-	}
-	items := value[:len(value)-1]
-	if !hasMin || !hasMax {
-		p.findings.add("control-malformed", path,
-			"Special list control dictionary malformed: it needs both %s and %s", minLengthKey, maxLengthKey)
-		return items, lengths{}
-	}
-	return items, p.bounds(control, minimum, maximum, path)
-}
-
-func (p *parser) bounds(control map[string]any, minimum, maximum any, path string) lengths {
-	for _, name := range sortedNames(control) {
-		if name != minLengthKey && name != maxLengthKey {
-			p.findings.add("control-extra-key", path, "Unknown key '%s' in the list control dictionary", name)
-		}
-	}
-	least, leastOK := p.bound("min", minLengthKey, minimum, path)
-	most, mostOK := p.bound("max", maxLengthKey, maximum, path)
-	ok := leastOK && mostOK
-	if ok && most != 0 && most < least {
-		p.findings.add("max-below-min", path, "%s is inferior to %s", maxLengthKey, minLengthKey)
-	}
-	return lengths{min: least, max: most, ok: ok}
-}
-
-func (p *parser) bound(code, name string, value any, path string) (int, bool) {
-	number, ok := value.(int64)
-	switch {
-	case !ok:
-		p.findings.add(code+"-not-integer", path, "%s should be an integer", name)
-	case number < 0:
-		p.findings.add(code+"-negative", path, "Invalid value for %s: %d is negative", name, number)
-	default:
-		return int(number), true
-	}
-	return 0, false
-}
-
-func sortedNames(values map[string]any) []string {
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func shape(value any) string {

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 )
@@ -63,7 +62,7 @@ func (d Difference) operations() Patch {
 	case d.Kind == TooShort:
 		return growth(pointer, d.missing())
 	case d.Kind == TooLong:
-		return cuts(pointer, len(d.elements()), d.Keep)
+		return cuts(pointer, d.Cut)
 	}
 	return nil
 }
@@ -77,7 +76,7 @@ func (d Difference) mendable() bool {
 	case TooShort:
 		return len(d.missing()) > 0
 	case TooLong:
-		return len(d.elements()) > d.Keep
+		return len(d.Cut) > 0
 	case Unknown:
 	}
 	return false
@@ -110,9 +109,9 @@ func growth(list string, items []any) Patch {
 }
 
 // cuts removes from the end, so that no index moves before it is used.
-func cuts(list string, length, keep int) Patch {
-	var patch Patch
-	for i := length - 1; i >= keep; i-- {
+func cuts(list string, indices []int) Patch {
+	patch := make(Patch, 0, len(indices))
+	for _, i := range slices.Backward(indices) {
 		patch = append(patch, Operation{Op: "remove", Path: list + "/" + strconv.Itoa(i)})
 	}
 	return patch
@@ -129,14 +128,12 @@ func (p Patch) Guard(resourceVersion string) Patch {
 // Overlay gives the live object as it is after [Schema.Patch]: its observed
 // fields as desired, everything else as it was.
 func (s Schema) Overlay(desired, live map[string]any) map[string]any {
-	result := any(live)
+	overlaid, _ := clone(live).(map[string]any)
 	for _, difference := range s.Compare(desired, live) {
-		if !difference.mendable() {
-			continue
+		if difference.mendable() {
+			change(overlaid, difference.Path, difference.revert)
 		}
-		result = replace(result, difference.Path, difference.revert)
 	}
-	overlaid, _ := clone(result).(map[string]any)
 	return overlaid
 }
 
@@ -145,27 +142,34 @@ func (d Difference) revert(value any) any {
 	items, _ := value.([]any)
 	switch d.Kind {
 	case TooShort:
-		return slices.Concat(items, d.missing())
+		return append(items, clonedItems(d.missing())...)
 	case TooLong:
-		return items[:d.Keep]
+		return without(items, d.Cut)
+	case Changed, Unknown:
 	}
-	return d.Want
+	return clone(d.Want)
 }
 
-// replace copies the value down to the path and changes what is there.
-func replace(value any, path Path, change func(any) any) any {
-	if len(path) == 0 {
-		return change(value)
+// without leaves out the elements at the indices, which ascend.
+func without(items []any, indices []int) []any {
+	rest := make([]any, 0, len(items))
+	for i, item := range items {
+		if len(indices) > 0 && indices[0] == i {
+			indices = indices[1:]
+		} else {
+			rest = append(rest, item)
+		}
 	}
-	step := path[0]
-	if items, ok := value.([]any); ok && step.Index != notAnIndex {
-		items = slices.Clone(items)
-		items[step.Index] = replace(items[step.Index], path[1:], change)
-		return items
+	return rest
+}
+
+// change puts in a value at the path, below objects and lists that are there.
+func change(root any, path Path, value func(any) any) {
+	parent, last := valueAt(root, path[:len(path)-1]), path[len(path)-1]
+	switch parent := parent.(type) {
+	case map[string]any:
+		parent[last.Field] = value(parent[last.Field])
+	case []any:
+		parent[last.Index] = value(parent[last.Index])
 	}
-	parent, _ := value.(map[string]any)
-	fields := make(map[string]any, len(parent)+1)
-	maps.Copy(fields, parent)
-	fields[step.Field] = replace(fields[step.Field], path[1:], change)
-	return fields
 }

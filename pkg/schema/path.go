@@ -51,3 +51,21 @@ func (p Path) Pointer() string {
 	}
 	return b.String()
 }
+
+// valueAt gives what lies at the path, nil if there is nothing.
+func valueAt(value any, path Path) any {
+	for _, step := range path {
+		switch parent := value.(type) {
+		case map[string]any:
+			value = parent[step.Field]
+		case []any:
+			if step.Index < 0 || step.Index >= len(parent) {
+				return nil
+			}
+			value = parent[step.Index]
+		default:
+			return nil
+		}
+	}
+	return value
+}

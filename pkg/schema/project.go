@@ -1,36 +1,92 @@
 package schema
 
-// Project cuts an object down to its observed fields (specification 1.5): the
-// entry of last_observed_manifest. Fields that the object lacks are left out;
-// each observed list ends with its length, which counts all elements. A value
-// of another shape than the schema's is taken whole.
-func (s Schema) Project(object map[string]any) map[string]any {
-	return s.restrict(object, projection)
+// Project cuts a live object down to its observed fields (specification 1.5):
+// the entry of last_observed_manifest. Fields that the object lacks are left
+// out; each observed list ends with its length, which counts all elements. A
+// value of another shape than the schema's is taken whole.
+//
+// The desired object tells, in a list that is aligned by key, which elements
+// are meant: each is put in the place of the desired one, and a null where there
+// is none. Without such lists it is not looked at.
+func (s Schema) Project(desired, live map[string]any) map[string]any {
+	projected, _ := project(s.root, desired, live).(map[string]any)
+	return projected
+}
+
+func project(n node, desired, value any) any {
+	switch n := n.(type) {
+	case constant:
+		return n.value
+	case object:
+		if fields, ok := value.(map[string]any); ok {
+			return projectObject(n, desired, fields)
+		}
+	case list:
+		if elements, ok := value.([]any); ok {
+			wanted, _ := desired.([]any)
+			return projectList(n, wanted, elements)
+		}
+	}
+	return clone(value)
+}
+
+func projectObject(n object, desired any, fields map[string]any) map[string]any {
+	wanted, _ := desired.(map[string]any)
+	projected := make(map[string]any, len(n.fields))
+	for _, f := range n.fields {
+		if value := fields[f.name]; value != nil {
+			projected[f.name] = project(f.node, wanted[f.name], value)
+		}
+	}
+	return projected
+}
+
+func projectList(n list, wanted, elements []any) []any {
+	var room scratch
+	pairs := n.pair(wanted, elements, &room)
+	places := len(n.items)
+	if pairs.byKey {
+		places = pairs.places // also what is desired and not observed counts for the length
+	}
+	projected := make([]any, 0, places+1)
+	last := 0
+	for place := range places {
+		projected = append(projected, n.projectPlace(pairs, place, wanted, elements))
+		if pairs.partner(place) != absent {
+			last = place + 1
+		}
+	}
+	return append(projected[:last], map[string]any{currentLengthKey: int64(len(elements))})
+}
+
+func (n list) projectPlace(pairs pairing, place int, wanted, elements []any) any {
+	partner := pairs.partner(place)
+	switch {
+	case partner == absent:
+		return nil
+	case place >= len(n.items):
+		return map[string]any{}
+	}
+	return project(n.items[place], at(wanted, place), elements[partner])
 }
 
 // ObservedPart gives the observed fields of a desired object (specification
 // 1.7.1): the values that a patch may carry. It is no patch: its lists are cut.
 func (s Schema) ObservedPart(desired map[string]any) map[string]any {
-	return s.restrict(desired, observedPart)
+	restricted, _ := restrict(s.root, desired, observedPart).(map[string]any)
+	return restricted
 }
 
-// part says what of an object is wanted.
+// part says what of a desired object is wanted.
 type part int
 
 const (
 	// observedPart is the observed fields.
 	observedPart part = iota
-	// projection is the observed fields, and the length of each list.
-	projection
 	// creation is what an absent object is created from: the observed fields, but
 	// a list that were too short with them is taken whole, as an absent list is.
 	creation
 )
-
-func (s Schema) restrict(object map[string]any, wanted part) map[string]any {
-	restricted, _ := restrict(s.root, object, wanted).(map[string]any)
-	return restricted
-}
 
 func restrict(n node, value any, wanted part) any {
 	switch n := n.(type) {
@@ -63,12 +119,9 @@ func restrictList(n list, items []any, wanted part) any {
 	if wanted == creation && observed < n.min {
 		return clone(items)
 	}
-	restricted := make([]any, 0, observed+1)
+	restricted := make([]any, 0, observed)
 	for i, item := range items[:observed] {
 		restricted = append(restricted, restrict(n.items[i], item, wanted))
-	}
-	if wanted == projection {
-		restricted = append(restricted, map[string]any{currentLengthKey: int64(len(items))})
 	}
 	return restricted
 }

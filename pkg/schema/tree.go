@@ -13,13 +13,18 @@ const (
 	minLengthKey     = "observer_schema_list_min_length"
 	maxLengthKey     = "observer_schema_list_max_length"
 	currentLengthKey = "observer_schema_list_current_length"
+	// listKeyKey is this project's own: the merge keys of the list.
+	listKeyKey = "observer_schema_list_key"
 )
 
 // Schema is the observer schema of one resource. Only [Mangle] and [Default]
-// make it, so that it is valid wherever it is met. It is immutable.
+// make it, so that it is valid wherever it is met. It is immutable: what
+// refines it ([Schema.Align], [Schema.Accept], [Schema.ByValue]) gives another.
 type Schema struct {
 	id   manifest.ID
 	root object
+	// byValue: see [Schema.ByValue].
+	byValue bool
 }
 
 // node is one of leaf, constant, object and list: a walker is one switch.
@@ -31,16 +36,23 @@ type (
 		// namespace marks metadata.namespace, which a cluster-scoped object
 		// does not have, whatever its manifest says (specification 1.6.6).
 		namespace bool
+		forms     forms
 	}
 	// constant is a part of the identity: known, and never different.
 	constant struct{ value string }
 	// object looks into the named fields, which are sorted by name.
 	object struct{ fields []field }
-	// list looks into its first elements, by index.
+	// list looks into its first elements.
 	list struct {
 		items []node
 		// min and max bound the length of the whole list; max 0 is no bound.
 		min, max int
+		// keys tell which element is which; without them, the index does.
+		keys keys
+		// stated: the keys are the user's, and so part of the document.
+		stated bool
+		// forms are those of the length.
+		forms forms
 	}
 )
 
@@ -74,9 +86,24 @@ func written(n node) any {
 		for _, item := range n.items {
 			items = append(items, written(item))
 		}
-		return append(items, map[string]any{minLengthKey: int64(n.min), maxLengthKey: int64(n.max)})
+		return append(items, writtenControl(n))
 	}
 	return nil
+}
+
+func writtenControl(n list) map[string]any {
+	control := map[string]any{minLengthKey: int64(n.min), maxLengthKey: int64(n.max)}
+	switch {
+	case n.stated && len(n.keys) == 1:
+		control[listKeyKey] = n.keys[0].Name
+	case n.stated:
+		names := make([]any, 0, len(n.keys))
+		for _, key := range n.keys {
+			names = append(names, key.Name)
+		}
+		control[listKeyKey] = names
+	}
+	return control
 }
 
 // Observe gives the schema with one more observed field. A field that lies in
@@ -93,9 +120,7 @@ func observe(n node, path []string) node {
 	if !ok || len(path) == 0 {
 		return n
 	}
-	at, found := slices.BinarySearchFunc(parent.fields, path[0], func(f field, name string) int {
-		return strings.Compare(f.name, name)
-	})
+	at, found := parent.find(path[0])
 	if found {
 		fields := slices.Clone(parent.fields)
 		fields[at].node = observe(fields[at].node, path[1:])
@@ -106,6 +131,39 @@ func observe(n node, path []string) node {
 		added = observe(object{}, path[1:])
 	}
 	return object{fields: slices.Insert(slices.Clone(parent.fields), at, field{path[0], added})}
+}
+
+// find gives where the field is, or would be.
+func (o object) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(o.fields, name, func(f field, name string) int {
+		return strings.Compare(f.name, name)
+	})
+}
+
+// Unobserve gives the schema without a field and all below it. Of the identity
+// nothing can be left out.
+func (s Schema) Unobserve(path ...string) Schema {
+	if root, ok := unobserve(s.root, path).(object); ok {
+		s.root = root
+	}
+	return s
+}
+
+func unobserve(n node, path []string) node {
+	parent, ok := n.(object)
+	if !ok || len(path) == 0 {
+		return n
+	}
+	at, found := parent.find(path[0])
+	if !found {
+		return n
+	}
+	fields := slices.Clone(parent.fields)
+	if _, identity := fields[at].node.(constant); len(path) == 1 && !identity {
+		return object{fields: slices.Delete(fields, at, at+1)}
+	}
+	fields[at].node = unobserve(fields[at].node, path[1:])
+	return object{fields: fields}
 }
 
 // identity makes the root of a schema: the identity as constants, around the

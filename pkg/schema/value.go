@@ -63,3 +63,8 @@ func equalLists(a, b []any) bool {
 func clone(value any) any {
 	return runtime.DeepCopyJSONValue(value)
 }
+
+func clonedItems(items []any) []any {
+	cloned, _ := clone(items).([]any)
+	return cloned
+}

@@ -147,7 +147,7 @@ func (s *state) observedFromResponse() (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	projection := own[0].Project(s.response)
+	projection := own[0].Project(nil, s.response)
 	current := resources(s.current)
 	id, err := manifest.Identify(projection)
 	if err != nil {

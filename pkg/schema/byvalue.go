@@ -1,0 +1,86 @@
+package schema
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// ByValue gives the schema for an object whose type nobody knows: values that
+// are written differently, but mean the same, are equal. A null within a value
+// is the same as nothing, and a quantity equals another of its size, where at
+// least one of the two is a number or has a unit: 0.5 and "500m", 4 and "4".
+// "1.10" and "1.1" are no quantities but, for all we know, versions.
+func (s Schema) ByValue() Schema {
+	s.byValue = true
+	return s
+}
+
+// sameValue compares what [equal] tells to be different.
+func sameValue(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && sameFields(a, b) && sameFields(b, a)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, sameValue)
+	}
+	return equal(a, b) || sameQuantity(a, b)
+}
+
+func sameFields(a, b map[string]any) bool {
+	for name, value := range a {
+		if value != nil && !sameValue(value, b[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameQuantity(a, b any) bool {
+	left, leftIsSure, leftOK := quantityText(a)
+	right, rightIsSure, rightOK := quantityText(b)
+	if !leftOK || !rightOK || !leftIsSure && !rightIsSure {
+		return false
+	}
+	x, err := resource.ParseQuantity(left)
+	if err != nil {
+		return false
+	}
+	y, err := resource.ParseQuantity(right)
+	return err == nil && x.Cmp(y) == 0
+}
+
+// longestQuantity bounds what a comparison may cost.
+const longestQuantity = 32
+
+// quantityText gives the text of what may be a quantity, and if it surely is no
+// other text: it is a number, or has a unit. Exponents are left out: nobody
+// writes them, and "1e999999999" is a short text for a very long number.
+func quantityText(value any) (text string, sure, ok bool) {
+	switch value := value.(type) {
+	case int64:
+		return strconv.FormatInt(value, 10), true, true
+	case float64:
+		text = strconv.FormatFloat(value, 'f', -1, 64)
+		return text, true, len(text) <= longestQuantity
+	case string:
+		if len(value) > longestQuantity {
+			return "", false, false
+		}
+		unit := strings.TrimLeft(value, "+-.0123456789")
+		return value, unit != "", len(unit) < len(value) && isUnit(unit)
+	}
+	return "", false, false
+}
+
+func isUnit(text string) bool {
+	switch text {
+	case "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,104 @@
+package schema
+
+import "slices"
+
+// Form is a way in which an API server writes an observed value down: "500m"
+// for 0.5, nothing for a zero, a default for nothing. Who finds that out, from
+// the types of the API or from the server's answers, tells the schema by
+// [Schema.Accept].
+type Form struct {
+	// Path leads through the desired object: its indices are those of the
+	// desired elements.
+	Path Path
+	// Want is the desired value, Have is what it becomes; nil is absent. Of a
+	// list they are lengths.
+	Want, Have any
+}
+
+// forms are those of one place of a schema.
+type forms []Form
+
+func (f forms) has(want, have any) bool {
+	for i := range f {
+		if equal(f[i].Want, want) && (f[i].Have == nil && have == nil || have != nil && equal(f[i].Have, have)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f forms) hasLength(want, have int) bool {
+	return len(f) > 0 && f.has(int64(want), int64(have))
+}
+
+// Forms compares a desired object with the same object as the server wrote it:
+// what is there written otherwise, and so should be no drift. A form counts for
+// its desired value only, so that it says nothing any more when that changes.
+func (s Schema) Forms(desired, written map[string]any) []Form {
+	c := comparison{places: true}
+	c.node(s.root, desired, written)
+	var found []Form
+	for _, difference := range c.found {
+		slices.Reverse(difference.Path)
+		switch difference.Kind {
+		case Changed:
+			found = append(found, Form{difference.Path, difference.Want, difference.Have})
+		case TooShort, TooLong:
+			want, have := lengthAt(desired, difference.Path), int64(len(difference.elements()))
+			found = append(found, Form{difference.Path, want, have})
+		case Unknown:
+		}
+	}
+	return found
+}
+
+func lengthAt(object map[string]any, path Path) int64 {
+	items, _ := valueAt(object, path).([]any)
+	return int64(len(items))
+}
+
+// Accept gives the schema under which these forms are as desired. A form whose
+// path the schema does not observe has no effect.
+func (s Schema) Accept(known []Form) Schema {
+	for _, form := range known {
+		if root, ok := accept(s.root, form.Path, form).(object); ok {
+			s.root = root
+		}
+	}
+	return s
+}
+
+func accept(n node, path Path, form Form) node {
+	switch n := n.(type) {
+	case leaf:
+		if len(path) == 0 {
+			n.forms = append(slices.Clone(n.forms), form)
+			return n
+		}
+	case object:
+		if len(path) > 0 {
+			return acceptInObject(n, path, form)
+		}
+	case list:
+		if len(path) == 0 {
+			n.forms = append(slices.Clone(n.forms), form)
+			return n
+		}
+		if i := path[0].Index; i >= 0 && i < len(n.items) {
+			n.items = slices.Clone(n.items)
+			n.items[i] = accept(n.items[i], path[1:], form)
+			return n
+		}
+	}
+	return n
+}
+
+func acceptInObject(n object, path Path, form Form) node {
+	at, found := n.find(path[0].Field)
+	if !found || path[0].Index != notAnIndex {
+		return n
+	}
+	fields := slices.Clone(n.fields)
+	fields[at].node = accept(fields[at].node, path[1:], form)
+	return object{fields: fields}
+}

@@ -1,0 +1,103 @@
+package schema
+
+import "slices"
+
+// size is what the length of a list asks for.
+type size struct {
+	short, long bool
+	// surplus is how many elements are to be cut.
+	surplus int
+	// places is how many places are left then: what the others are about needs no look.
+	places int
+}
+
+// measure compares the length of a list with its bounds (specification 1.6.8).
+func (n list) measure(wanted []any, length int, p pairing) size {
+	switch {
+	case n.forms.hasLength(len(wanted), length):
+		return size{places: p.places}
+	case p.byKey:
+		return n.measureByKey(wanted, length, p)
+	}
+	s := size{short: length < n.min, long: n.exceeds(length), places: length}
+	if s.long && wanted != nil { // of an unknown list nothing is cut: it is learned first
+		s.places = min(length, n.rest(wanted))
+		s.surplus = length - s.places
+	}
+	return s
+}
+
+// measureByKey counts for the minimum only the elements that have a partner, as
+// far as elements are desired: a stranger replaces nobody.
+func (n list) measureByKey(wanted []any, length int, p pairing) size {
+	found, taken := p.count(len(wanted))
+	strangers := length - found - taken
+	s := size{places: p.places}
+	s.short = length < n.min || found+taken < min(n.min, len(wanted))
+	if s.short {
+		length += len(wanted) - found
+	}
+	s.long = n.exceeds(length)
+	if s.long && wanted != nil {
+		s.surplus = max(0, length-n.rest(wanted))
+		s.places = len(wanted) + taken - max(0, s.surplus-strangers)
+	}
+	return s
+}
+
+// rest is the length of a list after it was cut: never below the minimum, even
+// where less is desired.
+func (n list) rest(wanted []any) int { return max(len(wanted), n.min) }
+
+func (n list) exceeds(length int) bool { return n.max != 0 && length > n.max }
+
+// count gives how many desired elements were found, and how many were taken by
+// the places beyond them.
+func (p pairing) count(desired int) (found, taken int) {
+	for place := range p.places {
+		switch {
+		case p.partner(place) == absent:
+		case place < desired:
+			found++
+		default:
+			taken++
+		}
+	}
+	return found, taken
+}
+
+// missing are the desired elements that a list of this length lacks.
+func (p pairing) missing(wanted []any, length int) []any {
+	if !p.byKey {
+		return wanted[min(length, len(wanted)):]
+	}
+	missing := []any{}
+	for place, element := range wanted {
+		if p.partner(place) == absent {
+			missing = append(missing, element)
+		}
+	}
+	return missing
+}
+
+// cut gives the elements to remove, from the end: those that nobody asked for,
+// and those of the places that are not left.
+func (p pairing) cut(s size) []int {
+	placeOf := make([]int, p.elements)
+	for i := range placeOf {
+		placeOf[i] = absent
+	}
+	for place := range s.places {
+		if partner := p.partner(place); partner != absent {
+			placeOf[partner] = place
+		}
+	}
+	var cut []int
+	for i := p.elements - 1; i >= 0 && len(cut) < s.surplus; i-- {
+		if placeOf[i] == absent {
+			cut = append(cut, i)
+		}
+	}
+	slices.Sort(cut)
+	return cut
+}
