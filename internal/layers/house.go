@@ -18,7 +18,7 @@ func layerOf(path string) (layer, bool) {
 		return 0, true
 	case "pkg/schema":
 		return 1, true
-	case "pkg/application", "pkg/tosca", "pkg/habitat":
+	case "pkg/apitypes", "pkg/application", "pkg/tosca", "pkg/habitat":
 		return 2, true
 	case "pkg/mutate":
 		return 3, true
@@ -55,7 +55,7 @@ func isImpure(path string) bool {
 	case "context", "log", "log/slog", "os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand",
 		"github.com/go-logr/logr":
 		return true
-	case "k8s.io/client-go/kubernetes/scheme": // the types of the API, without a client
+	case "k8s.io/client-go/kubernetes/scheme", "k8s.io/client-go/applyconfigurations": // the types of the API, without a client
 		return false
 	}
 	for _, module := range []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"} {

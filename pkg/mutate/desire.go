@@ -2,9 +2,11 @@ package mutate
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -43,6 +45,7 @@ func Desire(spec application.Spec, learned []map[string]any, namespace string) (
 		return Desired{}, nil, field.ErrorList{invalid("data", err.Error())}
 	}
 	mangled, findings := schema.Mangle(resources, custom)
+	mangled, owned := align(mangled, len(custom))
 	refusals := refuse(findings.Errors())
 	objects := objectsOf(resources)
 	refusals = append(refusals, checkResources(objects)...)
@@ -55,7 +58,27 @@ func Desire(spec application.Spec, learned []map[string]any, namespace string) (
 	if err != nil {
 		return Desired{}, nil, field.ErrorList{invalid("data."+application.LearnedKey, err.Error())}
 	}
-	return desired, warnings(findings.Warnings()), nil
+	return desired, slices.Concat(warnings(findings.Warnings()), owned), nil
+}
+
+// align tells the schemas the keys of built-in lists, so that what was learned
+// of an element stays with it when the manifest is put in another order, and
+// leaves out what only a server can write. Of the user's own schemas, which are
+// the first, it warns of that.
+func align(mangled schema.Set, custom int) (schema.Set, []string) {
+	types := apitypes.BuiltIn()
+	aligned := make(schema.Set, 0, len(mangled))
+	var owned []string
+	for i, observed := range mangled {
+		observed, left := observed.WithoutServerOwned()
+		for _, path := range left {
+			if i < custom {
+				owned = append(owned, fmt.Sprintf("data.%s[%d].%s: it is written by the server only, and not observed", application.ObserverSchemaKey, i, path))
+			}
+		}
+		aligned = append(aligned, observed.Align(types.Of(observed.ID())))
+	}
+	return aligned, owned
 }
 
 func desire(mangled schema.Set, resources, learned []map[string]any) (Desired, error) {

@@ -10,10 +10,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // resource is one resource of an Application, as it is to be on the target.
@@ -22,6 +24,9 @@ import (
 type resource struct {
 	observer.Target
 
+	// mangled is the observer schema; that of the target is refined by what is
+	// known of the type.
+	mangled schema.Schema
 	// desired is that of step 2, without the marks.
 	desired map[string]any
 	// manifest is what the user wrote.
@@ -74,7 +79,8 @@ func (r *Reconciler) planOne(app *application.Application, desired mutate.Desire
 		return resource{}, err
 	}
 	planned := resource{
-		Target:   observer.Target{Ref: ref, Schema: desired.Schemas[i]},
+		Target:   observer.Target{Ref: ref},
+		mangled:  desired.Schemas[i],
 		manifest: desired.Manifest[i],
 		marks:    application.Marks(app.NamespacedName, app.UID, id),
 	}
@@ -84,6 +90,7 @@ func (r *Reconciler) planOne(app *application.Application, desired mutate.Desire
 // pin makes this the desired state, and with the marks the observer's target.
 func (p *resource) pin(desired map[string]any) error {
 	p.desired = desired
+	p.Schema = apitypes.BuiltIn().Refine(p.mangled, desired)
 	p.Desired = p.marks.On(desired)
 	p.Marked = p.Schema
 	for label := range p.marks.Labels {

@@ -27,6 +27,13 @@ func (f forms) has(want, have any) bool {
 	return false
 }
 
+func (f forms) with(form Form) forms {
+	if f.has(form.Want, form.Have) {
+		return f
+	}
+	return append(slices.Clone(f), form)
+}
+
 func (f forms) hasLength(want, have int) bool {
 	return len(f) > 0 && f.has(int64(want), int64(have))
 }
@@ -45,7 +52,9 @@ func (s Schema) Forms(desired, written map[string]any) []Form {
 			found = append(found, Form{difference.Path, difference.Want, difference.Have})
 		case TooShort, TooLong:
 			want, have := lengthAt(desired, difference.Path), int64(len(difference.elements()))
-			found = append(found, Form{difference.Path, want, have})
+			if want != have { // otherwise the desired length itself is not legal
+				found = append(found, Form{difference.Path, want, have})
+			}
 		case Unknown:
 		}
 	}
@@ -72,7 +81,7 @@ func accept(n node, path Path, form Form) node {
 	switch n := n.(type) {
 	case leaf:
 		if len(path) == 0 {
-			n.forms = append(slices.Clone(n.forms), form)
+			n.forms = n.forms.with(form)
 			return n
 		}
 	case object:
@@ -81,7 +90,7 @@ func accept(n node, path Path, form Form) node {
 		}
 	case list:
 		if len(path) == 0 {
-			n.forms = append(slices.Clone(n.forms), form)
+			n.forms = n.forms.with(form)
 			return n
 		}
 		if i := path[0].Index; i >= 0 && i < len(n.items) {

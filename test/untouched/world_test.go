@@ -1,0 +1,168 @@
+package untouched_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// ourselves is the field manager of the creations.
+const ourselves = "untouched"
+
+// world is one test's namespace on the API server.
+type world struct {
+	dynamic   dynamic.Interface
+	mapper    *restmapper.DeferredDiscoveryRESTMapper
+	namespace string
+	options   metav1.CreateOptions
+}
+
+func newWorld(t *testing.T, namespace string) *world {
+	t.Helper()
+	config := rest.CopyConfig(server)
+	config.QPS, config.Burst = -1, 0 // no limit
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		dynamic: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(known)),
+		namespace: namespace, options: metav1.CreateOptions{FieldManager: ourselves},
+	}
+	w.ensure(t, gvr.GroupVersionResource{Version: "v1", Resource: "namespaces"},
+		object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace}})
+	return w
+}
+
+// place finds where the resource is served, and makes what is missing: its
+// namespace, and the definition of a kind that the server does not know.
+func (w *world) place(t *testing.T, desired object) manifest.Ref {
+	t.Helper()
+	id, err := manifest.Identify(desired)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gvk := id.GroupVersionKind()
+	mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		w.define(t, gvk)
+		mapping, err = w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
+	if err != nil {
+		t.Fatalf("find the resource of %s: %v", id, err)
+	}
+	switch {
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		id.Namespace = ""
+	case id.Namespace == "":
+		id.Namespace = w.namespace
+	default:
+		w.ensure(t, gvr.GroupVersionResource{Version: "v1", Resource: "namespaces"},
+			object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": id.Namespace}})
+	}
+	return manifest.Ref{ID: id, Resource: mapping.Resource}
+}
+
+func (w *world) placed(desired object, ref manifest.Ref) *unstructured.Unstructured {
+	body := maps.Clone(desired)
+	placed := &unstructured.Unstructured{Object: body}
+	metadata := maps.Clone(desired["metadata"].(object))
+	if metadata["namespace"] = ref.Namespace; ref.Namespace == "" {
+		delete(metadata, "namespace")
+	}
+	body["metadata"] = metadata
+	return placed
+}
+
+func (w *world) client(ref manifest.Ref) dynamic.ResourceInterface {
+	if ref.Namespace == "" {
+		return w.dynamic.Resource(ref.Resource)
+	}
+	return w.dynamic.Resource(ref.Resource).Namespace(ref.Namespace)
+}
+
+// await waits until what is named holds.
+func (w *world) await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after a minute, still not: %s", what)
+		}
+	}
+}
+
+func (w *world) ensure(t *testing.T, resource gvr.GroupVersionResource, desired object) {
+	t.Helper()
+	_, err := w.dynamic.Resource(resource).Create(t.Context(), &unstructured.Unstructured{Object: desired}, w.options)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+}
+
+// define makes a kind known whose fields are anybody's.
+func (w *world) define(t *testing.T, gvk gvr.GroupVersionKind) {
+	t.Helper()
+	plural := strings.ToLower(gvk.Kind) + "s"
+	w.ensure(t, gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, object{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": object{"name": plural + "." + gvk.Group},
+		"spec": object{
+			"group": gvk.Group, "scope": "Namespaced",
+			"names": object{"kind": gvk.Kind, "plural": plural, "singular": strings.ToLower(gvk.Kind)},
+			"versions": []any{object{
+				"name": gvk.Version, "served": true, "storage": true,
+				"schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	})
+	w.await(t, fmt.Sprintf("%s is served", gvk), func() bool {
+		w.mapper.Reset()
+		mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
+			return false
+		}
+		_, err = w.dynamic.Resource(mapping.Resource).List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	})
+}
+
+// drift compares all resources with what is on the cluster now, and tells for
+// each difference who made it.
+func (w *world) drift(t *testing.T, resources []resource) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, r := range resources {
+		live, err := w.client(r.Ref).Get(context.Background(), r.Name, metav1.GetOptions{})
+		if err != nil {
+			found[r.String()] = err.Error()
+			continue
+		}
+		for _, difference := range r.answered.Compare(r.desired, live.Object) {
+			who := observer.Blame(live.Object, []schema.Path{difference.Path}, ourselves)
+			found[fmt.Sprintf("%s %s", r.ID, difference.Path)] = fmt.Sprintf("%s, by %s", difference.Kind, who)
+		}
+	}
+	return found
+}
