@@ -47,7 +47,7 @@ func forEach(t *testing.T, file string, run func(t *testing.T, c testCase)) {
 }
 
 func (c testCase) complete() {
-	for _, name := range []string{"schema", "schemas", "manifest", "manifests", "former", "object", "desired", "live", "observed", "want"} {
+	for _, name := range []string{"schema", "schemas", "manifest", "manifests", "former", "object", "desired", "live", "written", "observed", "want"} {
 		switch value := c[name].(type) {
 		case object:
 			complete(value)
@@ -328,4 +328,33 @@ func message(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+func decode(t *testing.T, yaml string) object {
+	t.Helper()
+	documents, err := manifest.Decode([]byte(yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return documents[0].(object)
+}
+
+func defaultOf(t *testing.T, resource object) schema.Schema {
+	t.Helper()
+	s, err := schema.Default(resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// same compares what a caller would see of two values.
+func same(t *testing.T, want, got any) {
+	t.Helper()
+	if s, ok := want.(schema.Schema); ok {
+		want, got = s.Document(), got.(schema.Schema).Document()
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
 }

@@ -90,6 +90,8 @@ type comparison struct {
 	places bool
 	// byValue: see [Schema.ByValue].
 	byValue bool
+	// absent tells that an object around this place is absent, and made as one.
+	absent bool
 }
 
 func (c *comparison) add(kind Kind, want, have any) {
@@ -147,13 +149,18 @@ func (c *comparison) object(n object, want, have any) {
 		c.add(Changed, restrict(n, want, creation), have)
 		return
 	}
-	before := len(c.found)
+	before, outermost := len(c.found), have == nil && !c.absent && !c.places
+	c.absent = c.absent || outermost
 	for _, f := range n.fields {
 		c.step(Step{Field: f.name, Index: notAnIndex}, f.node, wanted[f.name], fields[f.name])
 	}
+	if !outermost {
+		return
+	}
+	c.absent = false
 	// An absent object is created as one: a JSON Patch cannot add below what is
 	// not there. Where no value is known, the children stay what they are: not to be mended.
-	if have == nil && !c.places && slices.ContainsFunc(c.found[before:], Difference.mendable) {
+	if slices.ContainsFunc(c.found[before:], Difference.mendable) {
 		c.found = c.found[:before]
 		c.add(Changed, restrict(n, want, creation), nil)
 	}

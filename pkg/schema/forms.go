@@ -27,13 +27,6 @@ func (f forms) has(want, have any) bool {
 	return false
 }
 
-func (f forms) with(form Form) forms {
-	if f.has(form.Want, form.Have) {
-		return f
-	}
-	return append(slices.Clone(f), form)
-}
-
 func (f forms) hasLength(want, have int) bool {
 	return len(f) > 0 && f.has(int64(want), int64(have))
 }
@@ -69,45 +62,60 @@ func lengthAt(object map[string]any, path Path) int64 {
 // Accept gives the schema under which these forms are as desired. A form whose
 // path the schema does not observe has no effect.
 func (s Schema) Accept(known []Form) Schema {
-	for _, form := range known {
-		if root, ok := accept(s.root, form.Path, form).(object); ok {
-			s.root = root
-		}
+	if len(known) == 0 {
+		return s
+	}
+	if root, ok := accept(s.root, known, 0).(object); ok {
+		s.root = root
 	}
 	return s
 }
 
-func accept(n node, path Path, form Form) node {
+// accept hands the forms down; depth steps of their paths lead here.
+func accept(n node, known []Form, depth int) node {
 	switch n := n.(type) {
 	case leaf:
-		if len(path) == 0 {
-			n.forms = n.forms.with(form)
-			return n
-		}
+		n.forms = n.forms.with(known, depth)
+		return n
 	case object:
-		if len(path) > 0 {
-			return acceptInObject(n, path, form)
+		fields := slices.Clone(n.fields)
+		for step, below := range byStep(known, depth) {
+			if at, found := n.find(step.Field); found && step.Index == notAnIndex {
+				fields[at].node = accept(fields[at].node, below, depth+1)
+			}
 		}
+		return object{fields: fields}
 	case list:
-		if len(path) == 0 {
-			n.forms = n.forms.with(form)
-			return n
+		n.items = slices.Clone(n.items)
+		for step, below := range byStep(known, depth) {
+			if step.Index >= 0 && step.Index < len(n.items) {
+				n.items[step.Index] = accept(n.items[step.Index], below, depth+1)
+			}
 		}
-		if i := path[0].Index; i >= 0 && i < len(n.items) {
-			n.items = slices.Clone(n.items)
-			n.items[i] = accept(n.items[i], path[1:], form)
-			return n
-		}
+		n.forms = n.forms.with(known, depth)
+		return n
 	}
 	return n
 }
 
-func acceptInObject(n object, path Path, form Form) node {
-	at, found := n.find(path[0].Field)
-	if !found || path[0].Index != notAnIndex {
-		return n
+// byStep sorts the forms that lead further by where they lead.
+func byStep(known []Form, depth int) map[Step][]Form {
+	below := map[Step][]Form{}
+	for _, form := range known {
+		if depth < len(form.Path) {
+			below[form.Path[depth]] = append(below[form.Path[depth]], form)
+		}
 	}
-	fields := slices.Clone(n.fields)
-	fields[at].node = accept(fields[at].node, path[1:], form)
-	return object{fields: fields}
+	return below
+}
+
+// with adds the forms that lead to here.
+func (f forms) with(known []Form, depth int) forms {
+	all := slices.Clone(f)
+	for _, form := range known {
+		if len(form.Path) == depth && !f.has(form.Want, form.Have) {
+			all = append(all, form)
+		}
+	}
+	return all
 }

@@ -185,10 +185,11 @@ func (n list) byKey(wanted []any) bool { return len(n.keys) > 0 && n.keys.allKno
 
 // pair finds the element of each place. By key, each desired element gets the
 // first one with its key that is not taken yet; then each further place of the
-// schema takes the next one that is left.
+// schema takes the next one that is left and has a key: without one, what was
+// learned from it would find nothing again.
 func (n list) pair(wanted, elements []any, room *scratch) pairing {
 	p := pairing{places: n.places(wanted), elements: len(elements), byKey: n.byKey(wanted)}
-	if !p.byKey || n.keys.inOrder(wanted, elements) {
+	if !p.byKey || n.keys.inOrder(p.places, wanted, elements) {
 		return p
 	}
 	taken := room.taken[:]
@@ -199,13 +200,13 @@ func (n list) pair(wanted, elements []any, room *scratch) pairing {
 	} else {
 		p.partners = n.keys.search(p.partners, wanted, elements, taken)
 	}
-	return n.takeRest(p, len(wanted), taken)
+	return n.keys.takeRest(p, elements, taken)
 }
 
-// inOrder tells if the elements begin with the desired ones, as they mostly do.
-func (k keys) inOrder(wanted, elements []any) bool {
-	for i := range min(len(wanted), len(elements)) {
-		if !k.same(wanted[i], elements[i]) {
+// inOrder tells if each place has the element of its own index, as it mostly is.
+func (k keys) inOrder(places int, wanted, elements []any) bool {
+	for i := range min(places, len(elements)) {
+		if i < len(wanted) && !k.same(wanted[i], elements[i]) || !k.known(elements[i]) {
 			return false
 		}
 	}
@@ -248,17 +249,14 @@ func (k keys) lookUp(partners []int32, wanted, elements []any, taken []bool) []i
 }
 
 // takeRest gives each place beyond the desired elements the next one that is left.
-func (n list) takeRest(p pairing, desired int, taken []bool) pairing {
-	next := 0
-	for range len(n.items) - desired {
-		for next < p.elements && taken[next] {
-			next++
-		}
-		if next == p.elements {
+func (k keys) takeRest(p pairing, elements []any, taken []bool) pairing {
+	for i, element := range elements {
+		if len(p.partners) >= p.places {
 			break
 		}
-		taken[next] = true
-		p.partners = append(p.partners, int32(next)) //nolint:gosec // the index of a list in memory
+		if !taken[i] && k.known(element) {
+			p.partners = append(p.partners, int32(i)) //nolint:gosec // the index of a list in memory
+		}
 	}
 	return p
 }

@@ -31,12 +31,16 @@ type mangler struct {
 	resources []map[string]any
 	ids       []manifest.ID
 	custom    Set
+	// named are the identities in the manifest, without their namespaces, as
+	// those of schemas are.
+	named map[manifest.ID]bool
 	// observed tells of each resource that the user gave a schema for it.
 	observed []bool
 }
 
 func (m *mangler) readManifest(resources []any) {
 	twice := map[manifest.ID]bool{}
+	m.named = map[manifest.ID]bool{}
 	for i, raw := range resources {
 		m.enter(fmt.Sprintf("spec.manifest[%d]", i))
 		resource, ok := raw.(map[string]any)
@@ -51,6 +55,8 @@ func (m *mangler) readManifest(resources []any) {
 			twice[id] = true
 			m.resources = append(m.resources, resource)
 			m.ids = append(m.ids, id)
+			id.Namespace = ""
+			m.named[id] = true
 		}
 		m.leave()
 	}
@@ -104,7 +110,7 @@ func (m *mangler) readSchemas(custom []any) {
 
 // reportStray reports a schema that no resource is left for.
 func (m *mangler) reportStray(id manifest.ID) {
-	if manifest.Find(m.ids, id) >= 0 {
+	if m.named[id] {
 		m.add("duplicate-schema", "There is already an observer schema for this resource: %s", id.String())
 	} else {
 		m.add("not-in-manifest", "Observed resource must be in manifest: %s", id.String())

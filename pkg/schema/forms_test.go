@@ -1,0 +1,129 @@
+package schema_test
+
+import (
+	"testing"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Accepting what the server wrote makes that equal, and nothing else.
+func TestForms(t *testing.T) {
+	forEach(t, "forms.yaml", func(t *testing.T, c testCase) {
+		desired, written := c.object("manifest"), complete(c.object("written"))
+		s := defaultOf(t, desired).Align(keyed("k"))
+		forms := s.Forms(desired, written)
+		c.check(t, "forms", describeForms(forms))
+		accepted := s.Accept(forms)
+		if drift := accepted.Compare(desired, written).Drift(); len(drift) > 0 {
+			t.Errorf("what was accepted differs: %v", drift)
+		}
+		if twice := accepted.Forms(desired, written); len(twice) > 0 {
+			t.Errorf("what was accepted is found again: %v", twice)
+		}
+	})
+}
+
+func describeForms(forms []schema.Form) []object {
+	described := make([]object, 0, len(forms))
+	for _, form := range forms {
+		fields := object{"path": form.Path.String(), "want": form.Want}
+		if form.Have != nil {
+			fields["have"] = form.Have
+		}
+		described = append(described, fields)
+	}
+	return described
+}
+
+func TestAccept(t *testing.T) {
+	desired := complete(decode(t, "spec: {cpu: 0.5, zero: 0, list: [a], inner: {deep: 1}}"))
+	s := defaultOf(t, desired)
+	accepted := s.Accept(s.Forms(desired, complete(decode(t, "spec: {cpu: 500m, list: [A, sidecar], inner: {deep: '1'}}"))))
+	cases := []struct {
+		why, live string
+		want      schema.Patch
+	}{
+		{"the form that was accepted", "spec: {cpu: 500m, list: [A, sidecar], inner: {deep: '1'}}", nil},
+		{"the desired value itself is as good", "spec: {cpu: 0.5, zero: 0, list: [a], inner: {deep: 1}}", nil},
+		{"another value is reverted to the desired one", "spec: {cpu: 501m, list: [A, sidecar], inner: {deep: '1'}}",
+			schema.Patch{{Op: "replace", Path: "/spec/cpu", Value: 0.5}}},
+		{"a zero that the server drops is no other value", "spec: {cpu: 500m, zero: 5, list: [A, sidecar], inner: {deep: '1'}}",
+			schema.Patch{{Op: "replace", Path: "/spec/zero", Value: int64(0)}}},
+		{"another length than the one that was accepted", "spec: {cpu: 500m, list: [A, sidecar, more], inner: {deep: '1'}}",
+			schema.Patch{{Op: "remove", Path: "/spec/list/2"}, {Op: "remove", Path: "/spec/list/1"}}},
+		{"what was there in another form is missed when it is gone", "spec: {cpu: 500m, list: [A, sidecar]}",
+			schema.Patch{{Op: "add", Path: "/spec/inner", Value: object{"deep": int64(1)}}}},
+	}
+	for _, c := range cases {
+		t.Run(c.why, func(t *testing.T) {
+			same(t, c.want, accepted.Patch(desired, complete(decode(t, c.live))))
+		})
+	}
+	t.Run("a form is that of one desired value, and says nothing of another", func(t *testing.T) {
+		changed := complete(decode(t, "spec: {cpu: 0.7, zero: 0, list: [a], inner: {deep: 1}}"))
+		live := complete(decode(t, "spec: {cpu: 500m, list: [a], inner: {deep: 1}}"))
+		same(t, schema.Patch{{Op: "replace", Path: "/spec/cpu", Value: 0.7}}, accepted.Patch(changed, live))
+	})
+	t.Run("the schema itself is as before", func(t *testing.T) {
+		if drift := s.Compare(desired, complete(decode(t, "spec: {cpu: 500m, zero: 0, list: [a], inner: {deep: 1}}"))); len(drift) != 1 {
+			t.Errorf("it knows the form: %v", drift)
+		}
+	})
+	t.Run("a form of what is not observed has no effect", func(t *testing.T) {
+		none := complete(object{})
+		for _, form := range s.Forms(desired, complete(decode(t, "spec: {cpu: 500m, list: [A], inner: {deep: '1'}}"))) {
+			same(t, defaultOf(t, none), defaultOf(t, none).Accept([]schema.Form{form}))
+		}
+	})
+}
+
+func TestByValue(t *testing.T) {
+	cases := []struct {
+		desired, live any
+		equal         bool
+	}{
+		{0.5, "500m", true},
+		{"0.5", "500m", true},
+		{"1Gi", "1024Mi", true},
+		{int64(4), "4", true},
+		{"4", int64(4), true},
+		{int64(4), "4.0", true},
+		{"-1", int64(-1), true},
+		{"1.10", "1.1", false}, // versions, for all we know
+		{"1", "1.0", false},
+		{"1e3", "1k", false}, // nobody writes exponents, and they cost
+		{int64(4), "5", false},
+		{int64(4), "four", false},
+		{int64(1), true, false},
+		{"", int64(0), false},
+		{"m", "m ", false},
+		{"1K", "1000", false}, // no unit
+		{int64(1), nil, false},
+		{object{"a": nil, "cpu": 0.5}, object{"cpu": "500m", "b": nil}, true},
+		{object{"cpu": 0.5}, object{"cpu": "500m", "b": false}, false},
+		{[]any{object{"cpu": int64(1)}, "x"}, []any{object{"cpu": "1000m"}, "x"}, true},
+		{[]any{int64(1)}, []any{"1", "1"}, false},
+		{[]any{int64(1)}, object{}, false},
+		{"99999999999999999999999999999999999m", "99999999999999999999999999999999998m", false}, // too long to be one
+	}
+	literal := parse(t, complete(object{"spec": object{"a": nil}}))
+	for _, c := range cases {
+		desired, live := complete(object{"spec": object{"a": c.desired}}), complete(object{"spec": object{"a": c.live}})
+		if got := len(literal.ByValue().Compare(desired, live)) == 0; got != c.equal {
+			t.Errorf("%#v and %#v: equal is %v", c.desired, c.live, got)
+		}
+		if len(literal.Compare(desired, live)) == 0 {
+			t.Errorf("%#v and %#v are literally equal", c.desired, c.live)
+		}
+	}
+}
+
+func TestWithoutServerOwned(t *testing.T) {
+	forEach(t, "server_owned.yaml", func(t *testing.T, c testCase) {
+		s := c.schema(t)
+		got, left := s.WithoutServerOwned()
+		c.check(t, "want", got.Document())
+		same(t, c.texts("left"), left)
+		c.check(t, "schema", s.Document()) // the receiver is as it was
+	})
+}

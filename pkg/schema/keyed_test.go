@@ -1,0 +1,133 @@
+package schema_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// What is found, what the patch does about it, and that nothing is left then.
+func TestKeyed(t *testing.T) {
+	forEach(t, "keyed.yaml", func(t *testing.T, c testCase) {
+		s, desired, live := c.schema(t), c.object("desired"), c.object("live")
+		c.check(t, "differences", describe(s.Compare(desired, live)))
+		c.check(t, "operations", append(schema.Patch{}, s.Patch(desired, live)...))
+		if left := s.Patch(desired, s.Overlay(desired, live)); len(left) > 0 {
+			t.Errorf("after the patch there is left %v", left)
+		}
+	})
+}
+
+// songs is the type of an API in which the list "parts" has keys, and so has
+// the list "ports" of each element, with a default.
+type songs struct{ keys []schema.Key }
+
+func (s songs) Field(name string) schema.Type {
+	switch name {
+	case "parts":
+		return songs{keys: []schema.Key{{Name: "name"}}}
+	case "ports":
+		return songs{keys: []schema.Key{{Name: "port"}, {Name: "protocol", Default: "TCP"}}}
+	case "nobody knows":
+		return nil
+	}
+	return songs{}
+}
+
+func (s songs) Element() schema.Type { return songs{} }
+func (s songs) Keys() []schema.Key   { return s.keys }
+
+func TestAlign(t *testing.T) {
+	const (
+		control = "{observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}"
+		stated  = "{observer_schema_list_min_length: 1, observer_schema_list_max_length: 0, observer_schema_list_key: id}"
+	)
+	cases := []struct{ why, schema, desired, live, want string }{
+		{
+			"the keys of the type are those of the list",
+			"spec: {parts: [{beats: null}, " + control + "]}",
+			"spec: {parts: [{name: a, beats: 4}]}",
+			"spec: {parts: [{name: x, beats: 1}, {name: a, beats: 3}]}",
+			"spec.parts[1].beats",
+		},
+		{
+			"keys that are stated win",
+			"spec: {parts: [{beats: null}, " + stated + "]}",
+			"spec: {parts: [{name: a, id: 1, beats: 4}]}",
+			"spec: {parts: [{name: a, id: 2, beats: 1}, {name: x, id: 1, beats: 3}]}",
+			"spec.parts[1].beats",
+		},
+		{
+			"a list in an element, whose key has a default that either may leave out",
+			"spec: {parts: [{ports: [{beats: null}, {beats: null}, " + control + "]}, " + control + "]}",
+			"spec: {parts: [{name: a, ports: [{port: 1, beats: 1}, {port: 1, protocol: UDP, beats: 2}]}]}",
+			"spec: {parts: [{name: a, ports: [{port: 1, protocol: UDP, beats: 2}, {port: 1, protocol: TCP, beats: 9}]}]}",
+			"spec.parts[0].ports[1].beats",
+		},
+		{
+			"of what nobody knows, lists are aligned by index",
+			`spec: {nobody knows: {parts: [{beats: null}, ` + control + `]}}`,
+			`spec: {nobody knows: {parts: [{name: a, beats: 1}]}}`,
+			`spec: {nobody knows: {parts: [{name: x, beats: 9}, {name: a, beats: 1}]}}`,
+			`spec.nobody knows.parts[0].beats`,
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.why, func(t *testing.T) {
+			literal := parse(t, complete(decode(t, c.schema)))
+			s := literal.Align(songs{})
+			found := s.Compare(complete(decode(t, c.desired)), complete(decode(t, c.live)))
+			var paths []string
+			for _, difference := range found {
+				paths = append(paths, difference.Path.String())
+			}
+			if diff := cmp.Diff([]string{c.want}, paths); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			if diff := cmp.Diff(literal.Document(), s.Document()); diff != "" {
+				t.Errorf("the document is another one: -literal +aligned\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAlignWithoutAType(t *testing.T) {
+	s := parse(t, complete(decode(t, "spec: {parts: [{observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}]}")))
+	if diff := cmp.Diff(s.Document(), s.Align(nil).Document()); diff != "" {
+		t.Errorf("-before +after\n%s", diff)
+	}
+}
+
+// A long list is looked up in another way than a short one, to the same end,
+// and in time that is in proportion to it.
+func TestKeyedListsOfAnyLength(t *testing.T) {
+	for _, length := range []int{5, 32, 33, 50_000} {
+		t.Run(fmt.Sprint(length), func(t *testing.T) {
+			desired, live := make([]any, length), make([]any, length+2)
+			for i := range desired {
+				desired[i] = object{"k": fmt.Sprint(i), "v": int64(i)}
+				live[length-i] = object{"k": fmt.Sprint(i), "v": int64(i)}
+			}
+			live[0], live[length+1] = object{"k": "stranger"}, object{"v": "stranger"}
+			manifest := complete(object{"spec": object{"list": desired}})
+			s := defaultOf(t, manifest).Align(keyed("k"))
+			found := s.Compare(manifest, complete(object{"spec": object{"list": live}}))
+			if len(found) != 1 || found[0].Kind != schema.TooLong {
+				t.Fatalf("%d differences: %v", len(found), found)
+			}
+			if diff := cmp.Diff([]int{0, length + 1}, found[0].Cut); diff != "" {
+				t.Errorf("cut: -want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// keyed is the type of an API in which every list has this key.
+type keyed string
+
+func (k keyed) Field(string) schema.Type { return k }
+func (k keyed) Element() schema.Type     { return k }
+func (k keyed) Keys() []schema.Key       { return []schema.Key{{Name: string(k)}} }
