@@ -2,6 +2,7 @@ package apitypes
 
 import (
 	"fmt"
+	"reflect"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -107,6 +108,19 @@ func (p place) Element() schema.Type {
 	return nil
 }
 
+// plain gives a default as JSON has it. The zero of a Go type is none.
+func plain(value any) any {
+	switch value := value.(type) {
+	case int:
+		return plain(int64(value))
+	case string, bool, int64, float64:
+		if !reflect.ValueOf(value).IsZero() {
+			return value
+		}
+	}
+	return nil
+}
+
 // Keys implements schema.Type.
 func (p place) Keys() []schema.Key {
 	list := p.resolve().List
@@ -119,7 +133,7 @@ func (p place) Keys() []schema.Key {
 		key := schema.Key{Name: name}
 		if element.Map != nil {
 			field, _ := element.Map.FindField(name)
-			key.Default = field.Default
+			key.Default = plain(field.Default)
 		}
 		keys = append(keys, key)
 	}

@@ -1,0 +1,156 @@
+package apitypes_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+type object = map[string]any
+
+func decode(t *testing.T, yaml string) object {
+	t.Helper()
+	documents, err := manifest.Decode([]byte(yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return documents[0].(object)
+}
+
+// What was seen on an API server (what it gives back for what was sent), value
+// by value: of each kind the value of one field, nothing for a dropped one.
+func TestWritten(t *testing.T) {
+	cases := []struct {
+		why, manifest string
+		want          any
+	}{
+		{"quantities", `{apiVersion: v1, kind: ResourceQuota, spec: {hard: {a: 1000m, b: 0.1, c: 1024Mi, d: 1e9, e: "1.50", f: "010", g: 4}}}`,
+			object{"hard": object{"a": "1", "b": "100m", "c": "1Gi", "d": "1G", "e": "1500m", "f": "010", "g": "4"}}},
+		{"a text that looks like one", `{apiVersion: v1, kind: ConfigMap, spec: null, data: {a: "1000m", b: "1.10"}}`, nil},
+		{"int or string, each as it is", `{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {minAvailable: 25%, maxUnavailable: 1}}`,
+			object{"minAvailable": "25%", "maxUnavailable": int64(1)}},
+		{"zeros that nobody would see, and pointers that tell a zero from nothing",
+			`{apiVersion: apps/v1, kind: ReplicaSet, spec: {minReadySeconds: 0, replicas: 0, selector: {}, template: {spec: {containers: [], hostNetwork: false, securityContext: {runAsNonRoot: false}}}}}`,
+			object{"replicas": int64(0), "selector": object{}, "template": object{"metadata": object{}, "spec": object{"containers": []any{}, "securityContext": object{"runAsNonRoot": false}}}}},
+		{"empty values", `{apiVersion: v1, kind: Pod, spec: {nodeSelector: {}, tolerations: [], containers: [{name: a, command: [], env: [{name: A, value: ""}], resources: {}}], securityContext: {}}}`,
+			object{"containers": []any{object{"name": "a", "env": []any{object{"name": "A"}}, "resources": object{}}}, "securityContext": object{}}},
+		{"unknown fields, and those in another case", `{apiVersion: v1, kind: Service, spec: {clusterIP: None, clusterip: x, nobody: 1}}`,
+			object{"clusterIP": "None"}},
+		{"a time in another zone", `{apiVersion: coordination.k8s.io/v1, kind: Lease, spec: {holderIdentity: a, acquireTime: "2026-01-02T16:00:00.000000+01:00"}}`,
+			object{"holderIdentity": "a", "acquireTime": "2026-01-02T15:00:00.000000Z"}},
+		{"a definition of a custom resource", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: g, scope: Namespaced, preserveUnknownFields: false, names: {kind: K, plural: ks, shortNames: []}, versions: []}}`,
+			object{"group": "g", "scope": "Namespaced", "names": object{"kind": "K", "plural": "ks"}, "versions": []any{}}},
+	}
+	for _, c := range cases {
+		t.Run(c.why, func(t *testing.T) {
+			written, err := apitypes.Written(decode(t, c.manifest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, written["spec"]); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWrittenSecret(t *testing.T) {
+	written, err := apitypes.Written(decode(t, "{apiVersion: v1, kind: Secret, stringData: {user: a}, data: {other: \"YQ==\\n\"}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]any{nil, object{"other": "YQ=="}}, []any{written["stringData"], written["data"]}); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestNotWritten(t *testing.T) {
+	for why, text := range map[string]string{
+		"a kind that is not built in": "{apiVersion: music.example.com/v1, kind: Song}",
+		"a version that is no more":   "{apiVersion: extensions/v1beta1, kind: Nothing}",
+		"a value of another type":     "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: many}}",
+		"no kind":                     "{apiVersion: v1}",
+	} {
+		t.Run(why, func(t *testing.T) {
+			if written, err := apitypes.Written(decode(t, text)); err == nil {
+				t.Errorf("it is written as %v", written)
+			}
+		})
+	}
+}
+
+// The keys of a list lie where the API says, in built-in types and others.
+func TestKeys(t *testing.T) {
+	cases := []struct {
+		why, apiVersion, kind string
+		path                  []string
+		want                  []schema.Key
+	}{
+		{"containers", "apps/v1", "Deployment", []string{"spec", "template", "spec", "containers"}, []schema.Key{{Name: "name"}}},
+		{"ports of a container, of TCP unless they say otherwise", "v1", "Pod", []string{"spec", "containers", "*", "ports"},
+			[]schema.Key{{Name: "containerPort"}, {Name: "protocol", Default: "TCP"}}},
+		{"ports of a Service", "v1", "Service", []string{"spec", "ports"}, []schema.Key{{Name: "port"}, {Name: "protocol", Default: "TCP"}}},
+		{"arguments have an order", "v1", "Pod", []string{"spec", "containers", "*", "args"}, nil},
+		{"finalizers are a set, without keys", "v1", "Pod", []string{"metadata", "finalizers"}, []schema.Key{}},
+		{"no list", "v1", "Pod", []string{"spec"}, nil},
+		{"an unknown field", "v1", "Pod", []string{"spec", "nobody"}, nil},
+		{"a value of a map", "v1", "ConfigMap", []string{"data", "anything"}, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.why, func(t *testing.T) {
+			place := apitypes.BuiltIn().Of(manifest.ID{APIVersion: c.apiVersion, Kind: c.kind})
+			for _, name := range c.path {
+				if name == "*" {
+					place = place.Element()
+				} else {
+					place = place.Field(name)
+				}
+			}
+			if diff := cmp.Diff(c.want, place.Keys()); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+	if unknown := apitypes.BuiltIn().Of(manifest.ID{APIVersion: "music.example.com/v1", Kind: "Song"}); unknown != nil {
+		t.Errorf("a Song is %v", unknown)
+	}
+}
+
+func TestRefine(t *testing.T) {
+	const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {minReadySeconds: 0, template: {spec: {containers: [
+		{name: web, image: a, resources: {limits: {cpu: 0.5}}}, {name: log, image: b}]}}}}`
+	cases := []struct {
+		why, desired, live string
+		want               []string // paths of drift
+	}{
+		{"what the server writes otherwise, in another order", deployment,
+			`{spec: {template: {spec: {containers: [{name: log, image: b}, {name: web, image: a, resources: {limits: {cpu: 500m}}}]}}}}`, nil},
+		{"a change is one", deployment,
+			`{spec: {minReadySeconds: 1, template: {spec: {containers: [{name: log, image: x}, {name: web, image: a, resources: {limits: {cpu: 501m}}}]}}}}`,
+			[]string{"spec.minReadySeconds", "spec.template.spec.containers[1].resources.limits.cpu", "spec.template.spec.containers[0].image"}},
+		{"of a type that is not built in, by value", `{apiVersion: music.example.com/v1, kind: Song, metadata: {name: web}, spec: {cpu: 0.5, version: "1.10", muted: false}}`,
+			`{spec: {cpu: 500m, version: "1.1"}}`, []string{"spec.muted", "spec.version"}},
+		{"of a built-in type whose shape the object has not, too", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: many, minReadySeconds: "4"}}`,
+			`{spec: {replicas: many, minReadySeconds: 4}}`, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.why, func(t *testing.T) {
+			desired := decode(t, c.desired)
+			observed, err := schema.Default(desired)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var paths []string
+			for _, difference := range apitypes.BuiltIn().Refine(observed, desired).Compare(desired, decode(t, c.live)) {
+				paths = append(paths, difference.Path.String())
+			}
+			if diff := cmp.Diff(c.want, paths); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}

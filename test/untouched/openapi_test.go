@@ -1,0 +1,161 @@
+package untouched_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/openapi3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+const concert = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: concerts.stage.example.com}
+spec:
+  group: stage.example.com
+  scope: Namespaced
+  names: {kind: Concert, plural: concerts, singular: concert}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              parts:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name, voice]
+                items:
+                  type: object
+                  required: [name]
+                  properties: {name: {type: string}, voice: {type: string, default: first}, beats: {type: integer}}
+`
+
+// A list of a custom resource is aligned by the keys that its definition says:
+// another manager puts an element in front, and another order in, and neither
+// is drift; a changed value is found where it is.
+func TestKeysOfACustomResource(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "untouched-keys")
+	w.ensure(t, gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, decode(t, concert))
+	desired := decode(t, `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening},
+		spec: {parts: [{name: horn, beats: 3}, {name: horn, voice: second, beats: 4}]}}`)
+	kind := gvr.GroupVersionKind{Group: "stage.example.com", Version: "v1", Kind: "Concert"}
+	w.await(t, "Concert is served", func() bool {
+		w.mapper.Reset()
+		_, err := w.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		return err == nil
+	})
+	served := w.openAPI(t, kind.GroupVersion())
+	ref := w.place(t, desired)
+	if _, err := w.client(ref).Create(t.Context(), w.placed(desired, ref), w.options); err != nil {
+		t.Fatal(err)
+	}
+	observed := observe(t, desired, `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening}, spec: {parts: [
+		{name: null, beats: null}, {name: null, beats: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 0}]}}`)
+	observed = observed.Align(served.Of(observed.ID()))
+
+	live := w.patch(t, ref, `[{"op": "replace", "path": "/spec/parts", "value": [
+		{"name": "drum", "beats": 1}, {"name": "horn", "voice": "second", "beats": 4}, {"name": "horn", "beats": 3}]}]`)
+	if found := observed.Compare(desired, live); len(found) > 0 {
+		t.Errorf("another order and another element are %v", pathsOf(found))
+	}
+	live = w.patch(t, ref, `[{"op": "replace", "path": "/spec/parts/2/beats", "value": 7}]`)
+	want := schema.Patch{{Op: "replace", Path: "/spec/parts/2/beats", Value: int64(3)}}
+	if diff := cmp.Diff(want, observed.Patch(desired, live)); diff != "" {
+		t.Errorf("patch: -want +got\n%s", diff)
+	}
+}
+
+// A cluster says the same of built-in types as client-go does.
+func TestKeysOfBuiltInTypes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "untouched-builtin")
+	served := w.openAPI(t, gvr.GroupVersion{Group: "apps", Version: "v1"})
+	id := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment"}
+	for _, path := range [][]string{{"containers"}, {"containers", "*", "ports"}, {"containers", "*", "env"}, {"containers", "*", "args"}, {"volumes"}, {"tolerations"}} {
+		var keys [][]schema.Key
+		for _, known := range []*apitypes.Types{apitypes.BuiltIn(), served} {
+			place := known.Of(id).Field("spec").Field("template").Field("spec")
+			for _, name := range path {
+				if name == "*" {
+					place = place.Element()
+				} else {
+					place = place.Field(name)
+				}
+			}
+			keys = append(keys, place.Keys())
+		}
+		if diff := cmp.Diff(keys[0], keys[1]); diff != "" {
+			t.Errorf("%v: -client-go +cluster\n%s", path, diff)
+		}
+	}
+}
+
+// openAPI reads the types of some groups, as an agent would.
+func (w *world) openAPI(t *testing.T, versions ...gvr.GroupVersion) *apitypes.Types {
+	t.Helper()
+	known, err := discovery.NewDiscoveryClientForConfig(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := openapi3.NewRoot(known.OpenAPIV3())
+	schemas := map[string]*spec.Schema{}
+	for _, version := range versions {
+		w.await(t, version.String()+" is documented", func() bool {
+			document, err := root.GVSpec(version)
+			if err != nil {
+				return false
+			}
+			maps.Copy(schemas, document.Components.Schemas)
+			return true
+		})
+	}
+	served, err := apitypes.FromOpenAPI(schemas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return served
+}
+
+func (w *world) patch(t *testing.T, ref manifest.Ref, operations string) object {
+	t.Helper()
+	live, err := w.client(ref).Patch(t.Context(), ref.Name, types.JSONPatchType, []byte(operations), metav1.PatchOptions{FieldManager: "somebody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live.Object
+}
+
+func observe(t *testing.T, desired object, document string) schema.Schema {
+	t.Helper()
+	set, findings := schema.Mangle([]any{desired}, []any{decode(t, document)})
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	return set[0]
+}
+
+func decode(t *testing.T, yaml string) object {
+	t.Helper()
+	documents, err := manifest.Decode([]byte(yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return documents[0].(object)
+}
