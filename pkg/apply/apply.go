@@ -70,11 +70,23 @@ func (c *Cluster) Patch(ctx context.Context, ref manifest.Ref, live map[string]a
 			return live, err
 		}
 		patched, err := c.patch(ctx, ref, patch.Guard(resourceVersion(live)))
-		if !apierrors.IsConflict(err) || try == conflictRetries {
+		if try == conflictRetries || !c.overtaken(ctx, ref, live, err) {
 			return patched, err
 		}
 		live = nil
 	}
+}
+
+// overtaken tells if a patch failed because the object is no more what it was
+// made for. The server looks at the guard last: where an operation does not fit
+// what is there now, an element of a list that became shorter, it answers as to
+// any mistake.
+func (c *Cluster) overtaken(ctx context.Context, ref manifest.Ref, live map[string]any, err error) bool {
+	if !apierrors.IsInvalid(err) {
+		return apierrors.IsConflict(err)
+	}
+	now, err := c.get(ctx, ref)
+	return err == nil && resourceVersion(now) != resourceVersion(live)
 }
 
 func (c *Cluster) patch(ctx context.Context, ref manifest.Ref, patch schema.Patch) (map[string]any, error) {
