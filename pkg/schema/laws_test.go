@@ -3,6 +3,8 @@ package schema_test
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -12,21 +14,49 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// laws are what holds for every schema and all objects, of whatever shape.
-func laws(t *testing.T, choices tape) {
+// law is what holds for every schema and all objects, of whatever shape.
+type law func(t *testing.T, s sample)
+
+// laws are all of them, by the names of their fuzz targets.
+func laws() map[string]law {
+	return map[string]law{
+		"FuzzCompareSelf": checkSelf,
+		"FuzzOverlay":     checkOverlay,
+		"FuzzPatch":       checkPatch,
+		"FuzzProject":     checkProjection,
+		"FuzzLearn":       checkLearning,
+		"FuzzRetain":      checkLearned,
+		"FuzzAccept":      checkForms,
+		"FuzzDocument":    checkDocument,
+		"FuzzResults":     checkIndependent,
+	}
+}
+
+func FuzzCompareSelf(f *testing.F) { fuzz(f, checkSelf) }
+func FuzzOverlay(f *testing.F)     { fuzz(f, checkOverlay) }
+func FuzzPatch(f *testing.F)       { fuzz(f, checkPatch) }
+func FuzzProject(f *testing.F)     { fuzz(f, checkProjection) }
+func FuzzLearn(f *testing.F)       { fuzz(f, checkLearning) }
+func FuzzRetain(f *testing.F)      { fuzz(f, checkLearned) }
+func FuzzAccept(f *testing.F)      { fuzz(f, checkForms) }
+func FuzzDocument(f *testing.F)    { fuzz(f, checkDocument) }
+func FuzzResults(f *testing.F)     { fuzz(f, checkIndependent) }
+
+func fuzz(f *testing.F, l law) {
+	f.Helper()
+	f.Add([]byte{})
+	f.Add([]byte("An object and a list of everything."))
+	f.Add([]byte{3, 1, 2, 1, 1, 2, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 2, 2, 2, 5, 5, 5, 9, 9, 9})
+	f.Fuzz(func(t *testing.T, choices []byte) { l.check(t, choices) })
+}
+
+// check tries the law on what the choices make, and looks if that stays as it is.
+func (l law) check(t *testing.T, choices tape) {
 	t.Helper()
 	s := choices.sample()
 	s.schema = parse(t, s.document)
 	before := s.objects()
-	known := s.schema.LateInitialize(s.first, s.live)
-	for _, desired := range []object{s.first, known} {
-		checkSelf(t, s, desired)
-		checkOverlay(t, s, desired)
-		checkPatch(t, s, desired)
-		checkProjection(t, s, desired)
-	}
-	checkLearned(t, s)
-	checkIndependent(t, s)
+	l(t, s)
 	if diff := cmp.Diff(before, s.objects()); diff != "" {
 		t.Errorf("an argument was changed: -before +after\n%s", diff)
 	}
@@ -36,43 +66,57 @@ func laws(t *testing.T, choices tape) {
 }
 
 func TestLaws(t *testing.T) {
-	random := rand.NewChaCha8([32]byte{1})
-	for range 500 {
-		choices := make(tape, 400)
-		if _, err := random.Read(choices); err != nil {
-			t.Fatal(err)
-		}
-		laws(t, choices)
-		if t.Failed() {
-			return
-		}
+	for name, l := range laws() {
+		t.Run(name, func(t *testing.T) {
+			random := rand.NewChaCha8([32]byte{1})
+			for range 500 {
+				choices := make(tape, 400)
+				if _, err := random.Read(choices); err != nil {
+					t.Fatal(err)
+				}
+				if l.check(t, choices); t.Failed() {
+					return
+				}
+			}
+		})
 	}
 }
 
-func FuzzLaws(f *testing.F) {
-	f.Add([]byte{})
-	f.Add([]byte("An object and a list of everything."))
-	f.Add([]byte{3, 1, 2, 1, 1, 2, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 2, 2, 2, 5, 5, 5, 9, 9, 9})
-	f.Fuzz(func(t *testing.T, choices []byte) { laws(t, choices) })
+// desired gives what may be desired: what a manifest says, and what is known
+// when the live object has been learned from.
+func (s sample) desired() []object {
+	return []object{s.first, s.schema.LateInitialize(s.first, s.live)}
 }
 
 // An object differs from itself only where it violates a length of its own.
-func checkSelf(t *testing.T, s sample, desired object) {
+func checkSelf(t *testing.T, s sample) {
 	t.Helper()
-	found := s.schema.Compare(desired, desired)
-	for _, difference := range found {
-		if difference.Kind != schema.TooShort && difference.Kind != schema.TooLong {
-			t.Errorf("Compare(x, x) finds %v", difference)
+	for _, desired := range append(s.desired(), s.live) {
+		found := s.schema.Compare(desired, desired)
+		for _, difference := range found {
+			if difference.Kind != schema.TooShort && difference.Kind != schema.TooLong {
+				t.Errorf("Compare(x, x) finds %v", difference)
+			}
 		}
-	}
-	if satisfies(s.document, desired) != (len(found) == 0) {
-		t.Errorf("Compare(x, x) finds %v, lengths are legal: %v", found, len(found) != 0)
+		if satisfies(s.document, desired) != (len(found) == 0) {
+			t.Errorf("Compare(x, x) finds %v, lengths are legal: %v", found, len(found) != 0)
+		}
+		if patch := s.schema.Patch(desired, desired); len(patch) > 0 {
+			t.Errorf("Patch(x, x) is %v", patch)
+		}
 	}
 }
 
 // After an overlay nothing is left to revert that could be, and what is not
 // observed is as it was.
-func checkOverlay(t *testing.T, s sample, desired object) {
+func checkOverlay(t *testing.T, s sample) {
+	t.Helper()
+	for _, desired := range s.desired() {
+		checkOverlayOf(t, s, desired)
+	}
+}
+
+func checkOverlayOf(t *testing.T, s sample, desired object) {
 	t.Helper()
 	overlaid := s.schema.Overlay(desired, s.live)
 	for _, difference := range s.schema.Compare(desired, overlaid).Drift() {
@@ -90,7 +134,14 @@ func checkOverlay(t *testing.T, s sample, desired object) {
 }
 
 // What a server makes of the patch is the overlay.
-func checkPatch(t *testing.T, s sample, desired object) {
+func checkPatch(t *testing.T, s sample) {
+	t.Helper()
+	for _, desired := range s.desired() {
+		checkPatchOf(t, s, desired)
+	}
+}
+
+func checkPatchOf(t *testing.T, s sample, desired object) {
 	t.Helper()
 	operations := s.schema.Patch(desired, s.live)
 	if operations == nil {
@@ -115,13 +166,42 @@ func checkPatch(t *testing.T, s sample, desired object) {
 
 // A projection is all that a comparison needs, and cutting down twice is no
 // more than once.
-func checkProjection(t *testing.T, s sample, desired object) {
+func checkProjection(t *testing.T, s sample) {
+	t.Helper()
+	for _, desired := range s.desired() {
+		checkProjectionOf(t, s, desired)
+		once := s.schema.ObservedPart(desired)
+		if diff := cmp.Diff(once, s.schema.ObservedPart(once)); diff != "" {
+			t.Errorf("ObservedPart: -once +twice\n%s", diff)
+		}
+	}
+	noisy := runtime.DeepCopyJSON(s.live)
+	noisy["not observed"] = "noise"
+	once := s.schema.Project(s.first, s.live)
+	if diff := cmp.Diff(once, s.schema.Project(s.first, noisy)); diff != "" {
+		t.Errorf("Project sees what is not observed: -without +with\n%s", diff)
+	}
+	if hasKeys(s.document) {
+		return // without its key an element is not found again
+	}
+	bare, _ := withoutLengths(once).(object)
+	again := withoutLengths(s.schema.Project(s.first, runtime.DeepCopyJSON(bare)))
+	if diff := cmp.Diff(any(bare), again); diff != "" {
+		t.Errorf("Project: -once +twice\n%s", diff)
+	}
+}
+
+func checkProjectionOf(t *testing.T, s sample, desired object) {
 	t.Helper()
 	type place struct{ Path, Kind, Want string }
 	places := func(found schema.Differences) []place {
 		var all []place
 		for _, difference := range found {
-			all = append(all, place{difference.Path.String(), string(difference.Kind), text(t, difference.Want)})
+			path := difference.Path.String()
+			if hasKeys(s.document) { // the elements of a projection are in the places of the desired ones
+				path = indices.ReplaceAllString(path, "[]")
+			}
+			all = append(all, place{path, string(difference.Kind), text(t, difference.Want)})
 		}
 		return all
 	}
@@ -130,14 +210,165 @@ func checkProjection(t *testing.T, s sample, desired object) {
 	if diff := cmp.Diff(direct, projected); diff != "" {
 		t.Errorf("CompareProjection: -of the object +of its projection\n%s", diff)
 	}
-	once := s.schema.ObservedPart(desired)
-	if diff := cmp.Diff(once, s.schema.ObservedPart(once)); diff != "" {
-		t.Errorf("ObservedPart: -once +twice\n%s", diff)
+}
+
+var indices = regexp.MustCompile(`\[\d+\]`)
+
+// withoutLengths leaves out with what a projection ends its lists.
+func withoutLengths(value any) any {
+	switch value := value.(type) {
+	case object:
+		fields := object{}
+		for name, field := range value {
+			fields[name] = withoutLengths(field)
+		}
+		return fields
+	case []any:
+		items := []any{}
+		for _, item := range value {
+			if fields, ok := item.(object); !ok || !has(fields, currentLength) {
+				items = append(items, withoutLengths(item))
+			}
+		}
+		return items
 	}
-	noisy := runtime.DeepCopyJSON(s.live)
-	noisy["not observed"] = "noise"
-	if diff := cmp.Diff(s.schema.Project(s.first, s.live), s.schema.Project(s.first, noisy)); diff != "" {
-		t.Errorf("Project sees what is not observed: -without +with\n%s", diff)
+	return value
+}
+
+// Learning takes over what was not known, and changes nothing that was.
+func checkLearning(t *testing.T, s sample) {
+	t.Helper()
+	for _, known := range []object{s.schema.LateInitialize(s.first, s.live), s.schema.Retain(s.first, s.second)} {
+		checkKept(t, s.first, known)
+	}
+	known := s.schema.LateInitialize(s.first, s.live)
+	if diff := cmp.Diff(known, s.schema.LateInitialize(known, s.live)); diff != "" {
+		t.Errorf("LateInitialize: -once +twice\n%s", diff)
+	}
+	if unknown := s.schema.Compare(known, s.live).Unknown(); len(unknown) > 0 && !hasGap(s.live) {
+		t.Errorf("after LateInitialize: %v", unknown)
+	}
+}
+
+// checkKept looks if every value is still there.
+func checkKept(t *testing.T, before, after any) {
+	t.Helper()
+	switch before := before.(type) {
+	case nil:
+	case object:
+		fields, _ := after.(object)
+		for name, value := range before {
+			checkKept(t, value, fields[name])
+		}
+	case []any:
+		items, _ := after.([]any)
+		if len(items) < len(before) {
+			t.Errorf("%v was known, and is %v", before, after)
+			return
+		}
+		for i, item := range before {
+			checkKept(t, item, items[i])
+		}
+	default:
+		if before != after {
+			t.Errorf("%v was known, and is %v", before, after)
+		}
+	}
+}
+
+// What the server wrote is as desired when it was accepted, and nothing else
+// than that comes to be or is forgotten.
+func checkForms(t *testing.T, s sample) {
+	t.Helper()
+	written, _ := rewrite(s.first).(object)
+	accepted := s.schema.Accept(s.schema.Forms(s.first, written))
+	if drift := accepted.Compare(s.first, written).Drift(); len(drift) > 0 && fits(s.document, s.first) && !hasKeys(s.document) && satisfies(s.document, s.first) {
+		t.Errorf("what was accepted differs: %v", drift)
+	}
+	if diff := cmp.Diff(s.schema.Document(), accepted.Document()); diff != "" {
+		t.Errorf("the document is another one: -before +after\n%s", diff)
+	}
+	before, after := s.schema.Compare(s.first, s.live), accepted.Compare(s.first, s.live)
+	for _, difference := range after {
+		if !slices.ContainsFunc(before, func(former schema.Difference) bool { return isWithin(difference.Path, former.Path) }) {
+			t.Errorf("accepting brings %v, before %v", difference, before)
+		}
+	}
+	if diff := cmp.Diff(len(s.schema.Compare(s.first, s.first)), len(accepted.Compare(s.first, s.first))); diff != "" {
+		t.Errorf("the desired object itself: -before +after\n%s", diff)
+	}
+}
+
+// isWithin tells if a path is the other or leads further.
+func isWithin(path, other schema.Path) bool {
+	return len(path) >= len(other) && slices.Equal(path[:len(other)], other)
+}
+
+// rewrite gives a value as a server could write it.
+func rewrite(value any) any {
+	switch value := value.(type) {
+	case object:
+		fields := object{}
+		for name, field := range value {
+			if field != false && field != "" {
+				fields[name] = rewrite(field)
+			}
+		}
+		return fields
+	case []any:
+		items := make([]any, 0, len(value)+1)
+		for _, item := range value {
+			items = append(items, rewrite(item))
+		}
+		if len(items) == 2 {
+			items = append(items, "added")
+		}
+		return items
+	case int64:
+		return float64(value) + 0.5
+	}
+	return value
+}
+
+// fits tells if a value has the shape that the schema says.
+func fits(node, value any) bool {
+	switch node := node.(type) {
+	case object:
+		fields, ok := value.(object)
+		for name, child := range node {
+			if name != "apiVersion" && name != "kind" && name != "metadata" && !fits(child, fields[name]) {
+				return false
+			}
+		}
+		return ok || value == nil
+	case []any:
+		items, ok := value.([]any)
+		for i, child := range node[:len(node)-1] {
+			if i < len(items) && !fits(child, items[i]) {
+				return false
+			}
+		}
+		return ok || value == nil
+	}
+	return true
+}
+
+// What is printed is read again as the same schema.
+func checkDocument(t *testing.T, s sample) {
+	t.Helper()
+	document := s.schema.Document()
+	same(t, s.document, document)
+	again := parse(t, document)
+	same(t, document, again.Document())
+	same(t, describe(s.schema.Compare(s.first, s.live)), describe(again.Compare(s.first, s.live)))
+	set, findings := schema.Mangle([]any{s.first}, nil)
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	if again, findings := schema.Mangle([]any{s.first}, []any{set.Documents()[0]}); len(findings) > 0 {
+		t.Errorf("a default schema is refused: %v", findings)
+	} else {
+		same(t, set.Documents(), again.Documents())
 	}
 }
 
@@ -149,9 +380,6 @@ func checkLearned(t *testing.T, s sample) {
 	learned := s.schema.Learned(known, s.first)
 	if diff := cmp.Diff(known, s.schema.Retain(s.first, learned)); diff != "" {
 		t.Errorf("Retain(manifest, Learned(desired, manifest)): -desired +got\n%s", diff)
-	}
-	if unknown := s.schema.Compare(known, s.live).Unknown(); len(unknown) > 0 && !hasGap(s.live) {
-		t.Errorf("after LateInitialize: %v", unknown)
 	}
 	changed := s.schema.LateInitialize(s.schema.Retain(s.second, learned), s.live)
 	if diff := cmp.Diff(changed, s.schema.Retain(s.second, s.schema.Learned(changed, s.second))); diff != "" {
@@ -219,6 +447,9 @@ func checkUntouched(t *testing.T, node, before, after any) {
 	case []any:
 		was, _ := before.([]any)
 		is, _ := after.([]any)
+		if hasKeys(node) {
+			return // the oracle knows where each element is now
+		}
 		for i := range min(len(was), len(is)) {
 			if i < len(node)-1 {
 				checkUntouched(t, node[i], was[i], is[i])
@@ -278,6 +509,21 @@ func hasGap(value any) bool {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// hasKeys tells if there is a list in the schema that is aligned by key.
+func hasKeys(node any) bool {
+	switch node := node.(type) {
+	case object:
+		for name, child := range node {
+			if name == listKey || hasKeys(child) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(node, hasKeys)
 	}
 	return false
 }

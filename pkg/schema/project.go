@@ -121,7 +121,11 @@ func restrictList(n list, items []any, wanted part) any {
 	}
 	restricted := make([]any, 0, observed)
 	for i, item := range items[:observed] {
-		restricted = append(restricted, restrict(n.items[i], item, wanted))
+		element := restrict(n.items[i], item, wanted)
+		if wanted == creation {
+			element = n.keys.with(element, item) // or it would not be found again
+		}
+		restricted = append(restricted, element)
 	}
 	return restricted
 }
