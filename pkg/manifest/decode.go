@@ -86,26 +86,31 @@ func decodeJSON(document []byte) (any, error) {
 	if err := errors.Join(append(strict, err)...); err != nil {
 		return nil, fmt.Errorf("parse JSON: %w", err)
 	}
-	if depthOf(value) > MaxDepth {
+	if TooDeep(value) {
 		return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
 	}
 	return value, nil
 }
 
-// depthOf counts the objects and lists that lie within each other.
-func depthOf(value any) int {
-	deepest := 0
+// TooDeep tells if more than MaxDepth objects and lists lie within each other.
+func TooDeep(value any) bool { return deeperThan(MaxDepth, value) }
+
+func deeperThan(depth int, value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, field := range value {
-			deepest = max(deepest, depthOf(field))
+			if depth > 0 && deeperThan(depth-1, field) {
+				return true
+			}
 		}
+		return depth == 0
 	case []any:
 		for _, item := range value {
-			deepest = max(deepest, depthOf(item))
+			if depth > 0 && deeperThan(depth-1, item) {
+				return true
+			}
 		}
-	default:
-		return 0
+		return depth == 0
 	}
-	return deepest + 1
+	return false
 }

@@ -46,6 +46,8 @@ func (m *mangler) readManifest(resources []any) {
 		resource, ok := raw.(map[string]any)
 		if !ok {
 			m.add("not-an-object", "A resource must be an object")
+		} else if manifest.TooDeep(resource) {
+			m.add("too-deep", "nested deeper than %d", manifest.MaxDepth)
 		} else if id, err := manifest.Identify(resource); err != nil {
 			m.manifestFields(resource, i)
 		} else {

@@ -1,0 +1,137 @@
+package schema_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Whatever the bytes are: they are refused with a place and a way out, or
+// everything can be done with what they say.
+func FuzzBytes(f *testing.F) {
+	const resource = "{apiVersion: v1, kind: Song, metadata: {name: a, namespace: b}, spec: {list: [{k: x, v: 1}], cpu: 0.5}}"
+	f.Add([]byte(resource), []byte("{apiVersion: v1, kind: Song, metadata: {name: a}, spec: {list: [{v: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0, observer_schema_list_key: k}]}}"), []byte(resource))
+	f.Add([]byte(resource+"\n---\n"+resource), []byte(""), []byte("{spec: [1]}"))
+	f.Add([]byte("[1, null, {}]"), []byte("- 1\n- {kind: [], metadata: 1}"), []byte("null"))
+	f.Add([]byte(resource), []byte("{apiVersion: v1, kind: Song, metadata: {name: a, labels: []}, spec: [[[]]]}"), []byte(resource))
+	f.Fuzz(func(t *testing.T, manifests, schemas, live []byte) {
+		resources, custom, objects := decoded(manifests), decoded(schemas), objectsIn(decoded(live))
+		set, findings := schema.Mangle(resources, custom)
+		checkFindings(t, findings)
+		if len(findings.Errors()) > 0 {
+			return
+		}
+		desired := objectsIn(resources)
+		own, err := set.Of(desired)
+		if err != nil {
+			t.Fatalf("a valid set lacks a schema: %v", err)
+		}
+		for i, s := range own {
+			for _, object := range append(objects, desired[i]) {
+				useAll(s, desired[i], object)
+				useAll(s.Align(keyed("k")).ByValue().Accept(s.Forms(desired[i], object)), desired[i], object)
+			}
+		}
+		again, findings := schema.Mangle(resources, documentsOf(set))
+		if len(findings.Errors()) > 0 {
+			t.Fatalf("a printed schema is refused: %v", findings)
+		}
+		same(t, set.Documents(), again.Documents())
+	})
+}
+
+func checkFindings(t *testing.T, findings schema.Findings) {
+	t.Helper()
+	for _, finding := range findings {
+		if finding.Code == "" || !strings.HasPrefix(finding.Path, "spec") || finding.Message == "" || len(finding.Error()) > 4096 {
+			t.Errorf("finding %q", finding)
+		}
+	}
+}
+
+// useAll does all that can be done with a schema.
+func useAll(s schema.Schema, desired, live object) {
+	known := s.LateInitialize(desired, live)
+	s.Retain(desired, live)
+	s.Learned(known, desired)
+	s.ObservedPart(live)
+	s.Compare(known, s.Overlay(desired, live))
+	s.CompareProjection(desired, s.Project(desired, live))
+	s.Patch(desired, live).Guard("1")
+	s.WithoutServerOwned()
+}
+
+func decoded(text []byte) []any {
+	documents, err := manifest.Decode(text)
+	if err != nil {
+		return nil
+	}
+	return documents
+}
+
+func objectsIn(values []any) []object {
+	objects := []object{}
+	for _, value := range values {
+		if fields, ok := value.(object); ok {
+			objects = append(objects, fields)
+		}
+	}
+	return objects
+}
+
+func documentsOf(set schema.Set) []any {
+	var documents []any
+	for _, document := range set.Documents() {
+		documents = append(documents, any(document))
+	}
+	return documents
+}
+
+// A text of some kilobytes has room for thousands of mistakes, each at a place
+// whose name is as long as the text: what is told of them stays bounded.
+func TestFindingsAreBounded(t *testing.T) {
+	const mistakes = 20_000
+	long := strings.Repeat("x", 10_000)
+	list := make([]any, mistakes)
+	for i := range list {
+		list[i] = "mistake"
+	}
+	_, findings := schema.Mangle([]any{complete(object{})}, []any{complete(object{long: object{long: list}})})
+	if got, most := len(findings), 1001; got != most {
+		t.Errorf("%d findings, want %d", got, most)
+	}
+	checkFindings(t, findings)
+	if last := findings[len(findings)-1]; last.Message != fmt.Sprintf("%d more mistakes are not listed", mistakes-999) {
+		t.Errorf("the last finding is %q", last)
+	}
+}
+
+// What nobody can decode can still be made in memory.
+func TestTooDeep(t *testing.T) {
+	var deep any
+	for range 10_000 {
+		deep = object{"a": deep}
+	}
+	_, findings := schema.Mangle([]any{complete(object{})}, []any{complete(object{"spec": deep})})
+	if len(findings) != 1 || findings[0].Code != "too-deep" {
+		t.Errorf("findings are %v", findings)
+	}
+	_, findings = schema.Mangle([]any{complete(object{"spec": deep})}, nil)
+	if len(findings) != 1 || findings[0].Code != "too-deep" || findings[0].Path != "spec.manifest[0]" {
+		t.Errorf("of a manifest, findings are %v", findings)
+	}
+	legal := runtime.DeepCopyJSON(complete(object{}))
+	deep = nil
+	for range manifest.MaxDepth - 1 {
+		deep = object{"a": deep}
+	}
+	legal["spec"] = deep
+	if _, findings := schema.Mangle([]any{complete(object{})}, []any{legal}); len(findings) > 0 {
+		t.Errorf("what the decoder lets through is refused: %v", findings)
+	}
+}
