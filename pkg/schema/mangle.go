@@ -31,38 +31,46 @@ type mangler struct {
 	resources []map[string]any
 	ids       []manifest.ID
 	custom    Set
-	// named are the identities in the manifest, without their namespaces, as
-	// those of schemas are.
-	named map[manifest.ID]bool
+	// known are the identities in the manifest; named are those without their
+	// namespaces, as the identities of schemas are.
+	known, named map[manifest.ID]bool
 	// observed tells of each resource that the user gave a schema for it.
 	observed []bool
 }
 
 func (m *mangler) readManifest(resources []any) {
-	twice := map[manifest.ID]bool{}
-	m.named = map[manifest.ID]bool{}
+	m.known, m.named = map[manifest.ID]bool{}, map[manifest.ID]bool{}
 	for i, raw := range resources {
 		m.enter(fmt.Sprintf("spec.manifest[%d]", i))
-		resource, ok := raw.(map[string]any)
-		if !ok {
-			m.add("not-an-object", "A resource must be an object")
-		} else if manifest.TooDeep(resource) {
-			m.add("too-deep", "nested deeper than %d", manifest.MaxDepth)
-		} else if id, err := manifest.Identify(resource); err != nil {
-			m.manifestFields(resource, i)
-		} else {
-			if twice[id] {
-				m.add("duplicate-resource", "The resource is defined twice: %s", id.String())
-			}
-			twice[id] = true
-			m.resources = append(m.resources, resource)
-			m.ids = append(m.ids, id)
-			id.Namespace = ""
-			m.named[id] = true
-		}
+		m.readResource(raw, i)
 		m.leave()
 	}
 	m.observed = make([]bool, len(m.ids))
+}
+
+func (m *mangler) readResource(raw any, index int) {
+	resource, ok := raw.(map[string]any)
+	if !ok {
+		m.add("not-an-object", "A resource must be an object")
+		return
+	}
+	if manifest.TooDeep(resource) {
+		m.add("too-deep", "nested deeper than %d", manifest.MaxDepth)
+		return
+	}
+	id, err := manifest.Identify(resource)
+	if err != nil {
+		m.manifestFields(resource, index)
+		return
+	}
+	if m.known[id] {
+		m.add("duplicate-resource", "The resource is defined twice: %s", id.String())
+	}
+	m.known[id] = true
+	m.resources = append(m.resources, resource)
+	m.ids = append(m.ids, id)
+	id.Namespace = ""
+	m.named[id] = true
 }
 
 // manifestFields reports what a resource lacks.

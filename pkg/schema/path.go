@@ -37,16 +37,17 @@ func (p Path) String() string {
 	return b.String()
 }
 
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 // Pointer gives the JSON Pointer (RFC 6901): "/spec/ports/0/port".
 func (p Path) Pointer() string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var b strings.Builder
 	for _, step := range p {
 		b.WriteByte('/')
 		if step.Index != notAnIndex {
 			b.WriteString(strconv.Itoa(step.Index))
 		} else {
-			b.WriteString(escape.Replace(step.Field))
+			b.WriteString(pointerEscapes.Replace(step.Field))
 		}
 	}
 	return b.String()

@@ -101,7 +101,7 @@ func echoPorts(t *testing.T) {
 - apiVersion: v1
   kind: Service
   metadata: {name: echo-demo, namespace: secondary}
-  spec: {sessionAffinity: None, ports: [{}, {port: 81, protocol: TCP, targetPort: 81}]}
+  spec: {sessionAffinity: None, ports: [{port: 81, protocol: TCP, targetPort: 81}]}
 `)
 		return cmp.Diff(want, learned)
 	})
@@ -109,19 +109,23 @@ func echoPorts(t *testing.T) {
 		t.Errorf("ports are %s, want both", got)
 	}
 
-	// It may go, and come back as it was; with another value it is drift.
+	// It may go, and come back as it was, in another place; with another value it
+	// is drift, wherever it is. Who has its place meanwhile is somebody else.
 	change(t, services, namespace, "echo-demo", ports(8080))
-	change(t, services, namespace, "echo-demo", ports(8080, 81))
 	change(t, services, namespace, "echo-demo", ports(8080, 82))
-	eventuallyPorts("[8080 81]")
+	change(t, services, namespace, "echo-demo", ports(82, 81, 8080))
+	change(t, services, namespace, "echo-demo", `{"spec": {"ports": [
+		{"name": "a", "port": 82}, {"name": "b", "port": 81, "targetPort": 9}, {"name": "c", "port": 8080}]}}`)
+	eventuallyField(t, 81, services, namespace, "echo-demo", "spec", "ports", 1, "targetPort")
+	eventuallyPorts("[82 81 8080]")
 
 	// Five are more than the maximum: the list is cut to the known ones.
-	change(t, services, namespace, "echo-demo", ports(8080, 81, 83, 84, 85))
+	change(t, services, namespace, "echo-demo", ports(83, 8080, 84, 81, 85))
 	eventuallyPorts("[8080 81]")
 
 	// The second port and the five.
 	made := before.eventuallyRepairs(t, 2, namespace)
-	checkRepairs(t, made, "/spec/ports/1", "/spec/ports/2", "/spec/ports/3", "/spec/ports/4")
+	checkRepairs(t, made, "/spec/ports/0", "/spec/ports/1", "/spec/ports/2", "/spec/ports/4")
 }
 
 // type is set by the manifest and not observed: it is left alone.

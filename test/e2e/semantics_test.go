@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// What the API server writes down otherwise than the manifest is no drift: half
+// a CPU is "500m" then, and a zero is left out. A change of such a value is
+// drift as any other; nothing is written but its repair.
+func TestAnotherNotationIsNoDrift(t *testing.T) {
+	namespace := newNamespace(t)
+	before := auditMark(t)
+	createApplication(t, namespace, "nginx", `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: nginx, creationTimestamp: null}
+spec:
+  replicas: 2
+  minReadySeconds: 0
+  selector: {matchLabels: {app: nginx}}
+  template:
+    metadata: {labels: {app: nginx}}
+    spec:
+      nodeSelector: {}
+      containers:
+      - name: nginx
+        image: "nginx:1.27"
+        env: [{name: EMPTY, value: ""}]
+        resources: {limits: {cpu: 0.5, memory: 1024Mi}}
+`, "")
+	eventuallyState(t, "RUNNING", namespace, "nginx")
+	change(t, deployments, namespace, "nginx", `{"spec": {"minReadySeconds": 7}}`)
+	eventuallyField(t, nil, deployments, namespace, "nginx", "spec", "minReadySeconds")
+	checkRepairs(t, before.eventuallyRepairs(t, 1, namespace), "/spec/minReadySeconds")
+}
+
+// "In an aligned list an injected sidecar at index 0 is no drift where the
+// maximum allows it": the containers of a Deployment are found by their names.
+func TestAContainerIsFoundByItsName(t *testing.T) {
+	namespace := newNamespace(t)
+	createApplication(t, namespace, "nginx", nginxManifest, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: nginx}
+spec:
+  template:
+    spec:
+      containers:
+      - image: null
+      - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}
+`)
+	eventuallyState(t, "RUNNING", namespace, "nginx")
+	before := auditMark(t)
+	change(t, deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"containers": [
+		{"name": "sidecar", "image": "sidecar:1"}, {"name": "nginx", "image": "nginx:evil"}]}}}}`)
+	eventuallyField(t, "nginx:1.27", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 1, "image")
+	checkRepairs(t, before.eventuallyRepairs(t, 1, namespace), "/spec/template/spec/containers/1/image")
+	if got := field(get(t, deployments, namespace, "nginx"), "spec", "template", "spec", "containers", 0, "image"); got != "sidecar:1" {
+		t.Errorf("the image of the sidecar is %v", got)
+	}
+}
+
+// Of a list whose type nobody knows the user says by what its elements are
+// found: a name that no element has is refused, at its place.
+func TestAKeyThatIsStated(t *testing.T) {
+	text, err := tryKubectl(t, applicationYAML(t, newNamespace(t), "song", `
+apiVersion: music.example.com/v1
+kind: Song
+metadata: {name: parts}
+spec: {parts: [{label: a, value: 1}]}
+`, `
+apiVersion: music.example.com/v1
+kind: Song
+metadata: {name: parts}
+spec:
+  parts:
+  - value: null
+  - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0, observer_schema_list_key: key}
+`), "create", "-f", "-")
+	if err == nil || !strings.Contains(text, "spec.observer_schema[0].spec.parts") || !strings.Contains(text, "has no key") {
+		t.Errorf("a key that no element has is answered with %v: %s", err, text)
+	}
+}
