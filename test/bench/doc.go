@@ -1,0 +1,44 @@
+// Package bench measures the pure engine, pkg/schema, beside others that
+// compare the same objects in the same run:
+//
+//	cd test/bench && go test -bench . -count 6 | go run ./ratios
+//
+// That takes six minutes, and the first time some more for the build: one of the
+// others needs much of Kubernetes, for which this is a module of its own.
+// benchstat reads the output, too.
+//
+// Objects: a Deployment of 200 lines of YAML, a CustomResourceDefinition of
+// 2,000 lines and a ConfigMap with 200 KiB of data, each as a manifest and as a
+// server returns it. No two objects share the memory of their strings, so that
+// equal strings have to be read to be found equal, as after a decoder.
+//
+// Operations:
+//
+//	compare        without drift
+//	compare-drift  with one changed value
+//	project        cut the live object down to its observed fields
+//	patch          compare, and make the JSON Patch that reverts the one drift
+//	parse          check and parse the written-out default schema
+//	default        make the default schema of the manifest
+//	refine         add to a schema what is known of the type, once for each desired state
+//	convert        give the live object its type
+//
+// Engines, which do not all do the same:
+//
+//	krake               pkg/schema: manifest and live object, under the default schema
+//	krake-refined       the same, with the keys of lists and the forms that the server
+//	                    gives to values (pkg/apitypes), as the agent compares
+//	argocd              Argo CD's diff.Diff of manifest and live object. It also predicts
+//	                    the live object after a sync, with defaults where it knows the
+//	                    type: not that of a CustomResourceDefinition
+//	deepequal           apimachinery's Semantic.DeepEqual of the live object and a copy of
+//	                    it. It knows no fields to be left out, and stops at the first
+//	                    difference, wherever the order of Go's maps has it
+//	smd-typed           structured-merge-diff's Compare of the live object and a copy of it,
+//	                    both converted before, with the type that the API has for them.
+//	                    In it, the versions of a CustomResourceDefinition are one value
+//	smd-typed+convert   the same, with the conversion of the live object
+//
+// deepequal and smd-typed get a copy of the live object, because beside the
+// manifest they would report every field that the server has added.
+package bench
