@@ -21,7 +21,7 @@
 // every resource that has none. The result is parsed into a closed tree and
 // trusted from then on. With S a [Schema], D a desired and L a live object:
 //
-//	S.Project(L)            the observed fields of L, with the lengths of its lists
+//	S.Project(D, L)         the observed fields of L, with the lengths of its lists
 //	S.Compare(D, L)         where they differ from D
 //	S.Patch(D, L)           the JSON Patch that brings back those, and only those
 //	S.Overlay(D, L)         L after that patch
@@ -31,10 +31,19 @@
 //	S.ObservedPart(D)       the observed fields of D
 //
 // A null is the same as an absent field, an absent object as an empty one, an
-// absent list as an empty one. Numbers are compared by value.
+// absent list as an empty one. Numbers are compared by value. Beyond that the
+// comparison is literal and lists are aligned by index, unless the schema is
+// refined by what is known of the API:
+//
+//	S.Align(T)              the lists of type T are aligned by their merge keys
+//	S.Accept(S.Forms(D, W)) W, the form in which the server wrote D, is as good as D
+//	S.ByValue()             of an unknown type, 0.5 and "500m" are the same
+//
+// A user may state the keys of a list, too: observer_schema_list_key in its
+// control dictionary, a name or a list of names. See [Schema.Align].
 //
 // Nothing here changes its arguments, and all functions are safe for
 // concurrent use. Objects must be JSON as package manifest decodes it, nested
-// no deeper than manifest.MaxDepth. The package knows no cluster and no
-// Application.
+// no deeper than manifest.MaxDepth. Time and memory are in proportion to the
+// objects and the schema. The package knows no cluster and no Application.
 package schema

@@ -1,0 +1,147 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+const song = `
+apiVersion: music.example.com/v1
+kind: Song
+metadata: {name: top50}
+spec: {title: Kilestbo, length: 181, voices: [alto, bass]}
+`
+
+// resource decodes the only resource of a text.
+func resource(text string) map[string]any {
+	resources, err := manifest.Decode([]byte(text))
+	if err != nil {
+		panic(err) // the text of an example
+	}
+	return resources[0].(map[string]any)
+}
+
+func printJSON(value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // made of JSON
+	}
+	fmt.Println(string(text))
+}
+
+// Without a schema of the user's, the whole manifest is observed.
+func ExampleMangle() {
+	set, findings := schema.Mangle([]any{resource(song)}, nil)
+	fmt.Println(len(findings), "findings")
+	printJSON(set.Documents()[0]["spec"])
+	// Output:
+	// 0 findings
+	// {"length":null,"title":null,"voices":[null,null,{"observer_schema_list_max_length":2,"observer_schema_list_min_length":2}]}
+}
+
+// Every mistake is told, with its place and what to do about it.
+func ExampleMangle_invalid() {
+	_, findings := schema.Mangle([]any{resource(song)}, []any{resource(`
+apiVersion: music.example.com/v1
+kind: Song
+metadata: {name: top50}
+spec: {title: Kilestbo, voices: [null]}
+`)})
+	for _, finding := range findings {
+		fmt.Printf("%s: %s\n", finding.Code, finding)
+	}
+	// Output:
+	// value-not-null: spec.observer_schema[0].spec.title: Value of 'title' is not null: an observed value is written as null
+	// control-missing: spec.observer_schema[0].spec.voices: Special list control dictionary not found: end the list with {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}
+}
+
+// Somebody has changed an observed field, and added one that nobody asked for.
+func ExampleSchema_Compare() {
+	desired := resource(song)
+	observed, _ := schema.Default(desired)
+	live := resource(`{spec: {title: Lelavabo, length: 181, voices: [alto, bass], mood: merry}}`)
+	for _, difference := range observed.Compare(desired, live) {
+		fmt.Printf("%s %s: %v, want %v\n", difference.Kind, difference.Path, difference.Have, difference.Want)
+	}
+	// Output:
+	// Changed spec.title: Lelavabo, want Kilestbo
+}
+
+func ExampleSchema_Patch() {
+	desired := resource(song)
+	observed, _ := schema.Default(desired)
+	live := resource(`{metadata: {resourceVersion: "7"}, spec: {title: Lelavabo, length: 181, voices: [alto, bass, tenor]}}`)
+	printJSON(observed.Patch(desired, live).Guard("7"))
+	// Output:
+	// [{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"replace","path":"/spec/title","value":"Kilestbo"},{"op":"remove","path":"/spec/voices/2"}]
+}
+
+func ExampleSchema_Project() {
+	desired := resource(song)
+	observed, _ := schema.Default(desired)
+	live := resource(`{spec: {title: Kilestbo, mood: merry, voices: [alto, bass, tenor]}, status: {charts: 3}}`)
+	printJSON(observed.Project(desired, live)["spec"])
+	// Output:
+	// {"title":"Kilestbo","voices":["alto","bass",{"observer_schema_list_current_length":3}]}
+}
+
+// A field that is observed, but not in the manifest, is to stay as the server
+// has set it first.
+func ExampleSchema_LateInitialize() {
+	set, _ := schema.Mangle([]any{resource(song)}, []any{resource(`
+apiVersion: music.example.com/v1
+kind: Song
+metadata: {name: top50}
+spec: {title: null, key: null}
+`)})
+	created := resource(`{spec: {title: Kilestbo, length: 181, key: C major}}`)
+	desired := set[0].LateInitialize(resource(song), created)
+	printJSON(desired["spec"])
+
+	changed := resource(`{spec: {title: Kilestbo, length: 5, key: D minor}}`)
+	printJSON(set[0].Patch(desired, changed))
+	// Output:
+	// {"key":"C major","length":181,"title":"Kilestbo","voices":["alto","bass"]}
+	// [{"op":"replace","path":"/spec/key","value":"C major"}]
+}
+
+// The elements of a list are found by a key that the user states. Where the
+// API's types say it, see [Schema.Align].
+func Example_listKey() {
+	desired := resource(`
+apiVersion: music.example.com/v1
+kind: Song
+metadata: {name: top50}
+spec: {parts: [{name: horn, beats: 3}]}
+`)
+	set, _ := schema.Mangle([]any{desired}, []any{resource(`
+apiVersion: music.example.com/v1
+kind: Song
+metadata: {name: top50}
+spec:
+  parts:
+  - {beats: null}
+  - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0, observer_schema_list_key: name}
+`)})
+	live := resource(`{spec: {parts: [{name: drum, beats: 7}, {name: horn, beats: 4}]}}`)
+	printJSON(set[0].Patch(desired, live))
+	// Output:
+	// [{"op":"replace","path":"/spec/parts/1/beats","value":3}]
+}
+
+// What the server's answer shows to be another form of a value is no drift.
+func ExampleSchema_Accept() {
+	desired := resource(song)
+	observed, _ := schema.Default(desired)
+	answer := resource(`{spec: {title: Kilestbo, length: "3:01", voices: [alto, bass]}}`)
+	fmt.Println(len(observed.Compare(desired, answer)), "difference")
+
+	accepted := observed.Accept(observed.Forms(desired, answer))
+	fmt.Println(len(accepted.Compare(desired, answer)), "differences")
+	// Output:
+	// 1 difference
+	// 0 differences
+}
