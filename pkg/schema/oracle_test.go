@@ -1107,7 +1107,7 @@ func plainly(found schema.Differences) []difference {
 
 func TestOracle(t *testing.T) {
 	seen := map[string]bool{}
-	for choices := range tapes(2, 3000) {
+	for choices := range tapes(t, 2, 3000) {
 		if law(checkOracle).check(t, choices); t.Failed() {
 			return
 		}
@@ -1122,12 +1122,15 @@ func TestOracle(t *testing.T) {
 }
 
 // tapes gives so many rows of choices, the same each time.
-func tapes(seed byte, count int) iter.Seq[tape] {
+func tapes(t *testing.T, seed byte, count int) iter.Seq[tape] {
+	t.Helper()
 	return func(yield func(tape) bool) {
 		random := rand.NewChaCha8([32]byte{seed})
 		for range count {
 			choices := make(tape, 500)
-			_, _ = random.Read(choices) // it has no error to give
+			if _, err := random.Read(choices); err != nil {
+				t.Fatal(err)
+			}
 			if !yield(choices) {
 				return
 			}
@@ -1170,7 +1173,7 @@ func mangled(resources, custom []any) []object {
 
 func TestMangleOracle(t *testing.T) {
 	seen := map[string]bool{}
-	for choices := range tapes(3, 3000) {
+	for choices := range tapes(t, 3, 3000) {
 		if checkMangle(t, choices); t.Failed() {
 			return
 		}
@@ -1184,5 +1187,6 @@ func TestMangleOracle(t *testing.T) {
 }
 
 func FuzzMangleOracle(f *testing.F) {
+	f.Add([]byte("An object and a list of everything."))
 	f.Fuzz(func(t *testing.T, choices []byte) { checkMangle(t, choices) })
 }

@@ -1,6 +1,8 @@
 package schema_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,6 +13,9 @@ import (
 const (
 	minLength = "observer_schema_list_min_length"
 	maxLength = "observer_schema_list_max_length"
+
+	currentLength = "observer_schema_list_current_length"
+	listKey       = "observer_schema_list_key"
 )
 
 // sample is a schema, two manifests and a live object, which have about its shape.
@@ -38,43 +43,92 @@ func (t *tape) below(n int) int {
 }
 
 func (t *tape) sample() sample {
-	document := complete(object{"spec": t.node(0), "status": t.node(2)})
-	first := complete(object{"spec": t.value(document["spec"]), "status": t.value(document["status"])})
+	document := complete(object{"spec": t.node(0), "status": t.node(2), "metadata": t.metadata(nil)})
+	first := complete(object{"spec": t.value(document["spec"]), "status": t.value(document["status"]), "metadata": t.metadata("demo")})
 	second := complete(t.edit(runtime.DeepCopyJSON(first)).(object))
 	live := complete(object{"spec": t.value(document["spec"])})
 	if t.below(3) > 0 { // most live objects are nearly what they should be
 		live = complete(t.edit(runtime.DeepCopyJSON(first)).(object))
 	}
+	if t.below(3) == 1 {
+		live["metadata"] = t.metadata("other")
+		complete(live)
+	}
 	return sample{document: document, first: first, second: second, live: live}
+}
+
+// metadata has a namespace or none, as a cluster-scoped object has none.
+func (t *tape) metadata(namespace any) object {
+	if t.below(3) == 0 {
+		return object{}
+	}
+	return object{"namespace": namespace}
 }
 
 // names have what paths and pointers must quote.
 func names() []string { return []string{"a", "b/~c", "d.e[0]", "namespace"} }
 
+// keyNames are the fields that lists have as keys.
+func keyNames() []string { return []string{"name", "port"} }
+
 // node gives the schema of a value.
 func (t *tape) node(depth int) any {
 	kind := t.below(5)
 	switch {
-	case depth == 4 || kind == 0:
+	case depth >= 4 || kind == 0:
 		return nil
 	case kind < 3:
-		fields := object{}
-		for _, name := range names() {
-			if t.below(3) > 0 {
-				fields[name] = t.node(depth + 1)
-			}
-		}
-		return fields
+		return t.fields(depth)
 	}
 	items := make([]any, t.below(3))
+	keys := t.keys()
 	for i := range items {
 		items[i] = t.node(depth + 1)
+		if keys != nil && t.below(4) > 0 {
+			items[i] = t.element(depth + 1)
+		}
 	}
+	return append(items, t.control(len(items), keys))
+}
+
+// fields gives the schema of an object.
+func (t *tape) fields(depth int) object {
+	fields := object{}
+	for _, name := range names() {
+		if t.below(3) > 0 {
+			fields[name] = t.node(depth + 1)
+		}
+	}
+	return fields
+}
+
+// element gives the schema of an element with a key, which may be observed.
+func (t *tape) element(depth int) object {
+	fields := t.fields(depth)
+	for _, name := range keyNames() {
+		if t.below(3) == 1 {
+			fields[name] = nil
+		}
+	}
+	return fields
+}
+
+// control gives the control dictionary of a list with so many observed elements.
+func (t *tape) control(observed int, keys any) object {
 	least, most := t.below(4), 0
 	if t.below(2) > 0 {
-		most = max(least, len(items)) + t.below(2)
+		most = max(least, observed) + t.below(2)
 	}
-	return append(items, object{minLength: int64(least), maxLength: int64(most)})
+	control := object{minLength: int64(least), maxLength: int64(most)}
+	if keys != nil {
+		control[listKey] = keys
+	}
+	return control
+}
+
+// keys gives the keys of a list as the control dictionary says them, or nil.
+func (t *tape) keys() any {
+	return []any{nil, "name", []any{"name", "port"}}[t.below(3)]
 }
 
 // value gives a value which mostly has the shape of the schema.
@@ -88,7 +142,7 @@ func (t *tape) value(node any) any {
 	switch node := node.(type) {
 	case object:
 		fields := object{}
-		for _, name := range names() {
+		for _, name := range append(names(), keyNames()...) {
 			if child, ok := node[name]; ok && t.below(5) > 0 {
 				fields[name] = t.value(child)
 			}
@@ -105,9 +159,43 @@ func (t *tape) value(node any) any {
 				items[i] = t.value(node[i])
 			}
 		}
+		if node[len(node)-1].(object)[listKey] != nil {
+			t.number(items)
+		}
 		return items
 	}
 	return t.anything(1)
+}
+
+// number gives most elements a key of their own, and some one that others have.
+func (t *tape) number(items []any) {
+	first := t.below(4)
+	for i := range items {
+		if t.below(16) == 1 {
+			continue // without a key
+		}
+		fields, ok := items[i].(object)
+		if !ok {
+			fields = object{}
+			items[i] = fields
+		}
+		t.name(fields, first+i)
+	}
+}
+
+// name gives an element the key of this number. Some keys are the same number
+// written in two ways.
+func (t *tape) name(fields object, number int) {
+	fields["name"] = []any{"x", "y", int64(1), "z", float64(1), "w", "1", false}[number%8]
+	switch t.below(8) {
+	case 1:
+		delete(fields, "name")
+		fields["port"] = int64(number)
+	case 2, 3:
+		fields["port"] = int64(t.below(2))
+	case 4:
+		fields["name"] = []any{"x", float64(1), object{}, nil}[t.below(4)]
+	}
 }
 
 func (t *tape) anything(depth int) any {
@@ -115,7 +203,7 @@ func (t *tape) anything(depth int) any {
 	case kind == 0 || depth == 0 && kind > 5:
 		return nil
 	case kind < 3:
-		return []any{"x", "y"}[t.below(2)]
+		return []any{"x", "y", "1"}[t.below(3)]
 	case kind == 3:
 		return []any{int64(1), float64(1), int64(1 << 53), 0.5}[t.below(4)]
 	case kind == 4:
@@ -132,7 +220,7 @@ func (t *tape) anything(depth int) any {
 func (t *tape) edit(value any) any {
 	switch value := value.(type) {
 	case object:
-		for _, name := range append(names(), "spec", "status", "extra") {
+		for _, name := range append(names(), "port", "spec", "status", "extra") {
 			if _, ok := value[name]; ok {
 				value[name] = t.editOne(value[name])
 			}
@@ -144,6 +232,9 @@ func (t *tape) edit(value any) any {
 		for i := range value {
 			value[i] = t.editOne(value[i])
 		}
+		if isNamed(value) {
+			return t.rearrange(value)
+		}
 		switch t.below(6) {
 		case 1:
 			return append(value, t.anything(1))
@@ -154,11 +245,164 @@ func (t *tape) edit(value any) any {
 	return value
 }
 
+// isNamed tells if a list is one whose elements have keys, in all likelihood.
+func isNamed(items []any) bool {
+	for _, item := range items {
+		if fields, ok := item.(object); ok && fields["name"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// rearrange does to a list with keys what happens to such lists: elements come,
+// go and change their places.
+func (t *tape) rearrange(items []any) []any {
+	for range t.below(3) {
+		i, j := t.below(len(items)), t.below(len(items))
+		items[i], items[j] = items[j], items[i]
+	}
+	for range t.below(3) {
+		items = slices.Insert(items, t.below(len(items)+1), t.newcomer(items))
+	}
+	for range t.below(3) {
+		if len(items) > 0 {
+			i := t.below(len(items))
+			items = slices.Delete(items, i, i+1)
+		}
+	}
+	return items
+}
+
+// newcomer gives an element for a list: a new one, a copy of one that is there,
+// or one without a key.
+func (t *tape) newcomer(items []any) any {
+	switch t.below(8) {
+	case 1:
+		return t.anything(1)
+	case 2:
+		return runtime.DeepCopyJSONValue(items[t.below(len(items))])
+	}
+	fields := object{names()[t.below(4)]: t.anything(1)}
+	t.name(fields, t.below(8))
+	return fields
+}
+
 func (t *tape) editOne(value any) any {
 	if t.below(8) == 1 {
 		return t.anything(1)
 	}
 	return t.edit(value)
+}
+
+// application gives a manifest and observer schemas, most of them with mistakes.
+func (t *tape) application() (resources, custom []any) {
+	s := t.sample()
+	resources = []any{s.first}
+	for range t.below(3) {
+		resources = append(resources, t.disguise(s.second))
+	}
+	for range 1 + t.below(3) {
+		document := runtime.DeepCopyJSON(s.document)
+		if t.below(4) > 0 {
+			t.damage(document)
+		}
+		custom = append(custom, t.disguise(document))
+	}
+	return resources, custom
+}
+
+// disguise gives a resource or a schema that may have another identity, or none.
+func (t *tape) disguise(resource object) any {
+	resource = runtime.DeepCopyJSON(resource)
+	metadata, ok := resource["metadata"].(object)
+	if !ok {
+		return resource
+	}
+	switch t.below(20) {
+	case 1:
+		resource["kind"] = "Artist"
+	case 2:
+		delete(resource, []string{"apiVersion", "kind", "metadata"}[t.below(3)])
+	case 3:
+		resource["apiVersion"] = t.wrong()
+	case 4:
+		resource["metadata"] = t.wrong()
+	case 5:
+		metadata["name"] = t.wrong()
+	case 6, 7:
+		metadata["namespace"] = "second"
+	case 8:
+		return t.wrong()
+	case 9, 10, 11, 12:
+		metadata["name"] = "second"
+	}
+	return resource
+}
+
+// wrong gives what is seldom right.
+func (t *tape) wrong() any {
+	return []any{nil, "", "text", int64(0), 1.5, true, object{}, []any{}, []any{nil}, object{"a": nil}, object{"name": "x"}}[t.below(11)]
+}
+
+// damage makes mistakes in the schema of a value.
+func (t *tape) damage(node any) any {
+	switch node := node.(type) {
+	case object:
+		for _, name := range slices.Sorted(maps.Keys(node)) {
+			switch name {
+			case "apiVersion", "kind", "name", minLength, maxLength, listKey:
+			default:
+				node[name] = t.damageOne(node[name])
+			}
+		}
+	case []any:
+		for i := range node {
+			node[i] = t.damageOne(node[i])
+		}
+		return t.damageControl(node)
+	}
+	return node
+}
+
+func (t *tape) damageOne(node any) any {
+	if t.below(24) == 1 {
+		return t.wrong()
+	}
+	return t.damage(node)
+}
+
+// damageControl makes a mistake in the control dictionary, if it is still one.
+func (t *tape) damageControl(node []any) []any {
+	control, _ := node[len(node)-1].(object)
+	if control[minLength] == nil {
+		return node
+	}
+	bound := []string{minLength, maxLength}[t.below(2)]
+	switch t.below(24) {
+	case 1:
+		delete(control, bound)
+	case 2:
+		control[bound] = t.wrong()
+	case 3:
+		control[bound] = int64(-1)
+	case 4:
+		control[bound] = int64(t.below(4))
+	case 5:
+		control[currentLength] = int64(1)
+	case 6:
+		node[0], node[len(node)-1] = node[len(node)-1], node[0]
+	case 7:
+		return node[:len(node)-1]
+	case 8, 9:
+		control[listKey] = t.wrongKey()
+	}
+	return node
+}
+
+// wrongKey gives what is no key, or none that the manifest's elements have.
+func (t *tape) wrongKey() any {
+	return []any{"", "zone", "port", []any{}, []any{"name", "name"}, []any{"name", int64(1)}, []any{"name", ""}, t.wrong()}[t.below(8)]
 }
 
 // complete gives a resource the identity that all tests share, where it says none.
