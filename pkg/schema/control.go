@@ -2,11 +2,11 @@ package schema
 
 import "slices"
 
-// control is the control dictionary of a list; ok if both lengths were understood.
+// control is the control dictionary of a list, as far as it was understood.
 type control struct {
-	min, max int
-	keys     keys
-	ok       bool
+	min, max     int
+	minOK, maxOK bool
+	keys         keys
 }
 
 // control splits a list into its elements and its control dictionary.
@@ -15,25 +15,23 @@ func (p *parser) control(value []any) ([]any, control) {
 	if len(value) > 0 {
 		fields, _ = value[len(value)-1].(map[string]any)
 	}
-	minimum, hasMin := fields[minLengthKey]
-	maximum, hasMax := fields[maxLengthKey]
+	_, hasMin := fields[minLengthKey]
+	_, hasMax := fields[maxLengthKey]
 	if !hasMin && !hasMax {
 		p.add("control-missing",
 			"Special list control dictionary not found: end the list with {%s: 0, %s: 0}", minLengthKey, maxLengthKey)
 		return value, control{}
 	}
-	items := value[:len(value)-1]
 	if !hasMin || !hasMax {
 		p.add("control-malformed",
 			"Special list control dictionary malformed: it needs both %s and %s", minLengthKey, maxLengthKey)
-		return items, control{}
 	}
 	p.extraKeys(fields)
-	read := p.bounds(minimum, maximum)
+	read := p.bounds(fields)
 	if stated, ok := fields[listKeyKey]; ok {
 		read.keys = p.listKey(stated)
 	}
-	return items, read
+	return value[:len(value)-1], read
 }
 
 func (p *parser) extraKeys(fields map[string]any) {
@@ -44,19 +42,21 @@ func (p *parser) extraKeys(fields map[string]any) {
 	}
 }
 
-func (p *parser) bounds(minimum, maximum any) control {
-	least, leastOK := p.bound("min", minLengthKey, minimum)
-	most, mostOK := p.bound("max", maxLengthKey, maximum)
-	ok := leastOK && mostOK
-	if ok && most != 0 && most < least {
+func (p *parser) bounds(fields map[string]any) control {
+	var read control
+	read.min, read.minOK = p.bound("min", minLengthKey, fields)
+	read.max, read.maxOK = p.bound("max", maxLengthKey, fields)
+	if read.minOK && read.maxOK && read.max != 0 && read.max < read.min {
 		p.add("max-below-min", "%s is inferior to %s", maxLengthKey, minLengthKey)
 	}
-	return control{min: least, max: most, ok: ok}
+	return read
 }
 
-func (p *parser) bound(code, name string, value any) (int, bool) {
+func (p *parser) bound(code, name string, fields map[string]any) (int, bool) {
+	value, stated := fields[name]
 	number, ok := value.(int64)
 	switch {
+	case !stated:
 	case !ok:
 		p.add(code+"-not-integer", "%s should be an integer", name)
 	case number < 0:
@@ -93,12 +93,9 @@ func (p *parser) checkKeys(stated keys, elements []any) {
 	if len(stated) == 0 {
 		return
 	}
-	for i, element := range elements {
-		if !stated.known(element) {
-			p.add("key-missing", "Element %d of the manifest's list has no %s to be found by: add it, or leave %s out",
-				i, stated.names(), listKeyKey)
-			return
-		}
+	if i := slices.IndexFunc(elements, func(element any) bool { return !stated.known(element) }); i >= 0 {
+		p.add("key-missing", "Element %d of the manifest's list has no %s to be found by: add it, or leave %s out",
+			i, stated.names(), listKeyKey)
 	}
 	if !stated.distinct(elements) {
 		p.add("key-duplicate", "Two elements of the manifest's list have the same %s: name further fields in %s",

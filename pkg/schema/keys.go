@@ -50,12 +50,15 @@ func (k keys) names() string {
 	return strings.Join(names, ", ")
 }
 
-// distinct tells if all elements have a key, each its own.
+// distinct tells if no two elements have the same key.
 func (k keys) distinct(elements []any) bool {
 	seen := make(map[string]bool, len(elements))
 	for _, element := range elements {
+		if !k.known(element) {
+			continue
+		}
 		key := k.text(element)
-		if !k.known(element) || seen[key] {
+		if seen[key] {
 			return false
 		}
 		seen[key] = true

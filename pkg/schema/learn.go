@@ -156,7 +156,7 @@ func beyondList(n list, items []any, base any) (any, bool) {
 	if base != nil && !fits {
 		return learned, false
 	}
-	byKey := n.byKey(known) && n.keys.distinct(items)
+	byKey := n.byKey(known) && n.byKey(items) && n.keys.distinct(items)
 	last := 0
 	for i := 0; i < len(n.items) && i < len(items); i++ {
 		value, some := beyond(n.items[i], items[i], at(known, i))

@@ -936,7 +936,7 @@ func (n *inspection) limits(path string, control object, observed, given int) {
 	if hasMost && most != 0 && most < observed {
 		n.add("max-below-observed", path)
 	}
-	if hasLeast && hasMost && least < given { // a dictionary with a mistake is mended first
+	if hasLeast && least < given {
 		n.add("warning min-below-manifest", path)
 	}
 }
@@ -969,12 +969,11 @@ func (n *inspection) keys(path string, control object, items []any) {
 		keys = append(keys, any(keyOf(item, keysOf(control[listKey]))))
 	}
 	isMissing := func(key any) bool { return len(key.([]any)) == 0 }
-	isDuplicate := func(key any) bool { return len(filter(keys, func(other any) bool { return equal(key, other) })) > 1 }
-	switch {
-	case !has(control, minLength) || !has(control, maxLength): // it is mended first
-	case slices.ContainsFunc(keys, isMissing):
+	isDuplicate := func(key any) bool { return !isMissing(key) && len(filter(keys, func(other any) bool { return equal(key, other) })) > 1 }
+	if slices.ContainsFunc(keys, isMissing) {
 		n.add("key-missing", path)
-	case slices.ContainsFunc(keys, isDuplicate):
+	}
+	if slices.ContainsFunc(keys, isDuplicate) {
 		n.add("key-duplicate", path)
 	}
 }

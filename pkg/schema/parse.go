@@ -187,10 +187,10 @@ func (p *parser) list(value []any, described any) node {
 		parsed.items = append(parsed.items, p.element(item, at(elements, i)))
 		p.leave()
 	}
-	if control.ok && control.max != 0 && control.max < len(items) {
+	if control.maxOK && control.max != 0 && control.max < len(items) {
 		p.add("max-below-observed", "%s is inferior to the number of observed elements (%d)", maxLengthKey, len(items))
 	}
-	if control.ok && control.min < len(elements) {
+	if control.minOK && control.min < len(elements) {
 		p.warn("min-below-manifest", "%s is below the manifest's %d elements, so they may be removed", minLengthKey, len(elements))
 	}
 	p.checkKeys(parsed.keys, elements)
