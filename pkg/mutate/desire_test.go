@@ -97,6 +97,35 @@ func TestDesireKnowsWhatWasLearned(t *testing.T) {
 	equal(t, "manifest", decode(t, song().Manifest), desired.Manifest)
 }
 
+// The containers of a Pod have names: what was learned of one stays with it when
+// the manifest is put in another order.
+func TestDesireKnowsOfWhichElementItWasLearned(t *testing.T) {
+	desired := desire(t, application.Spec{
+		Manifest: "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: b}, {name: a}]}}",
+		ObserverSchema: `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{imagePullPolicy: null}, {imagePullPolicy: null},
+			{observer_schema_list_min_length: 2, observer_schema_list_max_length: 2}]}}`,
+	}, decode(t, "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, imagePullPolicy: Always}]}}"))
+	equal(t, "containers", any(decode(t, "{containers: [{name: b}, {name: a, imagePullPolicy: Always}]}")[0]), desired.Resources[0]["spec"])
+}
+
+// What only a server can write is not observed; whoever asks for it is told.
+func TestDesireObservesNothingOfTheServers(t *testing.T) {
+	spec := application.Spec{Manifest: "{apiVersion: v1, kind: Song, metadata: {name: a, creationTimestamp: null, resourceVersion: '7'}, status: {a: 1}}"}
+	desired, warnings, refusals := mutate.Desire(spec, nil, "demo")
+	equal(t, "refusals", field.ErrorList(nil), refusals)
+	equal(t, "warnings", []string(nil), warnings)
+	equal(t, "schema", decode(t, "{apiVersion: v1, kind: Song, metadata: {name: a}}"), desired.Mangled.Documents())
+
+	spec.ObserverSchema = "{apiVersion: v1, kind: Song, metadata: {name: a, uid: null}, status: {a: null}}"
+	desired, warnings, refusals = mutate.Desire(spec, nil, "demo")
+	equal(t, "refusals", field.ErrorList(nil), refusals)
+	equal(t, "warnings", []string{
+		"data.spec.observer_schema[0].metadata.uid: it is written by the server only, and not observed",
+		"data.spec.observer_schema[0].status: it is written by the server only, and not observed",
+	}, warnings)
+	equal(t, "schema", decode(t, "{apiVersion: v1, kind: Song, metadata: {name: a}}"), desired.Mangled.Documents())
+}
+
 func TestDesireForgetsWhatLeftTheManifest(t *testing.T) {
 	spec := song()
 	_, spec.Manifest, _ = strings.Cut(spec.Manifest, "---\n")
