@@ -12,10 +12,15 @@ type state struct {
 	resources, custom         []any
 	mangled, applied, current []any
 	response, live            map[string]any
+	// semantic: schemas are refined before they compare.
+	semantic bool
 }
 
-// functions runs a vector's function and gives its result in the vector's form.
-var functions = map[string]func(*state) (map[string]any, error){
+// function runs a function of the engine and gives its result in the vector's form.
+type function func(*state) (map[string]any, error)
+
+// functions are those that vectors name.
+var functions = map[string]function{
 	"default_schema":         (*state).defaultSchema,
 	"applied_from_spec":      (*state).appliedFromSpec,
 	"applied_from_response":  (*state).appliedFromResponse,
@@ -123,7 +128,11 @@ func (s *state) appliedFromSpec() (map[string]any, error) {
 }
 
 func (s *state) appliedFromResponse() (map[string]any, error) {
-	i, own, err := s.find(s.response)
+	set, err := s.set()
+	if err != nil {
+		return nil, err
+	}
+	i, own, err := s.find(set, s.response)
 	if err != nil {
 		return nil, err
 	}
@@ -138,16 +147,11 @@ func (s *state) observedFromResponse() (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := set.Of([]map[string]any{s.response})
-	if err == nil && len(s.applied) > 0 {
-		var one schema.Schema
-		_, one, err = s.find(s.response)
-		own = []schema.Schema{one}
-	}
+	desired, own, err := s.observing(set)
 	if err != nil {
 		return nil, err
 	}
-	projection := own[0].Project(nil, s.response)
+	projection := own.Project(desired, s.response)
 	current := resources(s.current)
 	id, err := manifest.Identify(projection)
 	if err != nil {
@@ -162,12 +166,25 @@ func (s *state) observedFromResponse() (map[string]any, error) {
 	return status("last_observed_manifest", s.current), nil
 }
 
-// find gives the desired resource of a response and its schema.
-func (s *state) find(response map[string]any) (int, schema.Schema, error) {
-	set, err := s.set()
-	if err != nil {
-		return 0, schema.Schema{}, err
+// observing gives the schema of the response, and the desired resource if one
+// is known: it tells resources of one name apart, and the elements of lists.
+func (s *state) observing(set schema.Set) (map[string]any, schema.Schema, error) {
+	if len(s.applied) > 0 {
+		i, own, err := s.find(set, s.response)
+		if err != nil {
+			return nil, schema.Schema{}, err
+		}
+		return resources(s.applied)[i], own, nil
 	}
+	own, err := set.Of([]map[string]any{s.response})
+	if err != nil {
+		return nil, schema.Schema{}, err
+	}
+	return nil, own[0], nil
+}
+
+// find gives the desired resource of a response and its schema.
+func (s *state) find(set schema.Set, response map[string]any) (int, schema.Schema, error) {
 	id, err := manifest.Identify(response)
 	if err != nil {
 		return 0, schema.Schema{}, err
@@ -189,7 +206,7 @@ func (s *state) delta() (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	delta, err := set.Delta(resources(s.applied), resources(s.current))
+	delta, err := s.refined(set).Delta(resources(s.applied), resources(s.current))
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +232,11 @@ func (s *state) observedPart() (map[string]any, error) {
 }
 
 func (s *state) reverted() (map[string]any, error) {
-	i, own, err := s.find(s.live)
+	set, err := s.set()
+	if err != nil {
+		return nil, err
+	}
+	i, own, err := s.find(s.refined(set), s.live)
 	if err != nil {
 		return nil, err
 	}

@@ -1,27 +1,52 @@
-// Conformance runs the vector files of a folder against the observer-schema
-// engine and prints a line per file, and each failure with a difference:
+// Conformance runs folders of test vectors against the observer-schema engine
+// and prints a line per file, each failure with its difference, and the totals:
 //
-//	go run ./test/conformance DIR
+//	go run ./test/conformance [--semantic] DIR [DIR...]
 //
-// It exits with 1 if a case failed.
+// It exits with 1 if a case failed, and with 2 if a folder could not be run.
+// The vectors compare values literally. With --semantic values are compared as
+// the API means them, and the cases that assume otherwise are skipped.
+//
+// The project's own vectors lie in testdata/vectors; its README has the format.
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
+
+	"github.com/spf13/pflag"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: conformance DIR")
-		os.Exit(2)
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// execute gives the exit code.
+func execute(arguments []string, out, problems io.Writer) int {
+	r := runner{out: out, functions: functions}
+	flags := pflag.NewFlagSet("conformance", pflag.ContinueOnError)
+	flags.SetOutput(problems)
+	flags.BoolVar(&r.semantic, "semantic", false, "compare values as the API means them, not as they are written")
+	err := flags.Parse(arguments)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(problems, "conformance:", err)
+		return 2
+	case flags.NArg() == 0:
+		fmt.Fprintln(problems, "usage: conformance [--semantic] DIR [DIR...]")
+		return 2
 	}
-	failed, err := run(os.Stdout, os.Args[1])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "conformance:", err)
-		os.Exit(2)
+	failed, err := r.run(flags.Args())
+	switch {
+	case err != nil:
+		fmt.Fprintln(problems, "conformance:", err)
+		return 2
+	case failed:
+		return 1
 	}
-	if failed > 0 {
-		os.Exit(1)
-	}
+	return 0
 }

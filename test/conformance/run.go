@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,10 +9,11 @@ import (
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// file is a vector file. Files without cases (data behind the vectors) are left out.
+// file is a vector file. One without a function is data behind the vectors.
 type file struct {
 	Function string     `json:"function"`
 	Cases    []testCase `json:"cases"`
@@ -21,6 +23,7 @@ type file struct {
 type testCase struct {
 	ID        string         `json:"id"`
 	Tags      []string       `json:"tags"`
+	Why       string         `json:"why"`
 	Input     map[string]any `json:"input"`
 	Want      map[string]any `json:"want"`
 	WantError any            `json:"wantError"`
@@ -28,82 +31,158 @@ type testCase struct {
 	Steps     []any          `json:"steps"`
 }
 
-// skipTags are the tags of the cases that assume another engine than this one.
-// The engine compares literally, as the vectors do, so none is left out.
-var skipTags []string
+// literal tags the cases in which the API server writes a value down
+// differently, and that is wanted to be a difference.
+const literal = "api-normalisation"
 
-// run gives the number of failed cases.
-func run(out io.Writer, dir string) (int, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil {
-		return 0, fmt.Errorf("find vectors: %w", err)
-	}
-	if len(paths) == 0 {
-		return 0, fmt.Errorf("no vector files in %s", dir)
-	}
-	failed := 0
-	for _, path := range paths {
-		n, err := runFile(out, path)
-		if err != nil {
-			return failed, fmt.Errorf("run %s: %w", path, err)
-		}
-		failed += n
-	}
-	return failed, nil
+const scenarios = "scenarios"
+
+var errInputChanged = errors.New("the function changes its input")
+
+type runner struct {
+	out       io.Writer
+	functions map[string]function
+	// semantic: values are compared as the API means them, see [refine].
+	semantic bool
 }
 
-func runFile(out io.Writer, path string) (int, error) {
+// tally counts the cases of a file, or of all.
+type tally struct {
+	passed, failed, skipped int
+}
+
+// String names the reason with the number, so that no skip is without one.
+func (t tally) String() string {
+	text := fmt.Sprintf("%4d passed, %d failed, %d skipped", t.passed, t.failed, t.skipped)
+	if t.skipped > 0 {
+		text += " (" + literal + ")"
+	}
+	return text
+}
+
+func (t *tally) add(other tally) {
+	t.passed += other.passed
+	t.failed += other.failed
+	t.skipped += other.skipped
+}
+
+// run runs the folders and tells if a case failed.
+func (r runner) run(dirs []string) (failed bool, err error) {
+	var total tally
+	for _, dir := range dirs {
+		sum, err := r.runDir(dir)
+		if err != nil {
+			return false, err
+		}
+		total.add(sum)
+	}
+	fmt.Fprintf(r.out, "%s  in total\n", total)
+	return total.failed > 0, nil
+}
+
+func (r runner) runDir(dir string) (tally, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return tally{}, fmt.Errorf("find vectors in %s: %w", dir, err)
+	}
+	var total tally
+	none := true
+	for _, path := range paths {
+		vectors, err := r.read(path)
+		if err != nil {
+			return tally{}, fmt.Errorf("read vectors %s: %w", path, err)
+		}
+		if vectors.Function == "" {
+			continue
+		}
+		none = false
+		sum := r.runFile(vectors)
+		fmt.Fprintf(r.out, "%s  %s\n", sum, path)
+		total.add(sum)
+	}
+	if none {
+		return tally{}, fmt.Errorf("no vector files in %s", dir)
+	}
+	return total, nil
+}
+
+func (r runner) read(path string) (file, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return 0, fmt.Errorf("read vectors: %w", err)
+		return file{}, err
 	}
 	var vectors file
 	if err := json.Unmarshal(text, &vectors); err != nil {
-		return 0, fmt.Errorf("parse vectors: %w", err)
+		return file{}, err
 	}
-	if len(vectors.Cases) == 0 {
-		return 0, nil
+	name := vectors.Function
+	if _, known := r.functions[name]; !known && name != scenarios && name != "" {
+		return file{}, fmt.Errorf("unknown function %s", name)
 	}
-	passed, failed, skipped := 0, 0, 0
-	for _, c := range vectors.Cases {
-		if slices.ContainsFunc(c.Tags, func(tag string) bool { return slices.Contains(skipTags, tag) }) {
-			skipped++
-			continue
-		}
-		if diff := c.check(vectors.Function); diff != "" {
-			failed++
-			fmt.Fprintf(out, "FAIL %s/%s %v (-want +got)\n%s\n", vectors.Function, c.ID, c.Tags, diff)
-			continue
-		}
-		passed++
-	}
-	fmt.Fprintf(out, "%-32s %4d passed, %d failed, %d skipped\n", filepath.Base(path), passed, failed, skipped)
-	return failed, nil
+	return vectors, nil
 }
 
+func (r runner) runFile(vectors file) tally {
+	var sum tally
+	for _, c := range vectors.Cases {
+		if r.skips(c) {
+			sum.skipped++
+			continue
+		}
+		if diff := r.check(vectors.Function, c); diff != "" {
+			sum.failed++
+			fmt.Fprintf(r.out, "FAIL %s/%s %v (-want +got)\n%s\n", vectors.Function, c.ID, c.Tags, diff)
+			continue
+		}
+		sum.passed++
+	}
+	return sum
+}
+
+func (r runner) skips(c testCase) bool { return r.semantic && slices.Contains(c.Tags, literal) }
+
 // check gives the difference between what is wanted and what the engine does.
-func (c testCase) check(name string) string {
-	if name == "scenarios" {
-		return c.scenario()
-	}
-	f, ok := functions[name]
-	if !ok {
-		return "unknown function " + name
-	}
-	got, err := f(newState(c.Input))
+func (r runner) check(name string, c testCase) string {
 	switch {
+	case name == scenarios:
+		return r.scenario(c)
+	case c.Want == nil && c.WantError == nil:
+		return "the case wants nothing"
+	}
+	got, err := r.call(name, c.Input)
+	switch {
+	case errors.Is(err, errInputChanged):
+		return err.Error()
 	case c.WantError != nil && name == "validate":
 		return cmp.Diff(findings(c.WantError), findings(got["errors"]))
-	case c.WantError != nil && err == nil:
-		return fmt.Sprintf("want an error, got %v", got)
 	case c.WantError != nil:
-		return ""
+		return errorDiff(c.WantError, got, err)
 	case err != nil:
 		return "error: " + err.Error()
 	case name == "validate":
 		return cmp.Diff(findings(c.Want["warnings"]), findings(got["warnings"]))
 	}
 	return cmp.Diff(normal(c.Want), normal(got))
+}
+
+// errorDiff: any error will do.
+func errorDiff(want any, got map[string]any, err error) string {
+	if err != nil {
+		return ""
+	}
+	return cmp.Diff(map[string]any{"error": normal(want)}, normal(got))
+}
+
+// call runs a function of the engine. It has to leave its input as it was.
+func (r runner) call(name string, input map[string]any) (map[string]any, error) {
+	before := runtime.DeepCopyJSON(input)
+	s := newState(input)
+	s.semantic = r.semantic
+	got, err := r.functions[name](s)
+	if diff := cmp.Diff(before, input); diff != "" {
+		return nil, fmt.Errorf("%w (-before +after)\n%s", errInputChanged, diff)
+	}
+	return got, err
 }
 
 // normal gives what JSON makes of a value, with all numbers as floats.

@@ -8,16 +8,19 @@ import (
 )
 
 // scenario runs the steps of a case on one state.
-func (c testCase) scenario() string {
+func (r runner) scenario(c testCase) string {
+	if len(c.Steps) == 0 {
+		return "the scenario has no steps"
+	}
 	root := map[string]any{
-		"spec": c.Spec,
+		"spec": runtime.DeepCopyJSON(c.Spec),
 		"status": map[string]any{
 			"mangled_observer_schema": []any{}, "last_applied_manifest": []any{}, "last_observed_manifest": []any{},
 		},
 	}
 	for i, raw := range c.Steps {
 		step, _ := raw.(map[string]any)
-		got, err := perform(root, step)
+		got, err := r.perform(root, step)
 		if err != nil {
 			return fmt.Sprintf("step %d %v: %v", i, step["do"], err)
 		}
@@ -31,34 +34,34 @@ func (c testCase) scenario() string {
 }
 
 // perform does one step and writes its result into the root.
-func perform(root, step map[string]any) (map[string]any, error) {
+func (r runner) perform(root, step map[string]any) (map[string]any, error) {
 	switch step["do"] {
 	case "set":
 		path, _ := step["path"].([]any)
 		value, given := step["value"]
-		assign(root, path, value, given)
+		assign(root, path, runtime.DeepCopyJSONValue(value), given)
 		return nil, nil
 	case "reconcile":
-		return sequence(root, nil, "default_schema", "applied_from_spec")
+		return r.sequence(root, nil, "default_schema", "applied_from_spec")
 	case "response":
-		return sequence(root, step["response"], "applied_from_response", "observed_from_response")
+		return r.sequence(root, step["response"], "applied_from_response", "observed_from_response")
 	case "observe":
 		root["status"].(map[string]any)["last_observed_manifest"] = []any{}
-		return each(root, step["live"], "observed_from_response")
+		return r.each(root, step["live"], "observed_from_response")
 	case "learn":
-		return each(root, step["live"], "applied_from_response")
+		return r.each(root, step["live"], "applied_from_response")
 	case "delta":
-		return functions["delta"](newState(root))
+		return r.call("delta", root)
 	}
 	return nil, fmt.Errorf("unknown step %v", step["do"])
 }
 
-func each(root map[string]any, live any, name string) (map[string]any, error) {
+func (r runner) each(root map[string]any, live any, name string) (map[string]any, error) {
 	items, _ := live.([]any)
 	var result map[string]any
 	for _, item := range items {
 		var err error
-		if result, err = sequence(root, item, name); err != nil {
+		if result, err = r.sequence(root, item, name); err != nil {
 			return nil, err
 		}
 	}
@@ -66,13 +69,12 @@ func each(root map[string]any, live any, name string) (map[string]any, error) {
 }
 
 // sequence runs functions one after the other and merges what they give.
-func sequence(root map[string]any, response any, names ...string) (map[string]any, error) {
+func (r runner) sequence(root map[string]any, response any, names ...string) (map[string]any, error) {
 	merged := map[string]any{}
 	status, _ := root["status"].(map[string]any)
 	for _, name := range names {
-		s := newState(root)
-		s.response, _ = response.(map[string]any)
-		result, err := functions[name](s)
+		input := map[string]any{"spec": root["spec"], "status": status, "response": response}
+		result, err := r.call(name, input)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The cases of these tests are about one song of which the tempo is observed.
+const (
+	schemas = `"mangled_observer_schema": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"bpm": null}}]`
+	applied = `"last_applied_manifest": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"bpm": 1}}]`
+	drifted = `"input": {"status": {` + schemas + `, ` + applied + `, "last_observed_manifest": [
+		{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"bpm": 2}}]}}`
+	rightDelta = `{"new": [], "modified": [0], "deleted": []}`
+	wrongDelta = `{"new": [], "modified": [], "deleted": [777]}`
+	right      = `{"id": "right", ` + drifted + `, "want": ` + rightDelta + `}`
+	wrong      = `{"id": "wrong", "tags": ["some-tag"], ` + drifted + `, "want": ` + wrongDelta + `}`
+	written    = `{"id": "written", "tags": ["hand", "api-normalisation"], ` + drifted + `, "want": ` + wrongDelta + `}`
+)
+
+func vectors(function string, cases ...string) string {
+	return `{"format": 1, "function": "` + function + `", "cases": [` + strings.Join(cases, ",") + `]}`
+}
+
+// folder gives a folder with these texts as its files a.json, b.json, ...
+func folder(t *testing.T, texts ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i, text := range texts {
+		name := string(rune('a'+i)) + ".json"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// expect runs the command and looks for texts in what it prints.
+func expect(t *testing.T, arguments []string, code int, texts ...string) string {
+	t.Helper()
+	var out, problems strings.Builder
+	if got := execute(arguments, &out, &problems); got != code {
+		t.Errorf("exit code %d, want %d", got, code)
+	}
+	printed := out.String() + problems.String()
+	for _, text := range texts {
+		if !strings.Contains(printed, text) {
+			t.Errorf("it does not print %q", text)
+		}
+	}
+	if t.Failed() {
+		t.Log(printed)
+	}
+	return printed
+}
+
+func TestOwnVectorsPassByTheCommand(t *testing.T) {
+	expect(t, []string{own}, 0, own+"/validate.json", " 0 failed, 0 skipped  in total")
+	expect(t, []string{"--semantic", own}, 0, " 0 failed, 3 skipped (api-normalisation)  in total")
+}
+
+func TestEachFileHasALineAndAllHaveATotal(t *testing.T) {
+	one, two := folder(t, vectors("delta", right, right)), folder(t, vectors("delta", right))
+	expect(t, []string{one, two}, 0,
+		"2 passed, 0 failed, 0 skipped  "+one+"/a.json\n", "1 passed, 0 failed, 0 skipped  "+two+"/a.json\n",
+		"3 passed, 0 failed, 0 skipped  in total\n")
+}
+
+// One failure fails the run, and the other cases run nevertheless.
+func TestFailure(t *testing.T) {
+	dir := folder(t, vectors("delta", wrong, right), vectors("delta", right))
+	expect(t, []string{dir}, 1, "FAIL delta/wrong [some-tag] (-want +got)", "777",
+		"1 passed, 1 failed, 0 skipped  "+dir+"/a.json\n", "2 passed, 1 failed, 0 skipped  in total\n")
+}
+
+// Whatever is not as wanted is a failure, and says what it is.
+func TestFailures(t *testing.T) {
+	tests := map[string]struct{ vectors, want string }{
+		"no error":      {vectors("delta", `{"id": "x", `+drifted+`, "wantError": {"code": "no-schema"}}`), "no-schema"},
+		"an error":      {vectors("delta", `{"id": "x", "input": {"status": {`+applied+`}}, "want": `+rightDelta+`}`), "error: no observer schema"},
+		"other finding": {vectors("validate", `{"id": "x", "input": {"spec": {"manifest": [5]}}, "wantError": [{"code": "kind-missing", "path": "spec"}]}`), "kind-missing at spec"},
+		"no finding":    {vectors("validate", `{"id": "x", "input": {"spec": {}}, "wantError": [{"code": "kind-missing", "path": "spec"}]}`), "kind-missing at spec"},
+		"a finding":     {vectors("validate", `{"id": "x", "input": {"spec": {"manifest": [5]}}, "want": {"valid": true}}`), "error: "},
+		"no warning":    {vectors("validate", `{"id": "x", "input": {"spec": {}}, "want": {"valid": true, "warnings": [{"code": "c", "path": "p"}]}}`), "c at p"},
+		"no want":       {vectors("delta", `{"id": "x", `+drifted+`, "wanted": `+rightDelta+`}`), "the case wants nothing"},
+		"no steps":      {vectors("scenarios", `{"id": "x", "spec": {}}`), "no steps"},
+		"unknown step":  {vectors("scenarios", `{"id": "x", "spec": {}, "steps": [{"do": "delta"}, {"do": "jump"}]}`), "step 1 jump: unknown step"},
+		"wrong step":    {vectors("scenarios", `{"id": "x", "spec": {}, "steps": [{"do": "delta", "want": `+wrongDelta+`}]}`), "777"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			expect(t, []string{folder(t, test.vectors)}, 1, "(-want +got)", test.want, "0 passed, 1 failed")
+		})
+	}
+}
+
+// A run that does not run what it was asked to is no success.
+func TestProblems(t *testing.T) {
+	tests := map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"no folder":         {nil, "usage: "},
+		"unknown flag":      {[]string{"--sematic", own}, "unknown flag: --sematic"},
+		"empty folder":      {[]string{own, t.TempDir()}, "no vector files in "},
+		"folder of data":    {[]string{folder(t, `{"applications": []}`)}, "no vector files in "},
+		"folder not there":  {[]string{filepath.Join(t.TempDir(), "missing")}, "no vector files in "},
+		"no JSON":           {[]string{folder(t, vectors("delta", right), `{"function": `)}, "b.json: "},
+		"unknown function":  {[]string{folder(t, vectors("dleta", right))}, "a.json: unknown function dleta"},
+		"not the structure": {[]string{folder(t, `{"function": "delta", "cases": {}}`)}, "a.json: "},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { expect(t, test.arguments, 2, test.want) })
+	}
+}
+
+// Data behind the vectors, and notes, may lie in the folder.
+func TestOtherFilesArePassedOver(t *testing.T) {
+	dir := folder(t, `{"about": "manifests", "applications": []}`, vectors("delta", right))
+	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("notes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if printed := expect(t, []string{dir}, 0, "b.json"); strings.Contains(printed, "a.json") {
+		t.Errorf("the data have a line:\n%s", printed)
+	}
+}
+
+// Only the semantic mode skips, only what is tagged so, and it says why.
+func TestSkipped(t *testing.T) {
+	dir := folder(t, vectors("delta", written, right))
+	expect(t, []string{"--semantic", dir}, 0,
+		"1 passed, 0 failed, 1 skipped (api-normalisation)  "+dir+"/a.json\n",
+		"1 passed, 0 failed, 1 skipped (api-normalisation)  in total\n")
+	expect(t, []string{dir}, 1, "1 passed, 1 failed, 0 skipped  in total\n")
+}
+
+// No result excuses a changed input, not even a wanted one or a wanted error.
+func TestChangedInput(t *testing.T) {
+	give := map[string]function{
+		"the result": func(*state) (map[string]any, error) {
+			return map[string]any{"new": []any{}, "modified": []any{int64(0)}, "deleted": []any{}}, nil
+		},
+		"an error": func(*state) (map[string]any, error) { return nil, errors.New("wanted") },
+	}
+	cases := map[string]string{
+		"the result": right,
+		"an error":   `{"id": "x", ` + drifted + `, "wantError": {"code": "no-schema"}}`,
+	}
+	for name, result := range give {
+		t.Run(name, func(t *testing.T) {
+			runWith(t, result, vectors("delta", cases[name]), false)
+			runWith(t, changing(result), vectors("delta", cases[name]), true)
+		})
+	}
+	scenario := vectors("scenarios", `{"id": "x", "spec": {}, "steps": [
+		{"do": "set", "path": ["status", "last_applied_manifest"], "value": [{"spec": {}}]}, {"do": "delta"}]}`)
+	runWith(t, give["the result"], scenario, false)
+	runWith(t, changing(give["the result"]), scenario, true)
+}
+
+// changing makes a function add to its input, deep down.
+func changing(f function) function {
+	return func(s *state) (map[string]any, error) {
+		resource, _ := s.applied[0].(map[string]any)
+		resource["spec"].(map[string]any)["added"] = "here"
+		return f(s)
+	}
+}
+
+func runWith(t *testing.T, delta function, text string, failed bool) {
+	t.Helper()
+	var out strings.Builder
+	got, err := runner{out: &out, functions: map[string]function{"delta": delta}}.run([]string{folder(t, text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != failed || failed && !strings.Contains(out.String(), "changes its input") {
+		t.Errorf("failed: %t, want %t\n%s", got, failed, out.String())
+	}
+}

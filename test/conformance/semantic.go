@@ -1,0 +1,34 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// refine gives the schema by which a desired resource is compared in semantic
+// mode.
+func refine(s schema.Schema, _ map[string]any) schema.Schema {
+	return s
+}
+
+// refined gives the set with each schema refined for its desired resource. The
+// order stays: it says which schema belongs to which of several namesakes.
+func (s *state) refined(set schema.Set) schema.Set {
+	if !s.semantic {
+		return set
+	}
+	schemaIDs := make([]manifest.ID, 0, len(set))
+	for _, one := range set {
+		schemaIDs = append(schemaIDs, one.ID())
+	}
+	applied := resources(s.applied)
+	refined := slices.Clone(set)
+	for i, partner := range manifest.Pair(ids(applied), schemaIDs) {
+		if partner >= 0 {
+			refined[partner] = refine(set[partner], applied[i])
+		}
+	}
+	return refined
+}
