@@ -10,7 +10,7 @@
 // OpenAPI documents of a cluster, see [FromOpenAPI]. The written form of a
 // built-in type is what a round trip through its Go type makes of the object:
 // quantities and times in their usual form, zero values that nobody would see
-// left out, unknown fields dropped. Of a type that is not built in nobody knows
+// left out. Of a type that is not built in nobody knows
 // that: its values are compared by value, see schema.Schema.ByValue, and what a
 // server's answer shows is accepted with schema.Schema.Accept.
 //

@@ -3,6 +3,7 @@ package apitypes
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,8 +12,10 @@ import (
 )
 
 // Written gives an object of a built-in type as an API server would write it,
-// but for the defaults that it would add. The object itself stays as it is. The
-// error tells that the type is not known, or that the object has not its shape.
+// but for the defaults that it would add, and for fields that client-go does not
+// know: a newer server may, so they are written as they are. The object itself
+// stays as it is. The error tells that the type is not known, or that the object
+// has not its shape.
 func Written(object map[string]any) (map[string]any, error) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -28,12 +31,53 @@ func Written(object map[string]any) (map[string]any, error) {
 	if err := strictjson.UnmarshalCaseSensitivePreserveInts(text, typed); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", apiVersion, kind, err)
 	}
-	if secret, ok := typed.(*corev1.Secret); ok {
-		secret.StringData = nil // it is written into data, and never read again
-	}
 	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		return nil, fmt.Errorf("write %s %s: %w", apiVersion, kind, err)
 	}
+	keepUnknown(written, object)
+	if _, ok := typed.(*corev1.Secret); ok {
+		delete(written, "stringData") // it goes into data, and is never read again
+	}
 	return written, nil
+}
+
+// keepUnknown puts in what the round trip has dropped without being a zero. Both
+// values have the same shape, where there are both.
+func keepUnknown(written, original any) {
+	switch original := original.(type) {
+	case map[string]any:
+		fields, ok := written.(map[string]any)
+		if !ok {
+			return
+		}
+		for name, value := range original {
+			if known, ok := fields[name]; ok {
+				keepUnknown(known, value)
+			} else if !isZero(value) {
+				fields[name] = runtime.DeepCopyJSONValue(value)
+			}
+		}
+	case []any:
+		items, _ := written.([]any)
+		for i := range min(len(items), len(original)) {
+			keepUnknown(items[i], original[i])
+		}
+	}
+}
+
+// isZero tells if there is nothing in a value that a server could not drop.
+func isZero(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, field := range value {
+			if !isZero(field) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(value) == 0
+	}
+	return value == nil || reflect.ValueOf(value).IsZero()
 }

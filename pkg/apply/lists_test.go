@@ -20,7 +20,7 @@ func TestPatchOfAListThatHasMoved(t *testing.T) {
 	for why, ports := range map[string]string{
 		"another element is in front, so that the index is that of another one": `[{"name": "theirs", "port": 7}, ` + first + `, {"name": "second", "port": 2, "targetPort": 9}]`,
 		"an element in front is gone, so that the index is that of none":        `[{"name": "second", "port": 2, "targetPort": 9}]`,
-		"they have changed places":                                              `[{"name": "second", "port": 2, "targetPort": 9}, ` + first + `]`,
+		"they have changed places": `[{"name": "second", "port": 2, "targetPort": 9}, ` + first + `]`,
 	} {
 		t.Run(why, func(t *testing.T) {
 			f := newFixture(t)

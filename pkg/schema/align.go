@@ -44,7 +44,7 @@ func align(n node, t Type) node {
 			items = append(items, align(item, t.Element()))
 		}
 		n.items = items
-		if !n.stated {
+		if n.stated == nil {
 			n.keys = t.Keys()
 		}
 		return n

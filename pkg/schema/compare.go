@@ -133,9 +133,13 @@ func (c *comparison) value(want, have any) {
 	case want == nil && have == nil:
 	case want == nil:
 		c.add(Unknown, nil, have)
-	case have == nil || !equal(want, have) && !(c.byValue && sameValue(want, have)):
+	case have == nil || !c.equal(want, have):
 		c.add(Changed, want, have)
 	}
+}
+
+func (c *comparison) equal(want, have any) bool {
+	return equal(want, have) || c.byValue && sameValue(want, have)
 }
 
 func (c *comparison) object(n object, want, have any) {

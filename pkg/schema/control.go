@@ -7,6 +7,8 @@ type control struct {
 	min, max     int
 	minOK, maxOK bool
 	keys         keys
+	// stated is what keys were read from.
+	stated any
 }
 
 // control splits a list into its elements and its control dictionary.
@@ -29,7 +31,7 @@ func (p *parser) control(value []any) ([]any, control) {
 	p.extraKeys(fields)
 	read := p.bounds(fields)
 	if stated, ok := fields[listKeyKey]; ok {
-		read.keys = p.listKey(stated)
+		read.keys, read.stated = p.listKey(stated), clone(stated)
 	}
 	return value[:len(value)-1], read
 }

@@ -221,7 +221,7 @@ func (k keys) search(partners []int32, wanted, elements []any, taken []bool) []i
 		partner := int32(absent)
 		for i, element := range elements {
 			if !taken[i] && k.same(desired, element) {
-				taken[i], partner = true, int32(i) //nolint:gosec // an index of a list of usual length
+				taken[i], partner = true, int32(i)
 				break
 			}
 		}
@@ -236,7 +236,7 @@ func (k keys) lookUp(partners []int32, wanted, elements []any, taken []bool) []i
 	for i, element := range elements {
 		if k.known(element) {
 			key := k.text(element)
-			left[key] = append(left[key], int32(i)) //nolint:gosec // the index of a list in memory
+			left[key] = append(left[key], int32(i))
 		}
 	}
 	for _, desired := range wanted {
@@ -258,7 +258,7 @@ func (k keys) takeRest(p pairing, elements []any, taken []bool) pairing {
 			break
 		}
 		if !taken[i] && k.known(element) {
-			p.partners = append(p.partners, int32(i)) //nolint:gosec // the index of a list in memory
+			p.partners = append(p.partners, int32(i))
 		}
 	}
 	return p

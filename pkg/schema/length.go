@@ -27,13 +27,13 @@ func (n list) measure(wanted []any, length int, p pairing) size {
 	return s
 }
 
-// measureByKey counts for the minimum only the elements that have a partner, as
-// far as elements are desired: a stranger replaces nobody.
+// measureByKey counts for the minimum only the desired elements that were found,
+// as far as elements are desired: a stranger replaces nobody.
 func (n list) measureByKey(wanted []any, length int, p pairing) size {
 	found, taken := p.count(len(wanted))
 	strangers := length - found - taken
 	s := size{places: p.places}
-	s.short = length < n.min || found+taken < min(n.min, len(wanted))
+	s.short = length < n.min || found < min(n.min, len(wanted))
 	if s.short {
 		length += len(wanted) - found
 	}

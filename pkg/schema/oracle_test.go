@@ -290,8 +290,8 @@ func (a alignment) isTooShort() bool {
 		return true
 	}
 	matched := 0
-	for _, partner := range a.partner {
-		if partner >= 0 {
+	for place := range a.want {
+		if a.partner[place] >= 0 {
 			matched++
 		}
 	}
@@ -335,7 +335,7 @@ func (a alignment) cut() []int {
 // in which they may go.
 func (a alignment) spare() []int {
 	var untaken, taken []int
-	for j := len(a.have) - 1; j >= 0; j-- {
+	for j := range slices.Backward(a.have) {
 		switch place := slices.Index(a.partner, j); {
 		case place < 0:
 			untaken = append(untaken, j)
@@ -479,8 +479,8 @@ func projectList(node []any, want, have any) []any {
 }
 
 // partOf restricts a desired value to what is observed, its lists to n elements
-// (1.7.1). With legal set, it is to be created: a list that n elements would
-// leave too short is whole then (1.7.2).
+// (1.7.1). With legal set, it is to be created: a list that may not be absent is
+// whole then (1.7.2).
 func partOf(node, want any, legal bool) any {
 	switch node := node.(type) {
 	case string:
@@ -509,7 +509,7 @@ func partOfObject(node, want object, legal bool) object {
 
 func partOfList(a alignment, legal bool) []any {
 	length := min(len(a.elements), len(a.want))
-	if legal && length < a.least {
+	if legal && a.least > 0 {
 		return a.want
 	}
 	items := []any{}
@@ -969,7 +969,9 @@ func (n *inspection) keys(path string, control object, items []any) {
 		keys = append(keys, any(keyOf(item, keysOf(control[listKey]))))
 	}
 	isMissing := func(key any) bool { return len(key.([]any)) == 0 }
-	isDuplicate := func(key any) bool { return !isMissing(key) && len(filter(keys, func(other any) bool { return equal(key, other) })) > 1 }
+	isDuplicate := func(key any) bool {
+		return !isMissing(key) && len(filter(keys, func(other any) bool { return equal(key, other) })) > 1
+	}
 	if slices.ContainsFunc(keys, isMissing) {
 		n.add("key-missing", path)
 	}

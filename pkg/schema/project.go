@@ -84,7 +84,7 @@ const (
 	// observedPart is the observed fields.
 	observedPart part = iota
 	// creation is what an absent object is created from: the observed fields, but
-	// a list that were too short with them is taken whole, as an absent list is.
+	// a list that may not be absent is taken whole, as it is by itself.
 	creation
 )
 
@@ -116,7 +116,7 @@ func restrictObject(n object, fields map[string]any, wanted part) map[string]any
 
 func restrictList(n list, items []any, wanted part) any {
 	observed := min(len(n.items), len(items))
-	if wanted == creation && observed < n.min {
+	if wanted == creation && n.min > 0 {
 		return clone(items)
 	}
 	restricted := make([]any, 0, observed)

@@ -49,8 +49,9 @@ type (
 		min, max int
 		// keys tell which element is which; without them, the index does.
 		keys keys
-		// stated: the keys are the user's, and so part of the document.
-		stated bool
+		// stated is how the user has written the keys; nil: they are the API's,
+		// and no part of the document.
+		stated any
 		// forms are those of the length.
 		forms forms
 	}
@@ -93,15 +94,8 @@ func written(n node) any {
 
 func writtenControl(n list) map[string]any {
 	control := map[string]any{minLengthKey: int64(n.min), maxLengthKey: int64(n.max)}
-	switch {
-	case n.stated && len(n.keys) == 1:
-		control[listKeyKey] = n.keys[0].Name
-	case n.stated:
-		names := make([]any, 0, len(n.keys))
-		for _, key := range n.keys {
-			names = append(names, key.Name)
-		}
-		control[listKeyKey] = names
+	if n.stated != nil {
+		control[listKeyKey] = clone(n.stated)
 	}
 	return control
 }

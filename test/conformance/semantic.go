@@ -3,14 +3,15 @@ package main
 import (
 	"slices"
 
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // refine gives the schema by which a desired resource is compared in semantic
-// mode.
-func refine(s schema.Schema, _ map[string]any) schema.Schema {
-	return s
+// mode. Lists stay aligned by index, as in the vectors.
+func refine(s schema.Schema, desired map[string]any) schema.Schema {
+	return apitypes.Accept(s, desired)
 }
 
 // refined gives the set with each schema refined for its desired resource. The

@@ -4,6 +4,7 @@ package untouched_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,9 +91,7 @@ func checkUntouched(t *testing.T, namespace string, documents []any) {
 	report := w.drift(t, resources)
 	for end := time.Now().Add(settle); time.Now().Before(end); {
 		time.Sleep(settle / 10)
-		for at, who := range w.drift(t, resources) {
-			report[at] = who
-		}
+		maps.Copy(report, w.drift(t, resources))
 	}
 	for at, who := range report {
 		t.Errorf("%s: %s", at, who)

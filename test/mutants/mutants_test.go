@@ -1,0 +1,326 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const root = "../.."
+
+// A list that no longer fits the code would try nothing, and find that all is well.
+func TestTheListFitsTheCode(t *testing.T) {
+	mutants, err := read(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := check(root, mutants); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEveryFileOfTheEngineHasAMutant(t *testing.T) {
+	mutants, err := read(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]bool{}
+	for _, m := range mutants {
+		has[m.File] = true
+	}
+	for _, folder := range []string{"pkg/schema", "pkg/manifest", "pkg/apitypes"} {
+		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%d files in %s, error %v", len(files), folder, err)
+		}
+		for _, file := range files {
+			name := filepath.Base(file)
+			if name != "doc.go" && !strings.HasSuffix(name, "_test.go") && !has[folder+"/"+name] {
+				t.Errorf("%s/%s has none", folder, name)
+			}
+		}
+	}
+}
+
+func TestListsThatAreRefused(t *testing.T) {
+	tests := []struct{ why, list, want string }{
+		{"an old text that is gone", "[{name: a, file: a.go, old: gone, new: x, why: w}]", "a: the old text is not in a.go"},
+		{"an old text that is there twice", "[{name: a, file: a.go, old: twice, new: x, why: w}]", "a: the old text is in a.go more than once"},
+		{"also where it overlaps itself", "[{name: a, file: a.go, old: abcab, new: x, why: w}]", "a: the old text is in a.go more than once"},
+		{"every mistake is told", "[{name: a, file: a.go, old: gone, why: w}, {name: b, file: a.go, old: twice, why: w}]",
+			"a: the old text is not in a.go\nb: the old text is in a.go more than once"},
+		{"a file that is gone", "[{name: a, file: b.go, old: once, new: x, why: w}]", "a: open b.go: no such file or directory"},
+		{"a change that changes nothing", "[{name: a, file: a.go, old: once, new: once, why: w}]", "a: old and new are the same"},
+		{"a mutant without a reason", "[{name: a, file: a.go, old: once}]", "a: a mutant has a name, a file, an old text and a why"},
+		{"two of one name", "[{name: a, file: a.go, old: once, why: w}, {name: a, file: a.go, old: once, why: w}]", "a: there are two of this name"},
+		{"a name that selects none", "[{name: b, file: a.go, old: once, why: w}]", `no mutant matches "^a$"`},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			put(t, "a.go", "once, twice, twice, abcabcab")
+			err := run(t.Context(), Options{Only: "^a$"}, []byte(test.list), green, io.Discard)
+			if err == nil || err.Error() != test.want {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+func green(context.Context, string, string) (verdict, error) { return verdict{}, nil }
+
+const two = `
+- {name: first, file: a/a.go, old: one, new: two, why: It is two.}
+- {name: second, file: b/b.go, old: one, new: three, why: "It is a|b."}
+`
+
+func TestRun(t *testing.T) {
+	tests := []struct {
+		why    string
+		tester func(overlay, pkg string) verdict
+		want   string // the report
+		ok     bool
+	}{
+		{"all are caught, each by the first package that does",
+			func(_, pkg string) verdict { return verdict{failed: "TestOf" + pkg} },
+			"first: caught by TestOf./a\nsecond: caught by TestOf./b\n2 mutants: 2 caught, 0 survived, 0 do not compile\n", true},
+		{"what the file's own package lets through, the engine may catch",
+			func(_, pkg string) verdict {
+				if pkg == engine {
+					return verdict{failed: "TestLaws/x"}
+				}
+				return verdict{}
+			},
+			"first: caught by TestLaws/x\nsecond: caught by TestLaws/x\n2 mutants: 2 caught, 0 survived, 0 do not compile\n", true},
+		{"one that no test finds is a failure",
+			func(overlay, _ string) verdict {
+				if strings.Contains(overlay, "three") {
+					return verdict{}
+				}
+				return verdict{failed: "TestA"}
+			},
+			"first: caught by TestA\nsecond: SURVIVED\n2 mutants: 1 caught, 1 survived, 0 do not compile\n", false},
+		{"so is one that does not compile",
+			func(_, _ string) verdict { return verdict{broken: "syntax error"} },
+			"first: DOES NOT COMPILE\nsyntax error\nsecond: DOES NOT COMPILE\nsyntax error\n2 mutants: 0 caught, 0 survived, 2 do not compile\n", false},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			dir := twoFiles(t)
+			fake := func(_ context.Context, overlay, pkg string) (verdict, error) {
+				if overlay == "" {
+					return verdict{}, nil
+				}
+				return test.tester(mutated(t, overlay), pkg), nil
+			}
+			var out strings.Builder
+			err := run(t.Context(), Options{Dir: dir}, []byte(two), fake, &out)
+			if ok := err == nil; ok != test.ok {
+				t.Errorf("error %v", err)
+			}
+			if diff := cmp.Diff(test.want, narrow(out.String())); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// twoFiles makes the files of the list "two".
+func twoFiles(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "a/a.go"), "one")
+	put(t, filepath.Join(dir, "b/b.go"), "one")
+	return dir
+}
+
+// mutated gives the text of the changed file beside an overlay.
+func mutated(t *testing.T, overlay string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(overlay), "*.go"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("changed files %v, error %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// narrow gives the report without its columns.
+func narrow(report string) string {
+	var lines []string
+	for line := range strings.Lines(report) {
+		if name, rest, found := strings.Cut(line, "  "); found {
+			line = name + ": " + strings.TrimLeft(rest, " ")
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "")
+}
+
+// Where a test fails anyway, every mutant would be caught.
+func TestRedBeforeAnyMutant(t *testing.T) {
+	red := func(context.Context, string, string) (verdict, error) { return verdict{failed: "TestA"}, nil }
+	err := run(t.Context(), Options{Dir: twoFiles(t)}, []byte(two), red, io.Discard)
+	if want := "without any mutant, ./a: caught by TestA"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestTestsThatCannotBeRun(t *testing.T) {
+	gone := errors.New("go: not found")
+	err := run(t.Context(), Options{Dir: twoFiles(t)}, []byte(two), func(_ context.Context, overlay, _ string) (verdict, error) {
+		if overlay == "" {
+			return verdict{}, nil
+		}
+		return verdict{}, gone
+	}, io.Discard)
+	if !errors.Is(err, gone) {
+		t.Errorf("got %v, want %v", err, gone)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	dir := twoFiles(t)
+	put(t, filepath.Join(dir, document), "old")
+	fake := func(_ context.Context, overlay, pkg string) (verdict, error) {
+		if overlay != "" && pkg == "./a" {
+			return verdict{failed: "TestA/b"}, nil
+		}
+		return verdict{}, nil
+	}
+	if err := run(t.Context(), Options{Dir: dir, Markdown: true}, []byte(two), fake, io.Discard); err == nil {
+		t.Error("a mutant survived, and all is well")
+	}
+	text, err := os.ReadFile(filepath.Join(dir, document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := head + `
+## a/a.go
+
+| bug | what a user would suffer | caught by |
+|---|---|---|
+| first | It is two. | ` + "`TestA/b`" + ` |
+
+## b/b.go
+
+| bug | what a user would suffer | caught by |
+|---|---|---|
+| second | It is a\|b. | **SURVIVED** |
+`
+	if diff := cmp.Diff(want, string(text)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	tests := []struct {
+		options Options
+		want    string
+	}{
+		{Options{Only: "keys|align"}, ""},
+		{Options{Only: "("}, "--only: error parsing regexp: missing closing ): `(`"},
+		{Options{Only: "a", Markdown: true}, "--markdown writes the results of all mutants: leave --list and --only out"},
+		{Options{List: true, Markdown: true}, "--markdown writes the results of all mutants: leave --list and --only out"},
+	}
+	for _, test := range tests {
+		err := test.options.Validate()
+		if got := message(err); got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.options, got, test.want)
+		}
+	}
+}
+
+func TestListOnly(t *testing.T) {
+	var out strings.Builder
+	never := func(context.Context, string, string) (verdict, error) { return verdict{}, errors.New("a test was run") }
+	if err := run(t.Context(), Options{Dir: twoFiles(t), List: true, Only: "sec"}, []byte(two), never, &out); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(strings.Fields(out.String()), " "), "second b/b.go It is a|b."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What go test says of a module with one function.
+func TestGoTest(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "go.mod"), "module example.org/one\n\ngo 1.26\n")
+	put(t, filepath.Join(dir, "one.go"), "package one\n\nfunc One() int { return 1 }\n")
+	put(t, filepath.Join(dir, "one_test.go"), `package one
+
+import "testing"
+
+func TestFirst(t *testing.T) { _ = One() }
+
+func TestSecond(t *testing.T) {
+	t.Run("a sub test", func(t *testing.T) {
+		if One() != 1 {
+			t.Error("it is not one")
+		}
+	})
+}
+
+func FuzzOne(f *testing.F) {
+	f.Add(1)
+	f.Fuzz(func(t *testing.T, n int) {
+		if One() == 3 {
+			t.Error("it is three")
+		}
+	})
+}
+`)
+	tests := []struct {
+		why, body string
+		want      verdict
+	}{
+		{"the same in other words", "return 2 - 1", verdict{}},
+		{"another value", "return 2", verdict{failed: "TestSecond/a_sub_test"}},
+		{"a crash", `panic("no")`, verdict{failed: "TestFirst"}},
+		{"a crash of which the tests are not told", "go func() { panic(0) }(); select {}", verdict{failed: "TestFirst"}},
+		{"no Go", "return x", verdict{broken: "# example.org/one [example.org/one.test]\n./one.go:3:25: undefined: x\n"}},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			m := mutant{Name: "m", File: "one.go", Old: "return 1", New: test.body, Packages: []string{"."}}
+			got, err := try(t.Context(), dir, m, goTest(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(verdict{})); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+	t.Run("a package that is not there", func(t *testing.T) {
+		if found, err := goTest(dir)(t.Context(), "", "./nothing"); err == nil && found == (verdict{}) {
+			t.Error("its tests pass")
+		}
+	})
+}
+
+func put(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
