@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,9 +28,13 @@ func TestCompareWithoutDriftAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	projection := observed.Project(desired, live)
+	moved, aligned := rearranged(live), observed.Align(keyed("name"))
+	accepted := aligned.Accept(aligned.Forms(desired, moved)).ByValue()
 	comparisons := map[string]func() schema.Differences{
-		"Compare":           func() schema.Differences { return observed.Compare(desired, live) },
-		"CompareProjection": func() schema.Differences { return observed.CompareProjection(desired, projection) },
+		"Compare":            func() schema.Differences { return observed.Compare(desired, live) },
+		"CompareProjection":  func() schema.Differences { return observed.CompareProjection(desired, projection) },
+		"in another order":   func() schema.Differences { return accepted.Compare(desired, moved) },
+		"in the usual order": func() schema.Differences { return accepted.Compare(desired, live) },
 	}
 	for name, compare := range comparisons {
 		if drift := compare(); len(drift) > 0 {
@@ -44,4 +49,15 @@ func TestCompareWithoutDriftAllocatesNothing(t *testing.T) {
 	if got := observed.Compare(desired, drifted); len(got) != 1 {
 		t.Errorf("%d differences, want spec.replicas: %v", len(got), got)
 	}
+}
+
+// rearranged gives the Deployment with its ports in another order and one value
+// in another form.
+func rearranged(live object) object {
+	moved := runtime.DeepCopyJSON(live)
+	template := moved["spec"].(object)["template"].(object)
+	container := template["spec"].(object)["containers"].([]any)[0].(object)
+	slices.Reverse(container["ports"].([]any))
+	container["resources"].(object)["requests"].(object)["cpu"] = "0.1"
+	return moved
 }
