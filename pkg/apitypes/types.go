@@ -69,16 +69,20 @@ func (t *Types) Of(id manifest.ID) schema.Type {
 // good as the value itself. It holds for this desired object; for another it
 // knows the keys, and the forms of the values that are the same.
 func (t *Types) Refine(observed schema.Schema, desired map[string]any) schema.Schema {
-	return Accept(observed.Align(t.Of(observed.ID())), desired)
+	return AcceptWritten(observed.Align(t.Of(observed.ID())), desired)
 }
 
-// Accept gives the schema under which the server's form of each desired value
-// is as good as the value itself. Of a type that is not built in, values are
-// compared by value.
-func Accept(observed schema.Schema, desired map[string]any) schema.Schema {
+// AcceptWritten gives the schema under which the server's form of each desired
+// value is as good as the value itself. Of a type that is not built in, values
+// are compared by value; of a built-in type whose shape the object has not, as
+// they are.
+func AcceptWritten(observed schema.Schema, desired map[string]any) schema.Schema {
 	written, err := Written(desired)
-	if err != nil {
+	switch {
+	case runtime.IsNotRegisteredError(err):
 		return observed.ByValue()
+	case err != nil:
+		return observed
 	}
 	return observed.Accept(observed.Forms(desired, written))
 }

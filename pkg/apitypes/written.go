@@ -2,10 +2,12 @@ package apitypes
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	gvk "k8s.io/apimachinery/pkg/runtime/schema"
 	strictjson "sigs.k8s.io/json"
@@ -23,6 +25,9 @@ func Written(object map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if hasLongNumber(object) {
+		return nil, fmt.Errorf("read %s %s: %w", apiVersion, kind, errLongNumber)
+	}
 	text, err := json.Marshal(object)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", apiVersion, kind, err)
@@ -36,9 +41,6 @@ func Written(object map[string]any) (map[string]any, error) {
 		return nil, fmt.Errorf("write %s %s: %w", apiVersion, kind, err)
 	}
 	keepUnknown(written, object)
-	if _, ok := typed.(*corev1.Secret); ok {
-		delete(written, "stringData") // it goes into data, and is never read again
-	}
 	return written, nil
 }
 
@@ -80,4 +82,41 @@ func isZero(value any) bool {
 		return len(value) == 0
 	}
 	return value == nil || reflect.ValueOf(value).IsZero()
+}
+
+// errLongNumber is the error of what would cost more to read than to refuse.
+var errLongNumber = errors.New("a number is too long")
+
+// hasLongNumber tells if there is a text that would be a very long number, were
+// it read as a quantity: "1e999999" takes minutes.
+func hasLongNumber(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, field := range value {
+			if hasLongNumber(field) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, hasLongNumber)
+	case string:
+		return isLongNumber(value)
+	}
+	return false
+}
+
+func isLongNumber(text string) bool {
+	const digits, exponent = 32, 2 // more than any quantity has
+	rest := strings.TrimLeft(text, "+-.0123456789")
+	mantissa := len(text) - len(rest)
+	switch {
+	case mantissa == 0:
+		return false
+	case mantissa > digits:
+		return len(rest) <= 2 || rest[0] == 'e' || rest[0] == 'E'
+	case rest == "" || rest[0] != 'e' && rest[0] != 'E':
+		return false
+	}
+	power := strings.TrimLeft(rest[1:], "+-0")
+	return len(power) > exponent && strings.Trim(power, "0123456789") == ""
 }

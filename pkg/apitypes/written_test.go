@@ -1,6 +1,7 @@
 package apitypes_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,13 +59,17 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-func TestWrittenSecret(t *testing.T) {
-	written, err := apitypes.Written(decode(t, "{apiVersion: v1, kind: Secret, stringData: {user: a}, data: {other: \"YQ==\\n\"}}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]any{nil, object{"other": "YQ=="}}, []any{written["stringData"], written["data"]}); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
+// What a server would read as a number with a million digits is not read here.
+func TestLongNumbers(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"1e999999": true, "1E+999999": true, "0.1e-100": true, strings.Repeat("1", 100): true, strings.Repeat("1", 100) + "Mi": true,
+		"1e9": false, "1E": false, "100Mi": false, "1e99": false, "": false, "e999": false, "1e9x": false, "1eggs": false,
+		strings.Repeat("1", 100) + " and a text": false,
+	} {
+		quota := object{"apiVersion": "v1", "kind": "ConfigMap", "data": object{"x": text}}
+		if _, err := apitypes.Written(quota); (err != nil) != refused {
+			t.Errorf("%s: error is %v", text, err)
+		}
 	}
 }
 
@@ -134,8 +139,10 @@ func TestRefine(t *testing.T) {
 			[]string{"spec.minReadySeconds", "spec.template.spec.containers[1].resources.limits.cpu", "spec.template.spec.containers[0].image"}},
 		{"of a type that is not built in, by value", `{apiVersion: music.example.com/v1, kind: Song, metadata: {name: web}, spec: {cpu: 0.5, version: "1.10", muted: false}}`,
 			`{spec: {cpu: 500m, version: "1.1"}}`, []string{"spec.muted", "spec.version"}},
-		{"of a built-in type whose shape the object has not, too", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: many, minReadySeconds: "4"}}`,
-			`{spec: {replicas: many, minReadySeconds: 4}}`, nil},
+		{"of a built-in type whose shape the object has not, as it is", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: many, minReadySeconds: "4"}}`,
+			`{spec: {replicas: many, minReadySeconds: 4}}`, []string{"spec.minReadySeconds"}},
+		{"a port whose protocol is nothing, or what nothing means", `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80, protocol: ""}, {port: 81}]}}`,
+			`{spec: {ports: [{port: 81, protocol: TCP}, {port: 80, protocol: TCP}]}}`, []string{"spec.ports[1].protocol"}},
 	}
 	for _, c := range cases {
 		t.Run(c.why, func(t *testing.T) {

@@ -86,7 +86,7 @@ func (c *Cluster) overtaken(ctx context.Context, ref manifest.Ref, live map[stri
 		return apierrors.IsConflict(err)
 	}
 	now, err := c.get(ctx, ref)
-	return err == nil && resourceVersion(now) != resourceVersion(live)
+	return apierrors.IsNotFound(err) || err == nil && resourceVersion(now) != resourceVersion(live)
 }
 
 func (c *Cluster) patch(ctx context.Context, ref manifest.Ref, patch schema.Patch) (map[string]any, error) {

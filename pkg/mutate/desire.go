@@ -63,8 +63,9 @@ func Desire(spec application.Spec, learned []map[string]any, namespace string) (
 
 // align tells the schemas the keys of built-in lists, so that what was learned
 // of an element stays with it when the manifest is put in another order, and
-// leaves out what only a server can write. Of the user's own schemas, which are
-// the first, it warns of that.
+// leaves out what only a server can write. Of that it warns for the user's own
+// schemas, which are the first, and of a status in any case: to a kind without
+// the subresource it is a field like others.
 func align(mangled schema.Set, custom int) (schema.Set, []string) {
 	types := apitypes.BuiltIn()
 	aligned := make(schema.Set, 0, len(mangled))
@@ -72,8 +73,11 @@ func align(mangled schema.Set, custom int) (schema.Set, []string) {
 	for i, observed := range mangled {
 		observed, left := observed.WithoutServerOwned()
 		for _, path := range left {
-			if i < custom {
-				owned = append(owned, fmt.Sprintf("data.%s[%d].%s: it is written by the server only, and not observed", application.ObserverSchemaKey, i, path))
+			switch {
+			case i < custom:
+				owned = append(owned, fmt.Sprintf("data.%s[%d].%s: it is for the server to write, and not observed", application.ObserverSchemaKey, i, path))
+			case path == "status":
+				owned = append(owned, fmt.Sprintf("data.%s: the status of %s is for the server to write, and not observed", application.ManifestKey, observed.ID()))
 			}
 		}
 		aligned = append(aligned, observed.Align(types.Of(observed.ID())))

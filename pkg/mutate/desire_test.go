@@ -113,15 +113,17 @@ func TestDesireObservesNothingOfTheServers(t *testing.T) {
 	spec := application.Spec{Manifest: "{apiVersion: v1, kind: Song, metadata: {name: a, creationTimestamp: null, resourceVersion: '7'}, status: {a: 1}}"}
 	desired, warnings, refusals := mutate.Desire(spec, nil, "demo")
 	equal(t, "refusals", field.ErrorList(nil), refusals)
-	equal(t, "warnings", []string(nil), warnings)
+	equal(t, "warnings", []string{
+		"data.spec.manifest: the status of v1 Song a is for the server to write, and not observed",
+	}, warnings)
 	equal(t, "schema", decode(t, "{apiVersion: v1, kind: Song, metadata: {name: a}}"), desired.Mangled.Documents())
 
 	spec.ObserverSchema = "{apiVersion: v1, kind: Song, metadata: {name: a, uid: null}, status: {a: null}}"
 	desired, warnings, refusals = mutate.Desire(spec, nil, "demo")
 	equal(t, "refusals", field.ErrorList(nil), refusals)
 	equal(t, "warnings", []string{
-		"data.spec.observer_schema[0].metadata.uid: it is written by the server only, and not observed",
-		"data.spec.observer_schema[0].status: it is written by the server only, and not observed",
+		"data.spec.observer_schema[0].metadata.uid: it is for the server to write, and not observed",
+		"data.spec.observer_schema[0].status: it is for the server to write, and not observed",
 	}, warnings)
 	equal(t, "schema", decode(t, "{apiVersion: v1, kind: Song, metadata: {name: a}}"), desired.Mangled.Documents())
 }

@@ -1,5 +1,7 @@
 package schema
 
+import "slices"
+
 // Type is what an API says of the values at one place. A nil Type says nothing.
 type Type interface {
 	// Field is the type of an object's field.
@@ -15,9 +17,11 @@ type Type interface {
 // lists are found by key, wherever they are. Keys that the user has stated win.
 //
 // An element without a partner is not missed as such: the length decides. The
-// minimum counts the elements that have one, the maximum counts all; what is
-// too much is cut from the elements that nobody asked for. A place of the
-// schema beyond the desired elements takes the next element that is left.
+// minimum counts the desired elements that are there, those of the manifest if
+// there are any; the maximum counts all; what is too much is cut from the
+// elements that nobody asked for. A place of the schema beyond the desired
+// elements takes the next element that is left. The order of elements does not
+// count.
 //
 // A list is aligned by index if any of its desired elements lacks the key.
 func (s Schema) Align(t Type) Schema {
@@ -45,7 +49,7 @@ func align(n node, t Type) node {
 		}
 		n.items = items
 		if n.stated == nil {
-			n.keys = t.Keys()
+			n.keys = slices.Clone(t.Keys())
 		}
 		return n
 	}

@@ -135,3 +135,32 @@ func TestTooDeep(t *testing.T) {
 		t.Errorf("what the decoder lets through is refused: %v", findings)
 	}
 }
+
+// A patch is never larger than a server takes, and its parts bring everything back.
+func TestPatchesAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 50_000)
+	wanted, have, surplus := object{}, object{}, make([]any, 12_000)
+	for i := range 500 {
+		wanted[fmt.Sprint(i)], have[fmt.Sprint(i)] = "a", "b"
+	}
+	for i := range surplus {
+		surplus[i] = "surplus"
+	}
+	desired := complete(object{"spec": object{"list": []any{}, "last": "a"}, long: wanted})
+	live := complete(object{"spec": object{"list": surplus, "last": "b"}, long: have})
+	s := parse(t, complete(object{"spec": object{"last": nil, "list": []any{object{minLength: int64(0), maxLength: int64(1)}}}, long: defaultOf(t, complete(object{"spec": wanted})).Document()["spec"]}))
+	requests := 0
+	for patch := s.Patch(desired, live); len(patch) > 0; patch = s.Patch(desired, live) {
+		length := 0
+		for _, operation := range patch {
+			length += len(operation.Path)
+		}
+		if requests++; len(patch) > 9_999 || length > 1<<20 || requests > 100 {
+			t.Fatalf("request %d has %d operations with %d bytes of paths", requests, len(patch), length)
+		}
+		live = patched(t, live, patch)
+	}
+	if left := s.Compare(desired, live); len(left) > 0 {
+		t.Errorf("%d differences are left", len(left))
+	}
+}

@@ -13,9 +13,37 @@ import (
 // is the same as nothing, and a quantity equals another of its size, where at
 // least one of the two is a number or has a unit: 0.5 and "500m", 4 and "4".
 // "1.10" and "1.1" are no quantities but, for all we know, versions.
+// Labels and annotations are texts, and stay such.
 func (s Schema) ByValue() Schema {
-	s.byValue = true
+	fields := slices.Clone(s.root.fields)
+	for i, f := range fields {
+		if f.name != "metadata" {
+			fields[i].node = byValue(f.node)
+		}
+	}
+	s.root = object{fields: fields}
 	return s
+}
+
+func byValue(n node) node {
+	switch n := n.(type) {
+	case leaf:
+		n.byValue = true
+		return n
+	case object:
+		fields := slices.Clone(n.fields)
+		for i := range fields {
+			fields[i].node = byValue(fields[i].node)
+		}
+		return object{fields: fields}
+	case list:
+		n.items = slices.Clone(n.items)
+		for i := range n.items {
+			n.items[i] = byValue(n.items[i])
+		}
+		return n
+	}
+	return n
 }
 
 // sameValue compares what [equal] tells to be different.
@@ -23,7 +51,7 @@ func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
-		return ok && sameFields(a, b) && sameFields(b, a)
+		return ok && sameFields(a, b)
 	case []any:
 		b, ok := b.([]any)
 		return ok && slices.EqualFunc(a, b, sameValue)
@@ -32,6 +60,11 @@ func sameValue(a, b any) bool {
 }
 
 func sameFields(a, b map[string]any) bool {
+	for name, value := range b {
+		if value != nil && a[name] == nil {
+			return false
+		}
+	}
 	for name, value := range a {
 		if value != nil && !sameValue(value, b[name]) {
 			return false

@@ -34,7 +34,8 @@ type Difference struct {
 // Differences of one object, in the order of the schema: a list after its elements.
 type Differences []Difference
 
-// Drift gives the differences that are to be reverted.
+// Drift gives the differences that are to be reverted. Of those, [Differences.Patch]
+// leaves out what no patch can mend: a length that the desired list violates itself.
 func (d Differences) Drift() Differences {
 	return d.filter(func(difference Difference) bool { return difference.Kind != Unknown })
 }
@@ -56,7 +57,8 @@ func (d Differences) filter(keep func(Difference) bool) Differences {
 
 // Compare gives the differences between the observed fields of a live object
 // and the desired ones (specification 1.6). Without a difference it allocates
-// nothing, unless a list that is aligned by key is both long and out of order.
+// nothing, unless a list that is aligned by key is both long and out of order, or
+// a value is compared with one that is written otherwise ([Schema.ByValue]).
 // The values in the result are shared with the arguments.
 func (s Schema) Compare(desired, live map[string]any) Differences {
 	return s.compare(desired, live, false)
@@ -70,7 +72,7 @@ func (s Schema) CompareProjection(desired, projection map[string]any) Difference
 }
 
 func (s Schema) compare(desired, have map[string]any, projected bool) Differences {
-	c := comparison{projected: projected, byValue: s.byValue}
+	c := comparison{projected: projected}
 	c.node(s.root, desired, have)
 	for _, difference := range c.found {
 		slices.Reverse(difference.Path)
@@ -88,8 +90,6 @@ type comparison struct {
 	// places tells that indices are to be those of the desired elements, and
 	// that each value is looked at, also in objects that are absent.
 	places bool
-	// byValue: see [Schema.ByValue].
-	byValue bool
 	// absent tells that an object around this place is absent, and made as one.
 	absent bool
 }
@@ -122,9 +122,10 @@ func (c *comparison) node(n node, want, have any) {
 }
 
 func (c *comparison) leaf(n leaf, want, have any) {
-	if !n.forms.has(want, have) {
-		c.value(want, have)
+	if n.forms.has(want, have) || n.byValue && want != nil && have != nil && sameValue(want, have) {
+		return
 	}
+	c.value(want, have)
 }
 
 // value compares two values as a whole.
@@ -133,13 +134,9 @@ func (c *comparison) value(want, have any) {
 	case want == nil && have == nil:
 	case want == nil:
 		c.add(Unknown, nil, have)
-	case have == nil || !c.equal(want, have):
+	case have == nil || !equal(want, have):
 		c.add(Changed, want, have)
 	}
-}
-
-func (c *comparison) equal(want, have any) bool {
-	return equal(want, have) || c.byValue && sameValue(want, have)
 }
 
 func (c *comparison) object(n object, want, have any) {

@@ -69,6 +69,9 @@ func (p *parser) bound(code, name string, fields map[string]any) (int, bool) {
 	return 0, false
 }
 
+// maxKeys is more than any list has, and as much as each comparison can bear.
+const maxKeys = 8
+
 // listKey reads the name of a field, or a list of such names.
 func (p *parser) listKey(value any) keys {
 	names, ok := value.([]any)
@@ -78,14 +81,14 @@ func (p *parser) listKey(value any) keys {
 	var read keys
 	for _, raw := range names {
 		name, _ := raw.(string)
-		if name == "" || slices.Contains(read, Key{Name: name}) {
+		if name == "" || len(read) == maxKeys || slices.Contains(read, Key{Name: name}) {
 			read = nil
 			break
 		}
 		read = append(read, Key{Name: name})
 	}
 	if len(read) == 0 {
-		p.add("key-malformed", "%s should be the name of a field, or a list of such names, each once", listKeyKey)
+		p.add("key-malformed", "%s should be the name of a field, or a list of at most %d such names, each once", listKeyKey, maxKeys)
 	}
 	return read
 }

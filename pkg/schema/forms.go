@@ -33,7 +33,8 @@ func (f forms) hasLength(want, have int) bool {
 
 // Forms compares a desired object with the same object as the server wrote it:
 // what is there written otherwise, and so should be no drift. A form counts for
-// its desired value only, so that it says nothing any more when that changes.
+// its desired value only, so that it says nothing any more when that changes. An
+// element whose key was written otherwise is another element, and has no form.
 func (s Schema) Forms(desired, written map[string]any) []Form {
 	c := comparison{places: true}
 	c.node(s.root, desired, written)
@@ -42,7 +43,7 @@ func (s Schema) Forms(desired, written map[string]any) []Form {
 		slices.Reverse(difference.Path)
 		switch difference.Kind {
 		case Changed:
-			found = append(found, Form{difference.Path, difference.Want, difference.Have})
+			found = append(found, Form{difference.Path, clone(difference.Want), clone(difference.Have)})
 		case TooShort, TooLong:
 			want, have := lengthAt(desired, difference.Path), int64(len(difference.elements()))
 			if want != have { // otherwise the desired length itself is not legal
@@ -114,7 +115,7 @@ func (f forms) with(known []Form, depth int) forms {
 	all := slices.Clone(f)
 	for _, form := range known {
 		if len(form.Path) == depth && !f.has(form.Want, form.Have) {
-			all = append(all, form)
+			all = append(all, Form{Want: clone(form.Want), Have: clone(form.Have)})
 		}
 	}
 	return all

@@ -3,6 +3,8 @@ package schema_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -115,6 +117,43 @@ func TestByValue(t *testing.T) {
 		if len(literal.Compare(desired, live)) == 0 {
 			t.Errorf("%#v and %#v are literally equal", c.desired, c.live)
 		}
+	}
+}
+
+// Labels and annotations are texts.
+func TestByValueLeavesMetadataAlone(t *testing.T) {
+	desired := complete(decode(t, "{metadata: {annotations: {size: 1k}}, spec: {list: [{size: 1k}]}}"))
+	live := complete(decode(t, "{metadata: {annotations: {size: '1000'}}, spec: {list: [{size: '1000'}]}}"))
+	found := defaultOf(t, desired).ByValue().Compare(desired, live)
+	if len(found) != 1 || found[0].Path.String() != "metadata.annotations.size" {
+		t.Errorf("found is %v", found)
+	}
+}
+
+// Two values that mean the same at the bottom of as many objects as there may be.
+func TestByValueOfDeepValues(t *testing.T) {
+	wrap := func(value any) object {
+		for range 60 {
+			value = object{"a": value, "b": nil}
+		}
+		return complete(object{"spec": object{"whole": value}})
+	}
+	s := parse(t, complete(object{"spec": object{"whole": nil}})).ByValue()
+	if found := s.Compare(wrap(0.5), wrap("500m")); len(found) > 0 {
+		t.Errorf("found is %v", found)
+	}
+}
+
+// What was accepted stays when the object that showed it is changed.
+func TestAcceptedFormsAreOwn(t *testing.T) {
+	desired := complete(decode(t, "spec: {whole: {a: 1}}"))
+	written := complete(decode(t, "spec: {whole: {a: 2}}"))
+	s := parse(t, complete(object{"spec": object{"whole": nil}}))
+	accepted := s.Accept(s.Forms(desired, written))
+	before := runtime.DeepCopyJSON(written)
+	scribble(written["spec"])
+	if found := accepted.Compare(desired, before); len(found) > 0 {
+		t.Errorf("found is %v", found)
 	}
 }
 

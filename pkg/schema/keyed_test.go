@@ -131,3 +131,65 @@ type keyed string
 func (k keyed) Field(string) schema.Type { return k }
 func (k keyed) Element() schema.Type     { return k }
 func (k keyed) Keys() []schema.Key       { return []schema.Key{{Name: string(k)}} }
+
+// The example of the reference: a port of the manifest's, and an optional one
+// that was learned. What was learned stands in for nothing that the manifest
+// says, when the user has changed that, or somebody has deleted it.
+func TestLearnedElementsReplaceNobody(t *testing.T) {
+	document := decode(t, `{apiVersion: v1, kind: Service, metadata: {name: echo}, spec: {ports: [{port: null}, {port: null},
+		{observer_schema_list_min_length: 1, observer_schema_list_max_length: 2, observer_schema_list_key: port}]}}`)
+	cases := []struct {
+		why, manifest, live string
+		want                schema.Patch
+	}{
+		{"as it was", "{ports: [{port: 8080}]}", "{ports: [{port: 81}, {port: 8080}]}", nil},
+		{"the optional port may go", "{ports: [{port: 8080}]}", "{ports: [{port: 8080}]}", nil},
+		{"the manifest's port is gone", "{ports: [{port: 8080}]}", "{ports: [{port: 81}]}", schema.Patch{
+			{Op: "add", Path: "/spec/ports/-", Value: object{"port": int64(8080)}},
+		}},
+		{"the manifest's port is another one now", "{ports: [{port: 9090}]}", "{ports: [{port: 8080}, {port: 81}]}", schema.Patch{
+			{Op: "add", Path: "/spec/ports/-", Value: object{"port": int64(9090)}},
+			{Op: "remove", Path: "/spec/ports/0"},
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.why, func(t *testing.T) {
+			desired := decode(t, "{apiVersion: v1, kind: Service, metadata: {name: echo}, spec: "+c.manifest+"}")
+			set, findings := schema.Mangle([]any{desired}, []any{document})
+			if len(findings) > 0 {
+				t.Fatal(findings)
+			}
+			known := set[0].LateInitialize(desired, decode(t, "spec: {ports: [{port: 8080}, {port: 81}]}"))
+			known["spec"].(object)["ports"] = append(desired["spec"].(object)["ports"].([]any), object{"port": int64(81)})
+			same(t, c.want, set[0].Patch(known, decode(t, "spec: "+c.live)))
+		})
+	}
+}
+
+// A server fills in what it has a default for: the element is the same, whether
+// a manifest leaves the field out or says a zero.
+func TestKeyWithADefault(t *testing.T) {
+	for _, ports := range []string{`[{port: 1}]`, `[{port: 1, protocol: ""}]`, `[{port: 1, protocol: TCP}]`} {
+		desired := complete(decode(t, "spec: {ports: "+ports+"}"))
+		live := complete(decode(t, "spec: {ports: [{port: 1, protocol: UDP}, {port: 1, protocol: TCP, nodePort: 7}]}"))
+		s := parse(t, complete(decode(t, "spec: {ports: [{port: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}]}")))
+		if found := s.Align(songs{}).Compare(desired, live); len(found) > 0 {
+			t.Errorf("%s: %v", ports, found)
+		}
+	}
+}
+
+// A length that was accepted is no leave to replace an element.
+func TestAcceptedLengthOfAKeyedList(t *testing.T) {
+	desired := complete(decode(t, "spec: {list: [{k: a}]}"))
+	s := defaultOf(t, desired).Align(keyed("k"))
+	s = s.Accept(s.Forms(desired, complete(decode(t, "spec: {list: [{k: a}, {k: added}]}"))))
+	if found := s.Compare(desired, complete(decode(t, "spec: {list: [{k: added}, {k: a}]}"))); len(found) > 0 {
+		t.Errorf("what was accepted differs: %v", found)
+	}
+	same(t, schema.Patch{
+		{Op: "add", Path: "/spec/list/-", Value: object{"k": "a"}},
+		{Op: "remove", Path: "/spec/list/1"},
+		{Op: "remove", Path: "/spec/list/0"},
+	}, s.Patch(desired, complete(decode(t, "spec: {list: [{k: evil}, {k: added}]}"))))
+}

@@ -15,21 +15,18 @@ type Key struct {
 
 type keys []Key
 
-// known tells if an element has its key: at least one of the fields, and no
-// field that is more than a plain value.
+// known tells if an element has its key: each of the fields, but for those with
+// a default, and none that is more than a plain value. With a part of its key
+// an element were another one as soon as the server has filled in the rest.
 func (k keys) known(element any) bool {
-	fields, _ := element.(map[string]any)
-	some := false
+	fields, ok := element.(map[string]any)
 	for _, key := range k {
-		switch fields[key.Name].(type) {
-		case nil:
-		case map[string]any, []any:
+		switch key.of(fields).(type) {
+		case nil, map[string]any, []any:
 			return false
-		default:
-			some = true
 		}
 	}
-	return some
+	return ok && len(k) > 0
 }
 
 func (k keys) allKnown(elements []any) bool {
@@ -81,11 +78,13 @@ func (k keys) same(a, b any) bool {
 	return true
 }
 
+// of gives the value of the field. A zero is none to a server that has a default.
 func (k Key) of(element map[string]any) any {
-	if value := element[k.Name]; value != nil {
-		return value
+	value := element[k.Name]
+	if k.Default != nil && (value == nil || value == "" || equal(value, int64(0))) {
+		return k.Default
 	}
-	return k.Default
+	return value
 }
 
 // text is the same for two elements with the same key, and only for those.

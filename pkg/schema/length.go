@@ -13,11 +13,12 @@ type size struct {
 
 // measure compares the length of a list with its bounds (specification 1.6.8).
 func (n list) measure(wanted []any, length int, p pairing) size {
+	accepted := n.forms.hasLength(len(wanted), length)
 	switch {
-	case n.forms.hasLength(len(wanted), length):
-		return size{places: p.places}
 	case p.byKey:
-		return n.measureByKey(wanted, length, p)
+		return n.measureByKey(wanted, length, accepted, p)
+	case accepted:
+		return size{places: p.places}
 	}
 	s := size{short: length < n.min, long: n.exceeds(length), places: length}
 	if s.long && wanted != nil { // of an unknown list nothing is cut: it is learned first
@@ -28,16 +29,21 @@ func (n list) measure(wanted []any, length int, p pairing) size {
 }
 
 // measureByKey counts for the minimum only the desired elements that were found,
-// as far as elements are desired: a stranger replaces nobody.
-func (n list) measureByKey(wanted []any, length int, p pairing) size {
+// as far as elements are desired: a stranger replaces nobody. Nor does an element
+// that was learned replace one of the manifest's.
+func (n list) measureByKey(wanted []any, length int, accepted bool, p pairing) size {
+	required := len(wanted)
+	if n.given > 0 {
+		required = min(required, n.given)
+	}
 	found, taken := p.count(len(wanted))
 	strangers := length - found - taken
 	s := size{places: p.places}
-	s.short = length < n.min || found < min(n.min, len(wanted))
+	s.short = length < n.min || p.found(required) < min(n.min, required)
 	if s.short {
 		length += len(wanted) - found
 	}
-	s.long = n.exceeds(length)
+	s.long = n.exceeds(length) && (s.short || !accepted)
 	if s.long && wanted != nil {
 		s.surplus = max(0, length-n.rest(wanted))
 		s.places = len(wanted) + taken - max(0, s.surplus-strangers)
@@ -54,16 +60,19 @@ func (n list) exceeds(length int) bool { return n.max != 0 && length > n.max }
 // count gives how many desired elements were found, and how many were taken by
 // the places beyond them.
 func (p pairing) count(desired int) (found, taken int) {
-	for place := range p.places {
-		switch {
-		case p.partner(place) == absent:
-		case place < desired:
+	found = p.found(desired)
+	return found, p.found(p.places) - found
+}
+
+// found gives how many of the first places have a partner.
+func (p pairing) found(places int) int {
+	found := 0
+	for place := range places {
+		if p.partner(place) != absent {
 			found++
-		default:
-			taken++
 		}
 	}
-	return found, taken
+	return found
 }
 
 // missing are the desired elements that a list of this length lacks.

@@ -232,19 +232,15 @@ func (a alignment) isKeyed() bool {
 // lacksKey tells if the key of an element is not known (keys).
 func (a alignment) lacksKey(item any) bool { return keyOf(item, a.keys) == nil }
 
-// keyOf gives the fields that tell an element apart, of which one may be
-// absent; nil if the key is not known (keys).
+// keyOf gives the fields that tell an element apart; nil if it has not all of
+// them, each a plain value (keys).
 func keyOf(item any, names []string) []any {
-	key, found := make([]any, len(names)), false
+	key := make([]any, len(names))
 	for i, name := range names {
 		key[i] = fieldsOf(item)[name]
-		if !isScalar(key[i]) {
+		if key[i] == nil || !isScalar(key[i]) {
 			return nil
 		}
-		found = found || key[i] != nil
-	}
-	if !found {
-		return nil
 	}
 	return key
 }
@@ -991,7 +987,7 @@ func isKey(value any) bool {
 			return false
 		}
 	}
-	return len(names) > 0
+	return len(names) > 0 && len(names) <= 8
 }
 
 // The oracle knows what the cases say.

@@ -181,7 +181,7 @@ func (p *parser) list(value []any, described any) node {
 		p.add("shape-mismatch", "The schema expects a list, the manifest has %s", shape(described))
 	}
 	items, control := p.control(value)
-	parsed := list{min: control.min, max: control.max, keys: control.keys, stated: control.stated}
+	parsed := list{min: control.min, max: control.max, keys: control.keys, stated: control.stated, given: len(elements)}
 	for i, item := range items {
 		p.enter("[" + strconv.Itoa(i) + "]")
 		parsed.items = append(parsed.items, p.element(item, at(elements, i)))

@@ -38,12 +38,26 @@ func (s Schema) Patch(desired, live map[string]any) Patch {
 	return s.Compare(desired, live).Patch()
 }
 
+const (
+	// maxOperations is one less than an API server takes, for the guard.
+	maxOperations = 9_999
+	// maxPaths bounds the text of the paths: a name may be long, and stand in each.
+	maxPaths = 1 << 20
+)
+
 // Patch gives the operations that revert the drift among the differences of
-// [Schema.Compare].
+// [Schema.Compare]. Of more than an API server takes in one request it gives the
+// first: they can be applied by themselves, and another comparison finds the rest.
 func (d Differences) Patch() Patch {
 	var patch Patch
+	length := 0
 	for _, difference := range d {
-		patch = append(patch, difference.operations()...)
+		for _, operation := range difference.operations() {
+			if length += len(operation.Path); len(patch) == maxOperations || length > maxPaths && len(patch) > 0 {
+				return patch
+			}
+			patch = append(patch, operation)
+		}
 	}
 	return patch
 }
@@ -100,7 +114,12 @@ func (d Difference) elements() []any {
 	return items
 }
 
+// room is for how many elements of a list there is room in a patch, and one more,
+// so that whoever counts sees that it is full.
+func room(list string) int { return min(maxOperations, maxPaths/(len(list)+1)) + 1 }
+
 func growth(list string, items []any) Patch {
+	items = items[:min(len(items), room(list))]
 	patch := make(Patch, 0, len(items))
 	for _, item := range items {
 		patch = append(patch, Operation{Op: "add", Path: list + "/-", Value: item})
@@ -110,6 +129,7 @@ func growth(list string, items []any) Patch {
 
 // cuts removes from the end, so that no index moves before it is used.
 func cuts(list string, indices []int) Patch {
+	indices = indices[max(0, len(indices)-room(list)):]
 	patch := make(Patch, 0, len(indices))
 	for _, i := range slices.Backward(indices) {
 		patch = append(patch, Operation{Op: "remove", Path: list + "/" + strconv.Itoa(i)})

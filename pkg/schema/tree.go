@@ -23,8 +23,6 @@ const (
 type Schema struct {
 	id   manifest.ID
 	root object
-	// byValue: see [Schema.ByValue].
-	byValue bool
 }
 
 // node is one of leaf, constant, object and list: a walker is one switch.
@@ -36,7 +34,9 @@ type (
 		// namespace marks metadata.namespace, which a cluster-scoped object
 		// does not have, whatever its manifest says (specification 1.6.6).
 		namespace bool
-		forms     forms
+		// byValue: see [Schema.ByValue].
+		byValue bool
+		forms   forms
 	}
 	// constant is a part of the identity: known, and never different.
 	constant struct{ value string }
@@ -52,6 +52,9 @@ type (
 		// stated is how the user has written the keys; nil: they are the API's,
 		// and no part of the document.
 		stated any
+		// given is how many elements the manifest has; what is desired beyond
+		// them was learned.
+		given int
 		// forms are those of the length.
 		forms forms
 	}

@@ -11,7 +11,7 @@ import (
 // refine gives the schema by which a desired resource is compared in semantic
 // mode. Lists stay aligned by index, as in the vectors.
 func refine(s schema.Schema, desired map[string]any) schema.Schema {
-	return apitypes.Accept(s, desired)
+	return apitypes.AcceptWritten(s, desired)
 }
 
 // refined gives the set with each schema refined for its desired resource. The
