@@ -1,7 +1,6 @@
 package untouched_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -150,11 +149,11 @@ func (w *world) define(t *testing.T, gvk gvr.GroupVersionKind) {
 
 // drift compares all resources with what is on the cluster now, and tells for
 // each difference who made it.
-func (w *world) drift(t *testing.T, resources []resource) map[string]string {
+func drift(t *testing.T, resources []resource) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, r := range resources {
-		live, err := w.client(r.Ref).Get(context.Background(), r.Name, metav1.GetOptions{})
+		live, err := r.client.Get(t.Context(), r.Name, metav1.GetOptions{})
 		if err != nil {
 			found[r.String()] = err.Error()
 			continue
