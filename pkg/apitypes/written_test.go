@@ -59,6 +59,19 @@ func TestWritten(t *testing.T) {
 	}
 }
 
+// What was written is the caller's own.
+func TestWrittenIsOwn(t *testing.T) {
+	manifest := decode(t, "{apiVersion: v1, kind: Service, spec: {added: {a: 1}}}")
+	written, err := apitypes.Written(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written["spec"].(object)["added"].(object)["a"] = "scribbled"
+	if diff := cmp.Diff(decode(t, "{added: {a: 1}}"), manifest["spec"]); diff != "" {
+		t.Errorf("-before +after\n%s", diff)
+	}
+}
+
 // What a server would read as a number with a million digits is not read here.
 func TestLongNumbers(t *testing.T) {
 	for text, refused := range map[string]bool{

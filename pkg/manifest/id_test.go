@@ -104,6 +104,7 @@ func TestFind(t *testing.T) {
 		{"two different namespaces are two resources", []manifest.ID{config("y")}, config("x"), -1},
 		{"of several that match loosely the first wins", []manifest.ID{config("y"), config("z")}, config(""), 0},
 		{"another version of the API is another resource", []manifest.ID{v2}, config("x"), -1},
+		{"another name is another resource", []manifest.ID{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "x", Name: "b"}, {APIVersion: "v1", Kind: "ConfigMap", Name: "b"}}, config("x"), -1},
 		{"nothing is in nothing", nil, config("x"), -1},
 	}
 	for _, test := range tests {

@@ -106,6 +106,8 @@ func TestByValue(t *testing.T) {
 		{[]any{object{"cpu": int64(1)}, "x"}, []any{object{"cpu": "1000m"}, "x"}, true},
 		{[]any{int64(1)}, []any{"1", "1"}, false},
 		{[]any{int64(1)}, object{}, false},
+		{"", "0m", false},
+		{"m", "0", false},
 		{"99999999999999999999999999999999999m", "99999999999999999999999999999999998m", false}, // too long to be one
 	}
 	literal := parse(t, complete(object{"spec": object{"a": nil}}))

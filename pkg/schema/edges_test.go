@@ -1,0 +1,195 @@
+package schema_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// What is to be cut, only the live object can tell. A stored projection may lack
+// a length: its lists are as long as they are.
+func TestCompareProjectionOfWhatWasStored(t *testing.T) {
+	desired := complete(decode(t, "spec: {list: [a]}"))
+	s := defaultOf(t, desired)
+	found := s.CompareProjection(desired, complete(decode(t, "spec: {list: [a, {observer_schema_list_current_length: 3}]}")))
+	if len(found) != 1 || found[0].Kind != schema.TooLong || found[0].Cut != nil {
+		t.Errorf("found is %v", found)
+	}
+	if found := s.CompareProjection(desired, complete(decode(t, "spec: {list: [a]}"))); len(found) > 0 {
+		t.Errorf("without a length, found is %v", found)
+	}
+}
+
+// Long lists are looked up in another way: by keys of several fields, of numbers
+// in any form, with elements of the same key, and with places beyond the desired ones.
+func TestLongKeyedLists(t *testing.T) {
+	const control = "{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: [k, l]}"
+	desired := []any{object{"k": int64(1), "l": int64(12), "v": "a"}, object{"k": int64(11), "l": int64(2), "v": "b"}, object{"k": int64(11), "l": int64(2), "v": "c"}}
+	live := []any{object{"k": int64(7), "l": int64(7), "v": "learned"}, desired[1], desired[2], object{"k": 1.0, "l": 12.0, "v": "a"}}
+	for i := range 30 {
+		live = append(live, object{"k": int64(100 + i), "l": 0.5, "v": "stranger"})
+	}
+	s := parse(t, complete(object{"spec": object{"list": append(slices.Repeat([]any{object{"v": nil}}, 4), decode(t, control))}}))
+	manifest, object := complete(object{"spec": object{"list": desired}}), complete(object{"spec": object{"list": live}})
+	found := s.Compare(manifest, object)
+	if len(found) != 1 || found[0].Kind != schema.Unknown || found[0].Path.String() != "spec.list[0].v" {
+		t.Errorf("found is %v", describe(found))
+	}
+}
+
+// One more than what is looked at without memory of its own.
+func TestKeyedListsAroundTheUsualLength(t *testing.T) {
+	for length := 30; length < 36; length++ {
+		var desired []any
+		for i := range length {
+			desired = append(desired, object{"k": fmt.Sprint(i)})
+		}
+		live := slices.Clone(desired)
+		slices.Reverse(live)
+		manifest := complete(object{"spec": object{"list": desired}})
+		if found := defaultOf(t, manifest).Align(keyed("k")).Compare(manifest, complete(object{"spec": object{"list": live}})); len(found) > 0 {
+			t.Errorf("%d elements: %v", length, found)
+		}
+	}
+}
+
+// A zero is none where the server has a default, of whatever type.
+func TestZeroOfAKeyWithADefault(t *testing.T) {
+	desired := complete(decode(t, "spec: {ports: [{name: a, port: 0}]}"))
+	live := complete(decode(t, "spec: {ports: [{name: x, port: 1}, {name: a, port: 80}]}"))
+	s := parse(t, complete(decode(t, "spec: {ports: [{name: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}]}")))
+	if found := s.Align(defaulted{}).Compare(desired, live); len(found) > 0 {
+		t.Errorf("found is %v", found)
+	}
+}
+
+type defaulted struct{}
+
+func (d defaulted) Field(string) schema.Type { return d }
+func (d defaulted) Element() schema.Type     { return nil }
+func (d defaulted) Keys() []schema.Key {
+	return []schema.Key{{Name: "name"}, {Name: "port", Default: int64(80)}}
+}
+
+// A length that was accepted says nothing of the elements.
+func TestAcceptedLengthOfAList(t *testing.T) {
+	desired := complete(decode(t, "spec: {list: [a]}"))
+	s := defaultOf(t, desired)
+	s = s.Accept(s.Forms(desired, complete(decode(t, "spec: {list: [a, added]}"))))
+	found := s.Compare(desired, complete(decode(t, "spec: {list: [evil, added]}")))
+	same(t, []object{{"Changed": "spec.list[0]", "want": "a", "have": "evil"}}, describe(found))
+}
+
+// A form of an element is none of its list, and one beyond the observed
+// elements is none at all.
+func TestFormsOfElements(t *testing.T) {
+	desired := complete(decode(t, "spec: {list: [1], other: [a]}"))
+	s := defaultOf(t, desired)
+	form := s.Forms(desired, complete(decode(t, "spec: {list: [2], other: [a]}")))[0]
+	s = s.Accept([]schema.Form{form, {Path: append(slices.Clone(form.Path[:2]), schema.Step{Index: 1}), Want: "a", Have: "b"}})
+	found := s.Compare(desired, complete(decode(t, "spec: {list: [2, 3], other: [a]}")))
+	if len(found) != 1 || found[0].Kind != schema.TooLong {
+		t.Errorf("found is %v", found)
+	}
+}
+
+// What refines a schema leaves the schema as it was, its lists too.
+func TestRefinementsAreOwn(t *testing.T) {
+	desired := complete(decode(t, "spec: {list: [{parts: [{name: a, v: 1}]}], b: 1}"))
+	before := complete(decode(t, "spec: {list: [{parts: [{name: a, v: 2}]}], b: 1}"))
+	moved := complete(decode(t, "spec: {list: [{parts: [{name: x}, {name: a, v: 1}]}], b: 1}"))
+	s := defaultOf(t, desired)
+	want := [][]object{describe(s.Compare(desired, before)), describe(s.Compare(desired, moved))}
+	document := s.Document()
+	s.Accept(s.Forms(desired, before))
+	s.Align(keyed("name"))
+	s.ByValue()
+	s.Observe("spec", "a")
+	s.Unobserve("spec", "b")
+	same(t, want, [][]object{describe(s.Compare(desired, before)), describe(s.Compare(desired, moved))})
+	same(t, document, s.Document())
+
+	stated := parse(t, complete(decode(t, "spec: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: [a, b]}]")))
+	document = runtime.DeepCopyJSON(stated.Document())
+	scribble(stated.Document()["spec"])
+	same(t, document, stated.Document())
+}
+
+// A value that was learned as a part of a key is the caller's own.
+func TestLearnedKeysAreOwn(t *testing.T) {
+	s := parse(t, complete(decode(t, "spec: {list: [{v: null}, {v: null}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: k}]}")))
+	live := complete(decode(t, "spec: {list: [{v: 1}, {k: {a: 1}, v: 2}]}"))
+	before := runtime.DeepCopyJSON(live)
+	scribble(s.LateInitialize(complete(decode(t, "spec: {list: [{w: 1}]}")), live))
+	if diff := cmp.Diff(before, live); diff != "" {
+		t.Errorf("-before +after\n%s", diff)
+	}
+}
+
+// Only a schema's name belongs to it: neither a namespace, nor less than that.
+func TestIdentityOfASchema(t *testing.T) {
+	s := defaultOf(t, complete(decode(t, "metadata: {namespace: demo}")))
+	if id := s.ID(); id.Namespace != "" || id.Name != "top50" {
+		t.Errorf("the identity is %v", id)
+	}
+	for _, path := range [][]string{{"metadata", "name"}, {"kind"}, {"metadata", "nothing"}, {}} {
+		same(t, s.Document(), s.Unobserve(path...).Document())
+	}
+}
+
+func TestPathOfAnEmptyName(t *testing.T) {
+	path := schema.Path{{Field: "data", Index: -1}, {Field: "", Index: -1}}
+	if got := path.String(); got != `data[""]` {
+		t.Errorf("it is %s", got)
+	}
+}
+
+// Below a name that is longer than all paths may be, one operation at a time is
+// better than none.
+func TestPatchBelowALongName(t *testing.T) {
+	long := strings.Repeat("x", 2<<20)
+	desired, live := complete(object{long: object{"a": "1", "b": "1"}}), complete(object{long: object{"a": "2", "b": "2"}})
+	s := parse(t, complete(object{long: object{"a": nil, "b": nil}}))
+	if patch := s.Patch(desired, live); len(patch) != 1 {
+		t.Errorf("%d operations, want one", len(patch))
+	}
+}
+
+// Names are cut between letters, in messages as in paths, and warnings count
+// for themselves.
+func TestFindingsWithLongNames(t *testing.T) {
+	long := strings.Repeat("é", 5_000)
+	deep := any("mistake")
+	for range 50 {
+		deep = object{strings.Repeat("x", 300): deep}
+	}
+	_, findings := schema.Mangle([]any{complete(object{})}, []any{complete(object{"spec": object{long: 1.5, "x" + long: 1.5, "deep": deep}})})
+	if len(findings) != 3 {
+		t.Fatal(findings)
+	}
+	for _, finding := range findings {
+		if !utf8.ValidString(finding.Path+finding.Message) || len(finding.Message) > 1000 || len(finding.Path) > 2000 {
+			t.Errorf("finding with %d and %d bytes", len(finding.Path), len(finding.Message))
+		}
+	}
+	list := decode(t, "list: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]")["list"]
+	given, lists := object{}, object{}
+	for i := range 1500 {
+		given[fmt.Sprint(i)], lists[fmt.Sprint(i)] = []any{"a"}, list
+	}
+	set, findings := schema.Mangle([]any{complete(object{"spec": given})}, []any{complete(object{"spec": lists})})
+	if set == nil || len(findings) != 1000 || len(findings.Errors()) > 0 || len(findings.Warnings()) != 1000 {
+		t.Errorf("%d findings, %d errors", len(findings), len(findings.Errors()))
+	}
+	mixed := append(findings.Warnings()[:1:1], schema.Finding{Code: "mistake"})
+	if len(mixed.Warnings()) != 1 || len(mixed.Errors()) != 1 {
+		t.Errorf("of a mistake and a warning there are %d and %d", len(mixed.Errors()), len(mixed.Warnings()))
+	}
+}
