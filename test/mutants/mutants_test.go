@@ -287,7 +287,7 @@ func FuzzOne(f *testing.F) {
 		{"another value", "return 2", verdict{failed: "TestSecond/a_sub_test"}},
 		{"a crash", `panic("no")`, verdict{failed: "TestFirst"}},
 		{"a crash of which the tests are not told", "go func() { panic(0) }(); select {}", verdict{failed: "TestFirst"}},
-		{"no Go", "return x", verdict{broken: "# example.org/one [example.org/one.test]\n./one.go:3:25: undefined: x\n"}},
+		{"no Go", "return x", verdict{broken: "one.go:3:25: undefined: x\n"}},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
@@ -296,8 +296,9 @@ func FuzzOne(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(verdict{})); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
+			got.broken = got.broken[strings.LastIndex(got.broken, "/")+1:] // the folder has another name each time
+			if got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
 	}

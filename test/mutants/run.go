@@ -42,7 +42,7 @@ func run(ctx context.Context, options Options, list []byte, test tester, out io.
 	}
 	if options.List {
 		for _, m := range mutants {
-			fmt.Fprintf(out, "%-36s %-26s %s\n", m.Name, m.File, m.Why)
+			fmt.Fprintf(out, "%-44s %-26s %s\n", m.Name, m.File, m.Why)
 		}
 		return nil
 	}
@@ -69,7 +69,7 @@ func tryAll(ctx context.Context, dir string, mutants []mutant, test tester, out 
 			return nil, fmt.Errorf("%s: %w", m.Name, err)
 		}
 		o := outcome{m, found}
-		fmt.Fprintf(out, "%-36s %s\n", m.Name, o)
+		fmt.Fprintf(out, "%-44s %s\n", m.Name, o)
 		outcomes = append(outcomes, o)
 	}
 	return outcomes, nil
