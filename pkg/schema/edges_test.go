@@ -25,21 +25,27 @@ func TestCompareProjectionOfWhatWasStored(t *testing.T) {
 	if found := s.CompareProjection(desired, complete(decode(t, "spec: {list: [a]}"))); len(found) > 0 {
 		t.Errorf("without a length, found is %v", found)
 	}
+	s = parse(t, complete(decode(t, "spec: {list: [{v: null}, {v: null}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 2, observer_schema_list_key: k}]}")))
+	desired = complete(decode(t, "spec: {list: [{k: a, v: 1}]}"))
+	found = s.CompareProjection(desired, s.Project(desired, complete(decode(t, "spec: {list: [{k: x, v: 2}, {k: y}, {k: z}, {k: a, v: 1}]}"))))
+	if len(found) != 1 || found[0].Kind != schema.TooLong || found[0].Cut != nil {
+		t.Errorf("by key, found is %v", found)
+	}
 }
 
 // Long lists are looked up in another way: by keys of several fields, of numbers
 // in any form, with elements of the same key, and with places beyond the desired ones.
 func TestLongKeyedLists(t *testing.T) {
 	const control = "{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: [k, l]}"
-	desired := []any{object{"k": int64(1), "l": int64(12), "v": "a"}, object{"k": int64(11), "l": int64(2), "v": "b"}, object{"k": int64(11), "l": int64(2), "v": "c"}}
-	live := []any{object{"k": int64(7), "l": int64(7), "v": "learned"}, desired[1], desired[2], object{"k": 1.0, "l": 12.0, "v": "a"}}
+	desired := []any{object{"k": int64(1_000_000), "l": int64(12), "v": "0"}, object{"k": int64(1), "l": int64(12), "v": "a"}, object{"k": int64(11), "l": int64(2), "v": "b"}, object{"k": int64(11), "l": int64(2), "v": "c"}}
+	live := []any{desired[2], desired[3], object{"k": int64(7), "l": int64(7), "v": "learned"}, object{"k": 1.0, "l": 12.0, "v": "a"}, object{"k": 1e6, "l": 12.0, "v": "0"}}
 	for i := range 30 {
 		live = append(live, object{"k": int64(100 + i), "l": 0.5, "v": "stranger"})
 	}
-	s := parse(t, complete(object{"spec": object{"list": append(slices.Repeat([]any{object{"v": nil}}, 4), decode(t, control))}}))
+	s := parse(t, complete(object{"spec": object{"list": append(slices.Repeat([]any{object{"v": nil}}, 5), decode(t, control))}}))
 	manifest, object := complete(object{"spec": object{"list": desired}}), complete(object{"spec": object{"list": live}})
 	found := s.Compare(manifest, object)
-	if len(found) != 1 || found[0].Kind != schema.Unknown || found[0].Path.String() != "spec.list[0].v" {
+	if len(found) != 1 || found[0].Kind != schema.Unknown || found[0].Path.String() != "spec.list[2].v" {
 		t.Errorf("found is %v", describe(found))
 	}
 }
