@@ -147,6 +147,8 @@ func TestRefine(t *testing.T) {
 	}{
 		{"what the server writes otherwise, in another order", deployment,
 			`{spec: {template: {spec: {containers: [{name: log, image: b}, {name: web, image: a, resources: {limits: {cpu: 500m}}}]}}}}`, nil},
+		{"the ports of a container, in another order", `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: web, ports: [{containerPort: 1}, {containerPort: 2}]}]}}`,
+			`{spec: {containers: [{name: web, ports: [{containerPort: 2, protocol: TCP}, {containerPort: 1, protocol: TCP}]}]}}`, nil},
 		{"a change is one", deployment,
 			`{spec: {minReadySeconds: 1, template: {spec: {containers: [{name: log, image: x}, {name: web, image: a, resources: {limits: {cpu: 501m}}}]}}}}`,
 			[]string{"spec.minReadySeconds", "spec.template.spec.containers[1].resources.limits.cpu", "spec.template.spec.containers[0].image"}},

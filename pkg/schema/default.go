@@ -46,7 +46,7 @@ func defaultNode(value any) node {
 		for _, item := range value {
 			items = append(items, defaultNode(item))
 		}
-		return list{items: items, min: len(items), max: len(items), given: len(items)}
+		return list{items: items, min: len(items), max: len(items)}
 	}
 	return leaf{}
 }

@@ -102,6 +102,8 @@ func TestByValue(t *testing.T) {
 		{"1K", "1000", false}, // no unit
 		{int64(1), nil, false},
 		{object{"a": nil, "cpu": 0.5}, object{"cpu": "500m", "b": nil}, true},
+		{object{"a": nil, "cpu": 0.5}, object{"cpu": "500m"}, true},
+		{object{"cpu": 0.5}, object{"cpu": "500m", "b": nil}, true},
 		{object{"cpu": 0.5}, object{"cpu": "500m", "b": false}, false},
 		{[]any{object{"cpu": int64(1)}, "x"}, []any{object{"cpu": "1000m"}, "x"}, true},
 		{[]any{int64(1)}, []any{"1", "1"}, false},

@@ -52,8 +52,8 @@ type (
 		// stated is how the user has written the keys; nil: they are the API's,
 		// and no part of the document.
 		stated any
-		// given is how many elements the manifest has; what is desired beyond
-		// them was learned.
+		// given is how many elements the manifest has, as far as that matters:
+		// what is desired beyond them was learned.
 		given int
 		// forms are those of the length.
 		forms forms
