@@ -100,6 +100,7 @@ func TestFind(t *testing.T) {
 	}{
 		{"an equal namespace is better than one that is not said", []manifest.ID{config(""), config("x")}, config("x"), 1},
 		{"one side without a namespace matches any", []manifest.ID{config("y")}, config(""), 0},
+		{"no namespace on both sides is better", []manifest.ID{config("y"), config("")}, config(""), 1},
 		{"the other side too", []manifest.ID{config("")}, config("y"), 0},
 		{"two different namespaces are two resources", []manifest.ID{config("y")}, config("x"), -1},
 		{"of several that match loosely the first wins", []manifest.ID{config("y"), config("z")}, config(""), 0},

@@ -36,7 +36,7 @@ func TestCompareProjectionOfWhatWasStored(t *testing.T) {
 // Long lists are looked up in another way: by keys of several fields, of numbers
 // in any form, with elements of the same key, and with places beyond the desired ones.
 func TestLongKeyedLists(t *testing.T) {
-	const control = "{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: [k, l]}"
+	const control = "{observer_schema_list_min_length: 4, observer_schema_list_max_length: 0, observer_schema_list_key: [k, l]}"
 	desired := []any{object{"k": int64(1_000_000), "l": int64(12), "v": "0"}, object{"k": int64(1), "l": int64(12), "v": "a"}, object{"k": int64(11), "l": int64(2), "v": "b"}, object{"k": int64(11), "l": int64(2), "v": "c"}}
 	live := []any{desired[2], desired[3], object{"k": int64(7), "l": int64(7), "v": "learned"}, object{"k": 1.0, "l": 12.0, "v": "a"}, object{"k": 1e6, "l": 12.0, "v": "0"}}
 	for i := range 30 {
@@ -108,7 +108,7 @@ func TestFormsOfElements(t *testing.T) {
 
 // What refines a schema leaves the schema as it was, its lists too.
 func TestRefinementsAreOwn(t *testing.T) {
-	desired := complete(decode(t, "spec: {list: [{parts: [{name: a, v: 1}]}], b: 1}"))
+	desired := complete(decode(t, "{spec: {list: [{parts: [{name: a, v: 1}]}], b: 1}, data: {}, more: {}}"))
 	before := complete(decode(t, "spec: {list: [{parts: [{name: a, v: 2}]}], b: 1}"))
 	moved := complete(decode(t, "spec: {list: [{parts: [{name: x}, {name: a, v: 1}]}], b: 1}"))
 	s := defaultOf(t, desired)
@@ -117,6 +117,7 @@ func TestRefinementsAreOwn(t *testing.T) {
 	s.Accept(s.Forms(desired, before))
 	s.Align(keyed("name"))
 	s.ByValue()
+	s.Observe("a")
 	s.Observe("spec", "a")
 	s.Unobserve("spec", "b")
 	same(t, want, [][]object{describe(s.Compare(desired, before)), describe(s.Compare(desired, moved))})
