@@ -153,9 +153,13 @@ func TestAcceptedFormsAreOwn(t *testing.T) {
 	desired := complete(decode(t, "spec: {whole: {a: 1}}"))
 	written := complete(decode(t, "spec: {whole: {a: 2}}"))
 	s := parse(t, complete(object{"spec": object{"whole": nil}}))
-	accepted := s.Accept(s.Forms(desired, written))
+	forms := s.Forms(desired, written)
+	accepted := s.Accept(forms)
 	before := runtime.DeepCopyJSON(written)
 	scribble(written["spec"])
+	same(t, any(object{"a": int64(2)}), forms[0].Have)
+	scribble(forms[0].Have)
+	scribble(forms[0].Want)
 	if found := accepted.Compare(desired, before); len(found) > 0 {
 		t.Errorf("found is %v", found)
 	}
