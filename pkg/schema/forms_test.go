@@ -124,6 +124,18 @@ func TestByValue(t *testing.T) {
 	}
 }
 
+// The schema itself goes on comparing as before, in its lists too.
+func TestByValueIsAnotherSchema(t *testing.T) {
+	desired, live := complete(decode(t, "spec: {list: [0.5]}")), complete(decode(t, "spec: {list: [500m]}"))
+	s := defaultOf(t, desired)
+	if found := s.ByValue().Compare(desired, live); len(found) > 0 {
+		t.Errorf("by value, found is %v", found)
+	}
+	if found := s.Compare(desired, live); len(found) != 1 {
+		t.Errorf("found is %v", found)
+	}
+}
+
 // Labels and annotations are texts.
 func TestByValueLeavesMetadataAlone(t *testing.T) {
 	desired := complete(decode(t, "{metadata: {annotations: {size: 1k}}, spec: {list: [{size: 1k}]}}"))
