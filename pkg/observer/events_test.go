@@ -35,9 +35,9 @@ func TestEvents(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			f, _ := started(t)
-			f.create(t, "other")
+			created := f.create(t, "other")
 			f.observe(t, other, f.target("other"))
-			f.Start(other, []Target{f.target("other")}, nil)
+			f.Start(other, []Target{f.target("other")}, []map[string]any{created})
 
 			c.do(t, f)
 			f.flush(t)

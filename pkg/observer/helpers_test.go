@@ -91,9 +91,9 @@ func (f *fixture) count(owner Owner) int {
 func started(t *testing.T) (f *fixture, live map[string]any) {
 	t.Helper()
 	f = newFixture(t)
-	f.create(t, "sentinel")
+	created := f.create(t, "sentinel")
 	f.observe(t, sentinel, f.target("sentinel"))
-	f.Start(sentinel, []Target{f.target("sentinel")}, nil)
+	f.Start(sentinel, []Target{f.target("sentinel")}, []map[string]any{created})
 
 	live = f.create(t, "web")
 	f.observe(t, web, f.target("web"))
