@@ -12,9 +12,16 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// MaxDepth is how deep objects and lists may be nested. Every walker of this
-// project is recursive and trusts that nothing deeper reaches it.
-const MaxDepth = 64
+// Limits of a text.
+const (
+	// MaxBytes is how long it may be.
+	MaxBytes = 256 << 10
+	// MaxResources is how many resources it may hold.
+	MaxResources = 100
+	// MaxDepth is how deep objects and lists may be nested. Every walker of this
+	// project is recursive and trusts that nothing deeper reaches it.
+	MaxDepth = 64
+)
 
 // Decode reads resources from YAML or JSON: any number of documents, each of
 // which is one resource or a list of resources. Empty documents are left out.
@@ -22,43 +29,64 @@ const MaxDepth = 64
 //
 // The YAML tree is looked at before it is expanded: anchors, aliases and merge
 // keys are refused, because a text of 400 KB can expand to gigabytes, and so is
-// nesting below [MaxDepth]. Duplicate keys are errors. Scalars are read as
-// kubectl reads them (YAML 1.1).
+// nesting below [MaxDepth]. Duplicate keys are errors, and so are integers that
+// no int64 holds: they would lose digits. Scalars are read as kubectl reads them
+// (YAML 1.1). What lies beyond [MaxBytes] or [MaxResources] is not looked at.
 //
 // Errors tell lines and keys, never values: the text may be that of a Secret.
 func Decode(text []byte) ([]any, error) {
-	documents, err := split(text)
-	if err != nil {
-		return nil, err
+	if len(text) > MaxBytes {
+		return nil, fmt.Errorf("the text has %d bytes, and at most %d are possible: split it", len(text), MaxBytes)
 	}
 	var resources []any
-	for i, document := range documents {
-		decoded, err := decodeDocument(document)
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	documents := 0 // with anything in them
+	for n := 1; ; n++ {
+		document, err := next(reader)
+		if errors.Is(err, io.EOF) {
+			return resources, nil
+		}
+		if err == nil && isBlank(document) {
+			continue
+		}
+		var decoded []any
+		if err == nil {
+			decoded, err = decodeDocument(document)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i+1, err)
+			return nil, fmt.Errorf("document %d: %w", n, err)
 		}
 		resources = append(resources, decoded...)
+		if documents++; max(documents, len(resources)) > MaxResources {
+			return nil, fmt.Errorf("document %d: more than %d resources are not possible: split the text", n, MaxResources)
+		}
 	}
-	return resources, nil
 }
 
-// split cuts the text at the lines "---", as kubectl does.
-func split(text []byte) ([][]byte, error) {
-	var documents [][]byte
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return documents, nil
-		}
-		if err != nil { // the reader's own words repeat the line
-			return nil, fmt.Errorf(`document %d: a line that begins with "---" may hold nothing more than a comment`, len(documents)+1)
-		}
-		if bytes.HasPrefix(document, []byte("---")) { // the reader leaves the first one in
-			_, document, _ = bytes.Cut(document, []byte("\n"))
-		}
-		documents = append(documents, document)
+// next gives the text up to a line "---", as kubectl does.
+func next(reader *utilyaml.YAMLReader) ([]byte, error) {
+	document, err := reader.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, err
 	}
+	if err != nil { // the reader's own words repeat the line
+		return nil, errors.New(`a line that begins with "---" may hold nothing more than a comment`)
+	}
+	if bytes.HasPrefix(document, []byte("---")) { // the reader leaves the first one in
+		_, document, _ = bytes.Cut(document, []byte("\n"))
+	}
+	return document, nil
+}
+
+// isBlank tells if there is nothing in a document but comments. To leave tens
+// of thousands of them to the parser would cost seconds.
+func isBlank(document []byte) bool {
+	for line := range bytes.Lines(document) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
 }
 
 func decodeDocument(document []byte) ([]any, error) {
@@ -81,6 +109,9 @@ func decodeDocument(document []byte) ([]any, error) {
 }
 
 func decodeJSON(document []byte) (any, error) {
+	if err := checkNumbers(document); err != nil {
+		return nil, err
+	}
 	var value any
 	strict, err := strictjson.UnmarshalStrict(document, &value, strictjson.DisallowDuplicateFields)
 	if err := errors.Join(append(strict, err)...); err != nil {

@@ -54,7 +54,8 @@ func TestDecodeScalars(t *testing.T) {
 	}{
 		{"the largest integer keeps all its digits", "9223372036854775807", int64(math.MaxInt64)},
 		{"so does the smallest", "-9223372036854775808", int64(math.MinInt64)},
-		{"what no int64 holds becomes a float, as in kubectl", "9223372036854775808", float64(1 << 63)},
+		{"a float may be larger", "9223372036854775808.0", float64(1 << 63)},
+		{"digits within quotes are a text", "'9223372036854775808'", "9223372036854775808"},
 		{"a fraction is a float", "0.5", 0.5},
 		{"yes is true in YAML 1.1", "yes", true},
 		{"On is true", "On", true},
@@ -89,6 +90,12 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a second document that no line --- begins", "a: 1\n...\nb: 2\n", `document 1: a further document must begin with a line "---"`},
 		{"a second document after a line break of YAML that is none of the splitter", "a: 1\r---\rb: 2\r", `document 1: a further document must begin with a line "---"`},
 		{"a document on the line --- itself", "a: 1\n--- b: 2\n", `document 1: a line that begins with "---" may hold nothing more than a comment`},
+		{"an integer that would lose digits", "a: 9223372036854775808\n", "document 1: line 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
+		{"a negative one", "a: -9223372036854775809\n", "document 1: line 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
+		{"a hexadecimal one", "a: 0xffffffffffffffff\n", "document 1: line 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
+		{"one with underscores", "a: 9__223_372_036_854_775_808\n", "document 1: line 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
+		{"one as a key", "9223372036854775808: a\n", "document 1: line 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
+		{"one in JSON", `{"a": [9223372036854775808]}`, "document 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
 		{"a number that JSON does not have", "a: .inf\n", "document 1: parse YAML: json: unsupported value: +Inf"},
 		{"NUL", "a: b\x00\n", "document 1: parse YAML: yaml: control characters are not allowed"},
 		{"invalid UTF-8", "a: \xff\n", "document 1: parse YAML: yaml: invalid leading UTF-8 octet"},
@@ -162,9 +169,9 @@ func TestDecodeDepth(t *testing.T) {
 	}
 }
 
-// Decoders that expand first make 1.2 GB of this: 3000 times 400 KB.
+// Decoders that expand first make 600 MB of this: 3000 times 200 KB.
 func TestDecodeRefusesAliasesBeforeExpanding(t *testing.T) {
-	text := "big: &big " + strings.Repeat("x", 400<<10) + "\nall:\n" + strings.Repeat("- *big\n", 3000)
+	text := "big: &big " + strings.Repeat("x", 200<<10) + "\nall:\n" + strings.Repeat("- *big\n", 3000)
 	started := time.Now()
 	_, err := manifest.Decode([]byte(text))
 	if want := "document 1: line 1: anchors and aliases are not supported: write the value out"; message(err) != want {
@@ -172,5 +179,36 @@ func TestDecodeRefusesAliasesBeforeExpanding(t *testing.T) {
 	}
 	if took := time.Since(started); took > 2*time.Second {
 		t.Errorf("it took %s", took)
+	}
+}
+
+// The largest text that is read, and the smallest that is not, by each limit.
+func TestDecodeLimits(t *testing.T) {
+	tests := []struct {
+		why, text string
+		want      string
+	}{
+		{"as many bytes as possible", "a: " + strings.Repeat("x", manifest.MaxBytes-3), ""},
+		{"one byte more", "a: " + strings.Repeat("x", manifest.MaxBytes-2),
+			"the text has 262145 bytes, and at most 262144 are possible: split it"},
+		{"as many documents as possible", strings.Repeat("---\na: 1\n", manifest.MaxResources), ""},
+		{"one document more", strings.Repeat("---\na: 1\n", manifest.MaxResources+1),
+			"document 101: more than 100 resources are not possible: split the text"},
+		{"as many resources in a list as possible", strings.Repeat("- a: 1\n", manifest.MaxResources), ""},
+		{"one resource more", strings.Repeat("- a: 1\n", manifest.MaxResources+1),
+			"document 1: more than 100 resources are not possible: split the text"},
+		{"documents and lists count together", "a: 1\n---\n" + strings.Repeat("- a: 1\n", manifest.MaxResources),
+			"document 2: more than 100 resources are not possible: split the text"},
+		{"documents of nothing but comments do not count, and cost nothing", strings.Repeat("---\n# a\n\n", 20_000), ""},
+		{"documents without a resource do, because they cost", strings.Repeat("---\nnull\n", 20_000),
+			"document 101: more than 100 resources are not possible: split the text"},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			_, err := manifest.Decode([]byte(test.text))
+			if diff := cmp.Diff(test.want, message(err)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 }

@@ -52,6 +52,9 @@ func parse(document []byte) (*yamltree.Node, error) {
 	return &tree, nil
 }
 
+// quoted are the styles of scalars that are texts, whatever they look like.
+const quoted = yamltree.SingleQuotedStyle | yamltree.DoubleQuotedStyle | yamltree.LiteralStyle | yamltree.FoldedStyle
+
 // check refuses what costs more than its text and what the walkers could not bear.
 func check(node *yamltree.Node, depth int) error {
 	switch {
@@ -61,6 +64,8 @@ func check(node *yamltree.Node, depth int) error {
 		return fmt.Errorf("line %d: merge keys are not supported: write the fields out", node.Line)
 	case depth > MaxDepth && node.Kind != yamltree.ScalarNode: // the document is the node at depth 0
 		return fmt.Errorf("line %d: nested deeper than %d", node.Line, MaxDepth)
+	case node.Kind == yamltree.ScalarNode && node.Style&quoted == 0 && losesDigits(node.Value):
+		return fmt.Errorf("line %d: %w", node.Line, errDigits)
 	}
 	for _, child := range node.Content {
 		if err := check(child, depth+1); err != nil {
