@@ -18,6 +18,7 @@ import (
 type Options struct {
 	Connection options.Connection
 	Logging    options.Logging
+	Reach      options.Reach
 
 	// Cluster is the name by which Applications choose this agent's cluster.
 	Cluster string
@@ -35,6 +36,7 @@ type Options struct {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Connection.AddFlags(flags)
 	o.Logging.AddFlags(flags)
+	o.Reach.AddFlags(flags)
 	flags.StringVar(&o.Cluster, "cluster", application.LocalCluster, "name of the cluster whose Applications to carry out")
 	flags.StringVar(&o.Namespace, "namespace", "krake-agents", "namespace of the agent's Lease")
 	flags.IntVar(&o.Concurrency, "concurrency", 8, "how many Applications are worked on at once")
@@ -45,7 +47,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 // Validate reports every flag that cannot be used.
 func (o *Options) Validate() error {
-	failures := []error{o.Logging.Validate()}
+	failures := []error{o.Logging.Validate(), o.Reach.Validate()}
 	if problems := validation.IsDNS1123Label(o.Cluster); len(problems) > 0 {
 		failures = append(failures, fmt.Errorf("--cluster: %q: %s", o.Cluster, strings.Join(problems, ", ")))
 	}

@@ -113,6 +113,7 @@ func connect(ctx context.Context, mgr manager.Manager, options Options, logger l
 	})
 	reconciler := &reconcile.Reconciler{
 		ClusterName:  options.Cluster,
+		Scope:        options.Reach.Scope,
 		Applications: newStore(mgr.GetClient(), name),
 		Cluster:      apply.New(target, name),
 		Observers:    observers,

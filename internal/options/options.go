@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
 // Connection says how to reach a cluster.
@@ -87,4 +89,23 @@ func (l *Logging) level() (slog.Level, error) {
 	var level slog.Level
 	err := level.UnmarshalText([]byte(l.Level))
 	return level, err
+}
+
+// Reach says how far Applications may reach.
+type Reach struct {
+	Scope mutate.Scope
+}
+
+// AddFlags adds the flag --scope.
+func (r *Reach) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar((*string)(&r.Scope), "scope", string(mutate.NamespaceScope),
+		"how far an Application may reach, on webhook and agent alike: namespace (its own) or cluster (every one, and what is in none)")
+}
+
+// Validate checks the flag.
+func (r *Reach) Validate() error {
+	if r.Scope != mutate.NamespaceScope && r.Scope != mutate.ClusterScope {
+		return fmt.Errorf("--scope: %q is neither %s nor %s", r.Scope, mutate.NamespaceScope, mutate.ClusterScope)
+	}
+	return nil
 }

@@ -5,70 +5,124 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
 // handler answers the admission requests of ConfigMaps that are, or were,
-// Applications. It has no side effects.
-type handler struct{}
+// Applications. It reads from the API server and writes nothing.
+type handler struct {
+	scope     mutate.Scope
+	kinds     *kinds
+	authority *authority
+	now       func() time.Time
+	logger    logr.Logger
+}
 
 // Handle implements admission.Handler.
-func (handler) Handle(_ context.Context, request admission.Request) admission.Response {
-	var cm corev1.ConfigMap
+func (h *handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	started := h.now()
+	response := h.answer(ctx, request)
+	verdict := verdictOf(response)
+	admissions.WithLabelValues(strings.ToLower(string(request.Operation)), verdict).Inc()
+	durations.WithLabelValues(wholePhase).Observe(h.now().Sub(started).Seconds())
+	// Who, what and how it ended; what is in the ConfigMap is nobody's business here.
+	h.logger.V(levelOf(verdict)).Info("answered", "application", request.Namespace+"/"+request.Name,
+		"operation", request.Operation, "user", request.UserInfo.Username, "verdict", verdict, "fields", fieldsOf(response))
+	return response
+}
+
+func (h *handler) answer(ctx context.Context, request admission.Request) admission.Response {
+	var cm, stored corev1.ConfigMap
 	if err := json.Unmarshal(request.Object.Raw, &cm); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode the ConfigMap: %w", err))
 	}
-	prepared := cm.DeepCopy()
-	prepared.Namespace = request.Namespace
-	warnings, refusals, err := prepare(prepared, request)
+	if request.Operation == admissionv1.Update {
+		if err := json.Unmarshal(request.OldObject.Raw, &stored); err != nil {
+			return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode the stored ConfigMap: %w", err))
+		}
+	}
+	// The configuration keeps the agents' writes away: they have to be possible
+	// while there is no webhook. One that comes nevertheless is an agent's.
+	if cluster, ok := agentOf(request.UserInfo); ok {
+		return h.answerAgent(request, &cm, &stored, cluster)
+	}
+	prepared, after := h.prepare(request, &cm, &stored)
+	refs, former, refusals, err := h.place(request.Namespace, prepared)
 	switch {
 	case err != nil:
-		return admission.Errored(http.StatusBadRequest, err)
-	case len(refusals) > 0:
-		return refuse(request.Name, refusals).WithWarnings(warnings...)
+		return unanswerable(err)
+	case len(prepared.Refusals)+len(refusals) > 0:
+		return invalid(request.Name, slices.Concat(prepared.Refusals, refusals)).WithWarnings(told(prepared.Warnings)...)
 	}
-	prepared.Namespace = cm.Namespace
-	return difference(&cm, prepared).WithWarnings(warnings...)
+	if prepared.Checked {
+		needs := mutate.Needs(after, refs, mutate.Left(refs, former))
+		started := h.now()
+		denied, err := h.authority.denied(ctx, request.UserInfo, needs)
+		durations.WithLabelValues(reviewPhase).Observe(h.now().Sub(started).Seconds())
+		switch {
+		case err != nil:
+			return unanswerable(err)
+		case len(denied) > 0:
+			return forbidden(request.Name, request.UserInfo.Username, denied).WithWarnings(told(prepared.Warnings)...)
+		}
+	}
+	after.Namespace = cm.Namespace
+	return difference(&cm, after).WithWarnings(told(prepared.Warnings)...)
 }
 
-func prepare(cm *corev1.ConfigMap, request admission.Request) ([]string, field.ErrorList, error) {
+func (h *handler) prepare(request admission.Request, cm, stored *corev1.ConfigMap) (mutate.Prepared, *corev1.ConfigMap) {
+	started := h.now()
+	defer func() { durations.WithLabelValues(computePhase).Observe(h.now().Sub(started).Seconds()) }()
+	after := cm.DeepCopy()
+	after.Namespace = request.Namespace // the object need not say it
+	if request.Operation == admissionv1.Update {
+		return mutate.PrepareForUpdate(after, stored), after
+	}
+	return mutate.PrepareForCreate(after), after
+}
+
+// place finds where the objects are, those of the spec and those of the former
+// one, and refuses what the Application may not reach.
+func (h *handler) place(namespace string, prepared mutate.Prepared) (refs, former []manifest.Ref, refusals field.ErrorList, err error) {
+	wanted, err := h.kinds.objects(prepared.Wanted)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	formerly, err := h.kinds.objects(prepared.Former)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	refs, refusals = h.scope.Confine(namespace, wanted)
+	former, _ = h.scope.Confine(namespace, formerly) // what it may not reach it has not created
+	return refs, former, refusals, nil
+}
+
+// answerAgent lets an agent write what is its own.
+func (h *handler) answerAgent(request admission.Request, cm, stored *corev1.ConfigMap, cluster string) admission.Response {
 	if request.Operation != admissionv1.Update {
-		warnings, refusals := mutate.PrepareForCreate(cm)
-		return warnings, refusals, nil
+		return invalid(request.Name, field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(application.FormatAnnotation),
+			"an agent creates no Applications")})
 	}
-	var stored corev1.ConfigMap
-	if err := json.Unmarshal(request.OldObject.Raw, &stored); err != nil {
-		return nil, nil, fmt.Errorf("decode the stored ConfigMap: %w", err)
+	if refusals := mutate.CheckAgentUpdate(cm, stored, cluster); len(refusals) > 0 {
+		return invalid(request.Name, refusals)
 	}
-	warnings, refusals := mutate.PrepareForUpdate(cm, &stored)
-	return warnings, refusals, nil
+	return admission.Allowed("")
 }
 
-// difference answers with the JSON patch between two ConfigMaps. Both are
-// encoded alike, so that the patch holds what was changed and nothing else, and
-// both are whole, so that it adds a "data" that was missing before what is in it.
-func difference(before, after *corev1.ConfigMap) admission.Response {
-	from, err := json.Marshal(before)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	to, err := json.Marshal(after)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	return admission.PatchResponseFromRaw(from, to)
-}
-
-// refuse answers 422 with one cause for each refusal.
-func refuse(name string, refusals field.ErrorList) admission.Response {
-	status := apierrors.NewInvalid(schema.GroupKind{Kind: "Application"}, name, refusals).Status()
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
+// agentOf gives the cluster of an agent, which is the name of its ServiceAccount.
+func agentOf(user authenticationv1.UserInfo) (cluster string, ok bool) {
+	return strings.CutPrefix(user.Username, "system:serviceaccount:"+application.AgentsNamespace+":")
 }

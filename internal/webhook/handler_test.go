@@ -9,13 +9,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	fakeauthorization "k8s.io/client-go/kubernetes/typed/authorization/v1/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 )
@@ -26,12 +34,39 @@ func post(t *testing.T, body []byte) *admissionv1.AdmissionResponse {
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
-	(&admission.Webhook{Handler: handler{}}).ServeHTTP(recorder, request)
+	(&admission.Webhook{Handler: newTestHandler(everybody)}).ServeHTTP(recorder, request)
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(recorder.Body.Bytes(), &review); err != nil || review.Response == nil {
 		t.Fatalf("no answer, but %q: %v", recorder.Body, err)
 	}
 	return review.Response
+}
+
+// everybody may do everything.
+func everybody(*authorizationv1.SubjectAccessReview) (bool, error) { return true, nil }
+
+// newTestHandler answers for a hub with a few kinds, where rights are as may says.
+// (What a real API server says of rights is tested in test/admission.)
+func newTestHandler(may func(*authorizationv1.SubjectAccessReview) (bool, error)) *handler {
+	reviewer := &fakeauthorization.FakeAuthorizationV1{Fake: &clienttesting.Fake{}}
+	reviewer.AddReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		review, _ := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+		answer := review.DeepCopy()
+		var err error
+		answer.Status.Allowed, err = may(answer)
+		return true, answer, err
+	})
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ConfigMap", "Service"} {
+		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
+	}
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
+	return &handler{
+		kinds:     newKinds(mapper, clock.RealClock{}),
+		authority: newAuthority(reviewer.SubjectAccessReviews(), clock.RealClock{}),
+		now:       time.Now,
+		logger:    logr.Discard(),
+	}
 }
 
 // review sends a request about an object, with the stored one if it is an update.
@@ -280,9 +315,10 @@ data:
 		},
 		{
 			name: "an Application that is being deleted is left to its agent",
-			object: strings.Replace(strings.Replace(published, "namespace: demo", `namespace: demo
-  deletionTimestamp: "2026-01-02T12:00:00Z"`, 1), "finalizers: [local.krake.dev/resources]", "", 1),
-			stored: published,
+			object: strings.Replace(published, "namespace: demo", `namespace: demo
+  deletionTimestamp: "2026-01-02T12:00:00Z"`, 1),
+			stored: strings.Replace(published, "namespace: demo", `namespace: demo
+  deletionTimestamp: "2026-01-02T12:00:00Z"`, 1),
 		},
 	}
 	for _, c := range cases {

@@ -15,6 +15,7 @@ import (
 type Options struct {
 	Connection options.Connection
 	Logging    options.Logging
+	Reach      options.Reach
 
 	// Namespace, Service and Secret are where the webhook runs, how the API
 	// server reaches it, and where its certificates are kept.
@@ -37,6 +38,7 @@ type Options struct {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Connection.AddFlags(flags)
 	o.Logging.AddFlags(flags)
+	o.Reach.AddFlags(flags)
 	flags.StringVar(&o.Namespace, "namespace", "krake-system", "namespace of the webhook's Service and Secret")
 	flags.StringVar(&o.Service, "service", "krake-webhook", "name of the Service by which the API server calls the webhook")
 	flags.StringVar(&o.Secret, "secret", "krake-webhook-certificate", "name of the Secret that keeps the certificates; it must exist, and may be empty")
@@ -45,12 +47,12 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Host, "host", "", "address to serve on (default: all)")
 	flags.IntVar(&o.Port, "port", 9443, "port to serve on")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
-	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", `where to serve /metrics; "0": nowhere`)
+	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", `where to serve /metrics, over TLS, to whoever may get it; "0": nowhere`)
 }
 
 // Validate reports every flag that cannot be used.
 func (o *Options) Validate() error {
-	failures := []error{o.Logging.Validate()}
+	failures := []error{o.Logging.Validate(), o.Reach.Validate()}
 	for _, required := range []struct{ flag, value string }{
 		{"namespace", o.Namespace}, {"service", o.Service}, {"secret", o.Secret},
 		{"configuration", o.Configuration}, {"cert-dir", o.CertDir},

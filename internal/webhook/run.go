@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -40,7 +44,12 @@ func Run(ctx context.Context, options Options) error {
 		Logger:                 logger,
 		Cache:                  cacheOf(options),
 		HealthProbeBindAddress: options.HealthAddress,
-		Metrics:                server.Options{BindAddress: options.MetricsAddress},
+		Metrics: server.Options{
+			BindAddress:   options.MetricsAddress,
+			SecureServing: true,
+			// By the API server's word: whoever may get /metrics.
+			FilterProvider: filters.WithAuthenticationAndAuthorization,
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
@@ -75,9 +84,15 @@ func serve(ctx context.Context, mgr manager.Manager, options Options) error {
 		Port: options.Port,
 		TLSOpts: []func(*tls.Config){func(config *tls.Config) {
 			config.GetCertificate = serving.get
+			// HTTP/2 takes in the bodies of requests that nobody reads yet.
+			config.NextProtos = []string{"http/1.1"}
 		}},
 	})
-	hooks.Register(path, &admission.Webhook{Handler: handler{}})
+	answering, err := newHandler(mgr, options)
+	if err != nil {
+		return err
+	}
+	hooks.Register(path, newLanes(&admission.Webhook{Handler: answering}, time.Now))
 	start := manager.RunnableFunc(func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
@@ -91,4 +106,18 @@ func serve(ctx context.Context, mgr manager.Manager, options Options) error {
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("serving", hooks.StartedChecker()),
 	)
+}
+
+func newHandler(mgr manager.Manager, options Options) (*handler, error) {
+	reviews, err := authorizationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	return &handler{
+		scope:     options.Reach.Scope,
+		kinds:     newKinds(mgr.GetRESTMapper(), clock.RealClock{}),
+		authority: newAuthority(reviews.SubjectAccessReviews(), clock.RealClock{}),
+		now:       time.Now,
+		logger:    mgr.GetLogger(),
+	}, registerMetrics()
 }

@@ -25,15 +25,7 @@ func Written(object map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if hasLongNumber(object) {
-		return nil, fmt.Errorf("read %s %s: %w", apiVersion, kind, errLongNumber)
-	}
-	text, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s %s: %w", apiVersion, kind, err)
-	}
-	// As the server reads it: field names in their case, unknown ones dropped.
-	if err := strictjson.UnmarshalCaseSensitivePreserveInts(text, typed); err != nil {
+	if _, err := Read(object, typed); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", apiVersion, kind, err)
 	}
 	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
@@ -42,6 +34,48 @@ func Written(object map[string]any) (map[string]any, error) {
 	}
 	keepUnknown(written, object)
 	return written, nil
+}
+
+// Read reads an object into a value of its Go type as a server does: field names
+// in their case. It tells what the type has no place for. A number that is too
+// long to be read in a reasonable time is an error.
+func Read(object map[string]any, into any) (unknown []error, err error) {
+	if hasLongNumber(object) {
+		return nil, errLongNumber
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return strictjson.UnmarshalStrict(text, into, strictjson.DisallowUnknownFields)
+}
+
+// Check tells what a server would not take of an object of a built-in type:
+// fields that the type does not have, which it would drop or refuse, and what
+// it could not read at all. Of other types nothing is told. The texts repeat no
+// values.
+func Check(object map[string]any) (unknown []string, unreadable string) {
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	typed, err := goTypes().New(gvk.FromAPIVersionAndKind(apiVersion, kind))
+	if err != nil {
+		return nil, ""
+	}
+	strict, err := Read(object, typed)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, errLongNumber):
+		return nil, err.Error()
+	case errors.As(err, &mismatch):
+		found, _, _ := strings.Cut(mismatch.Value, " ") // "number 1.5"
+		return nil, fmt.Sprintf("%s: a %s is written where a %s belongs", mismatch.Field, found, mismatch.Type)
+	case err != nil:
+		return nil, "a value has not the form of its type: a quantity, a time or the like"
+	}
+	for _, problem := range strict {
+		unknown = append(unknown, problem.Error())
+	}
+	return unknown, ""
 }
 
 // keepUnknown puts in what the round trip has dropped without being a zero. Both

@@ -21,8 +21,10 @@ type Application struct {
 	// Version is the resourceVersion of the ConfigMap that was read.
 	Version string
 	Cluster string
-	Deleted bool
-	Spec    Spec
+	// ServiceAccount is the identity to act as on the target; empty: the agent's own.
+	ServiceAccount string
+	Deleted        bool
+	Spec           Spec
 
 	// LastApplied and LastObserved are published for people to read; nothing is
 	// decided by them.
@@ -88,6 +90,13 @@ func ClusterOf(cm *corev1.ConfigMap) string {
 		return cluster
 	}
 	return LocalCluster
+}
+
+// IsAdmitted tells if the webhook has admitted the Application to the cluster
+// that it names.
+func IsAdmitted(cm *corev1.ConfigMap) bool {
+	_, published := cm.Labels[HolderLabel(ClusterOf(cm))]
+	return published
 }
 
 // SpecOf gives the user's text.

@@ -1,11 +1,9 @@
 package application_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -95,30 +93,5 @@ func TestSameIntent(t *testing.T) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
-	}
-}
-
-func TestSpecResources(t *testing.T) {
-	resources, schemas, err := application.Spec{Manifest: "a: 1\n---\nb: 2\n", ObserverSchema: "c: 3\n"}.Resources()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]any{map[string]any{"a": int64(1)}, map[string]any{"b": int64(2)}}, resources); diff != "" {
-		t.Errorf("resources: -want +got\n%s", diff)
-	}
-	if diff := cmp.Diff([]any{map[string]any{"c": int64(3)}}, schemas); diff != "" {
-		t.Errorf("schemas: -want +got\n%s", diff)
-	}
-}
-
-func TestSpecResourcesErrorsNameTheKey(t *testing.T) {
-	tests := map[string]application.Spec{
-		"spec.manifest: document 1: line 1: anchors":        {Manifest: "a: &x 1\n"},
-		"spec.observer_schema: document 1: line 1: anchors": {ObserverSchema: "a: &x 1\n"},
-	}
-	for want, spec := range tests {
-		if _, _, err := spec.Resources(); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("got %v, want %s...", err, want)
-		}
 	}
 }

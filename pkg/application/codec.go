@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 const (
@@ -39,6 +37,7 @@ func Read(cm *corev1.ConfigMap) (*Application, error) {
 		UID:            cm.UID,
 		Version:        cm.ResourceVersion,
 		Cluster:        ClusterOf(cm),
+		ServiceAccount: cm.Annotations[ServiceAccountAnnotation],
 		Deleted:        !cm.DeletionTimestamp.IsZero(),
 		Spec:           SpecOf(cm),
 		Finalized:      slices.Contains(cm.Finalizers, Finalizer(ClusterOf(cm))),
@@ -184,17 +183,4 @@ func expand(compressed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("larger than %d bytes", documentLimit)
 	}
 	return text, nil
-}
-
-// Resources reads the spec. The error of a text that is no YAML names its key.
-func (s Spec) Resources() (resources, schemas []any, err error) {
-	resources, err = manifest.Decode([]byte(s.Manifest))
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", ManifestKey, err)
-	}
-	schemas, err = manifest.Decode([]byte(s.ObserverSchema))
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", ObserverSchemaKey, err)
-	}
-	return resources, schemas, nil
 }

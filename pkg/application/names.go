@@ -26,10 +26,42 @@ const (
 	ClusterAnnotation = Prefix + "cluster"
 	// LocalCluster is the target of an Application that names none.
 	LocalCluster = "local"
+	// ServiceAccountAnnotation names the identity to act as on the target.
+	ServiceAccountAnnotation = Prefix + "service-account"
+	// ForceDeleteAnnotation gives up on the objects of an Application that is
+	// being deleted.
+	ForceDeleteAnnotation = Prefix + "force-delete"
 
-	ManifestKey       = "spec.manifest"
-	ObserverSchemaKey = "spec.observer_schema"
+	specPrefix        = "spec."
+	ManifestKey       = specPrefix + "manifest"
+	ObserverSchemaKey = specPrefix + "observer_schema"
 )
+
+// Where webhook and agents run. An agent is the ServiceAccount of its cluster's
+// name there.
+const (
+	SystemNamespace = "krake-system"
+	AgentsNamespace = "krake-agents"
+)
+
+// The virtual resources that users have rights on: an Application, as it is
+// deleted, and a cluster, as Applications are deployed to it.
+const (
+	ApplicationsResource = "applications"
+	ClustersResource     = "clusters"
+	DeployVerb           = "deploy-to"
+)
+
+// UserAnnotations are the annotations of ours that a user may write.
+func UserAnnotations() []string {
+	return []string{FormatAnnotation, ClusterAnnotation, ForceDeleteAnnotation, ServiceAccountAnnotation}
+}
+
+// SpecKeys are the keys of the data that a user may write and an agent carries out.
+func SpecKeys() []string { return []string{ManifestKey, ObserverSchemaKey} }
+
+// IsSpecKey tells if a key of the data belongs to the user's spec, known or not.
+func IsSpecKey(key string) bool { return strings.HasPrefix(key, specPrefix) }
 
 // What webhook and agent write.
 const (
@@ -77,6 +109,18 @@ func IsAgentKey(key string) bool {
 		return true
 	}
 	return strings.HasPrefix(key, inventoryPrefix)
+}
+
+// IsKeyOf tells if the agent of the cluster may write this key of the data.
+// The status is written by that of the current cluster alone.
+func IsKeyOf(key, cluster string, current bool) bool {
+	switch key {
+	case InventoryKey(cluster):
+		return true
+	case StatusKey, LearnedKey, LastObservedKey, LastAppliedKey:
+		return current
+	}
+	return false
 }
 
 // IsStatusKey tells if the webhook or an agent writes this key of the data.

@@ -2,6 +2,7 @@ package mutate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,21 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // checkConfigMap refuses what no Application can be.
 func checkConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 	var refusals field.ErrorList
-	annotations := field.NewPath("metadata", "annotations")
 	if cm.Name == "" {
 		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "generateName"),
 			"an Application owns its objects by its name: set metadata.name"))
+	}
+	if slices.Contains([]string{"kube-system", application.SystemNamespace, application.AgentsNamespace}, cm.Namespace) {
+		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "namespace"),
+			"the namespaces of Kubernetes and of webhook and agents have no Applications: choose another one"))
 	}
 	if cm.Immutable != nil && *cm.Immutable {
 		refusals = append(refusals, field.Forbidden(field.NewPath("immutable"),
 			"the status of an Application is kept in the ConfigMap: leave immutable out"))
 	}
+	return slices.Concat(refusals, checkAnnotations(cm), checkData(cm))
+}
+
+func checkAnnotations(cm *corev1.ConfigMap) field.ErrorList {
+	var refusals field.ErrorList
+	annotations := field.NewPath("metadata", "annotations")
 	if format := cm.Annotations[application.FormatAnnotation]; format != application.Format {
 		refusals = append(refusals, field.NotSupported(annotations.Key(application.FormatAnnotation),
 			format, []string{application.Format}))
@@ -33,9 +42,66 @@ func checkConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 		refusals = append(refusals, field.Invalid(annotations.Key(application.ClusterAnnotation),
 			cm.Annotations[application.ClusterAnnotation], problem))
 	}
+	return append(refusals, checkServiceAccount(cm)...)
+}
+
+// checkServiceAccount refuses what is no name, and the account that every Pod of
+// the namespace has: whoever gave it rights for an Application would give them
+// to all of them.
+func checkServiceAccount(cm *corev1.ConfigMap) field.ErrorList {
+	account, named := cm.Annotations[application.ServiceAccountAnnotation]
+	if !named {
+		return nil
+	}
+	path := field.NewPath("metadata", "annotations").Key(application.ServiceAccountAnnotation)
+	if account == "default" {
+		return field.ErrorList{field.Forbidden(path, "every Pod of the namespace acts as default: name an account of its own")}
+	}
+	var refusals field.ErrorList
+	for _, problem := range validation.IsDNS1123Subdomain(account) {
+		refusals = append(refusals, field.Invalid(path, account, problem))
+	}
+	return refusals
+}
+
+// checkData refuses what an Application cannot do without, and what would be
+// carried out by nobody: a key of the spec with a typing error.
+func checkData(cm *corev1.ConfigMap) field.ErrorList {
+	var refusals field.ErrorList
+	data := field.NewPath("data")
 	if _, ok := cm.Data[application.ManifestKey]; !ok {
-		refusals = append(refusals, field.Required(field.NewPath("data", application.ManifestKey),
+		refusals = append(refusals, field.Required(data.Child(application.ManifestKey),
 			"the manifest of the Application, as YAML or JSON"))
+	}
+	for _, key := range slices.Sorted(maps.Keys(cm.Data)) {
+		if application.IsSpecKey(key) && !slices.Contains(application.SpecKeys(), key) {
+			refusals = append(refusals, forbidden("data."+key, notAKey()))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(cm.BinaryData)) {
+		if application.IsSpecKey(key) {
+			refusals = append(refusals, forbidden("binaryData."+key, notAKey()))
+		}
+	}
+	return refusals
+}
+
+func notAKey() string {
+	return "the keys of a spec are " + strings.Join(application.SpecKeys(), " and ") + ", below data"
+}
+
+// checkNewAnnotations refuses annotations of ours that nobody knows, which would
+// be without effect: a cluster with a typing error in its key would be this one.
+// What is stored already may be of another version of this program, and stays.
+func checkNewAnnotations(cm, stored *corev1.ConfigMap) field.ErrorList {
+	var refusals field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(cm.Annotations)) {
+		former, had := stored.Annotations[name]
+		if !application.IsReserved(name) || slices.Contains(application.UserAnnotations(), name) || had && former == cm.Annotations[name] {
+			continue
+		}
+		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "annotations").Key(name),
+			"no such annotation is known here: there are "+strings.Join(application.UserAnnotations(), ", ")))
 	}
 	return refusals
 }
@@ -51,60 +117,49 @@ func checkSize(spec application.Spec) field.ErrorList {
 		application.ManifestKey, application.ObserverSchemaKey, size, MaxSpecBytes))}
 }
 
-// checkResources refuses resources that an Application cannot own.
-func checkResources(resources []map[string]any) field.ErrorList {
-	var refusals field.ErrorList
-	if len(resources) > MaxResources {
-		refusals = append(refusals, invalid("data."+application.ManifestKey,
-			fmt.Sprintf("the manifest has %d resources, and at most %d are possible: split the Application", len(resources), MaxResources)))
-	}
-	for i, resource := range resources {
-		path := resourcePath(i)
-		if kind, _ := resource["kind"].(string); kind == "List" {
-			refusals = append(refusals, invalid(path+".kind", `a List is not supported: write its items as documents, separated by "---"`))
-		}
-		metadata, _ := resource["metadata"].(map[string]any)
-		for _, part := range []string{"annotations", "labels"} {
-			refusals = append(refusals, checkReserved(metadata[part], path+".metadata."+part)...)
-		}
-	}
-	return refusals
-}
+// Limits of a ConfigMap, as the API server has them.
+const (
+	maxDataBytes       = 1 << 20
+	maxAnnotationBytes = 256 << 10
+)
 
-// checkNamesakes refuses two resources that are one object as soon as the one
-// without a namespace gets that of the Application: it would never be as both say.
-func checkNamesakes(resources []map[string]any, namespace string) field.ErrorList {
+// checkRoom refuses a ConfigMap that the API server would refuse, in words that
+// tell who has put in what, and one whose status would not fit later: an agent
+// that cannot record what it does would do it again and again.
+func checkRoom(cm *corev1.ConfigMap) field.ErrorList {
 	var refusals field.ErrorList
-	seen := map[manifest.ID]manifest.ID{}
-	for i, resource := range resources {
-		id, err := manifest.Identify(resource)
-		if err != nil || id.Namespace != "" && id.Namespace != namespace {
-			continue
+	var yours, ours, applied int
+	count := func(key string, size int) {
+		switch {
+		case application.IsStatusKey(key):
+			ours += size
+		default:
+			yours += size
 		}
-		object := id
-		object.Namespace = namespace
-		if former, ok := seen[object]; ok && former != id {
-			refusals = append(refusals, invalid(resourcePath(i)+".metadata.namespace",
-				fmt.Sprintf("The resource is defined twice, with and without its namespace: %s", object)))
-		}
-		seen[object] = id
-	}
-	return refusals
-}
-
-// checkReserved refuses keys of our domain: the marks of ownership, and with
-// them an Application within an Application.
-func checkReserved(values any, path string) field.ErrorList {
-	fields, _ := values.(map[string]any)
-	var refusals field.ErrorList
-	for key := range fields {
-		if application.IsReserved(key) {
-			refusals = append(refusals, &field.Error{
-				Type: field.ErrorTypeForbidden, Field: fmt.Sprintf("%s[%s]", path, key),
-				Detail: fmt.Sprintf("keys of %s are set by the agent: leave it out", application.Domain),
-			})
+		if key == application.LastAppliedKey {
+			applied = size
 		}
 	}
-	slices.SortFunc(refusals, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	for key, value := range cm.Data {
+		count(key, len(value))
+	}
+	for key, value := range cm.BinaryData {
+		count(key, len(value))
+	}
+	// What is observed will be about as much as what is applied.
+	if total := yours + ours + applied; total > maxDataBytes {
+		refusals = append(refusals, invalid("data", fmt.Sprintf(
+			"the ConfigMap would have %d bytes: %d of yours, %d of status, and %d to come when the objects are observed; at most %d are possible: split the Application, or keep other data elsewhere",
+			total, yours, ours, applied, maxDataBytes)))
+	}
+	annotations := 0
+	for key, value := range cm.Annotations {
+		annotations += len(key) + len(value)
+	}
+	if annotations > maxAnnotationBytes {
+		refusals = append(refusals, field.Invalid(field.NewPath("metadata", "annotations"), field.OmitValueType{}, fmt.Sprintf(
+			"they have %d bytes, and at most %d are possible: kubectl apply copies the whole ConfigMap into one, kubectl apply --server-side does not",
+			annotations, maxAnnotationBytes)))
+	}
 	return refusals
 }

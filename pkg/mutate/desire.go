@@ -1,7 +1,6 @@
 package mutate
 
 import (
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -12,14 +11,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Limits of a specification.
-const (
-	// MaxSpecBytes bounds the text of manifest and observer schema together. The
-	// rest of the 1 MiB that a ConfigMap holds is for the status documents.
-	MaxSpecBytes = 256 << 10
-	// MaxResources bounds the number of resources in a manifest.
-	MaxResources = 100
-)
+// MaxSpecBytes bounds the text of manifest and observer schema together. The
+// rest of the 1 MiB that a ConfigMap holds is for the status documents.
+const MaxSpecBytes = manifest.MaxBytes
 
 // Desired is what an Application wants, resource by resource.
 type Desired struct {
@@ -33,93 +27,82 @@ type Desired struct {
 	Manifest []map[string]any
 }
 
-// Desire computes the desired state of an Application in the namespace from its
-// spec and from what its agent has learned. Nothing else goes into it, so that
-// webhook and agent come to the same result. With refusals the result is empty.
-func Desire(spec application.Spec, learned []map[string]any, namespace string) (Desired, []string, field.ErrorList) {
+// Desire computes the desired state of an Application from its spec and from
+// what its agent has learned. Nothing else goes into it, so that webhook and
+// agent come to the same result. With refusals the result is empty. Where the
+// objects are, and whether the Application may reach them, is [Scope.Confine]'s.
+func Desire(spec application.Spec, learned []map[string]any) (Desired, field.ErrorList) {
+	d := read(spec)
+	if len(d.refusals) > 0 {
+		return Desired{}, d.refusals
+	}
+	return d.desire(learned)
+}
+
+// draft is a spec as it was read and checked.
+type draft struct {
+	// resources and custom are the manifest and the user's observer schemas; one
+	// that is no object is nil, and refused.
+	resources, custom []map[string]any
+	mangled           schema.Set
+	refusals          field.ErrorList
+	warnings          []string
+}
+
+// read reads a spec, and finds everything that is wrong with it.
+func read(spec application.Spec) draft {
 	if refusals := checkSize(spec); len(refusals) > 0 {
-		return Desired{}, nil, refusals
+		return draft{refusals: refusals}
 	}
-	resources, custom, err := spec.Resources()
+	var d draft
+	resources, err := manifest.Decode([]byte(spec.Manifest))
 	if err != nil {
-		return Desired{}, nil, field.ErrorList{invalid("data", err.Error())}
+		d.refusals = append(d.refusals, invalid("data."+application.ManifestKey, err.Error()))
 	}
+	custom, err := manifest.Decode([]byte(spec.ObserverSchema))
+	if err != nil {
+		d.refusals = append(d.refusals, invalid("data."+application.ObserverSchemaKey, err.Error()))
+	}
+	if len(d.refusals) > 0 {
+		return d
+	}
+	d.resources, d.custom = objectsOf(resources), objectsOf(custom)
 	mangled, findings := schema.Mangle(resources, custom)
-	mangled, owned := align(mangled, len(custom))
-	refusals := refuse(findings.Errors())
-	objects := objectsOf(resources)
-	refusals = append(refusals, checkResources(objects)...)
-	refusals = append(refusals, Confine(objects, namespace)...)
-	refusals = append(refusals, checkNamesakes(objects, namespace)...)
-	if len(refusals) > 0 {
-		return Desired{}, nil, refusals
-	}
-	desired, err := desire(mangled, objects, learned)
+	d.mangled = align(mangled)
+	d.warnings = warnings(findings.Warnings())
+	d.refusals = slices.Concat(refuse(findings.Errors()), checkSchemas(d.custom), checkResources(d.resources))
+	return d
+}
+
+func (d *draft) desire(learned []map[string]any) (Desired, field.ErrorList) {
+	schemas, err := d.mangled.Of(d.resources)
 	if err != nil {
-		return Desired{}, nil, field.ErrorList{invalid("data."+application.LearnedKey, err.Error())}
+		return Desired{}, field.ErrorList{invalid("data."+application.ManifestKey, err.Error())}
 	}
-	return desired, slices.Concat(warnings(findings.Warnings()), owned), nil
+	retained, err := d.mangled.Retain(d.resources, learned)
+	if err != nil {
+		return Desired{}, field.ErrorList{invalid("data."+application.LearnedKey, err.Error())}
+	}
+	return Desired{
+		Mangled: d.mangled,
+		// What was learned of a resource that left the manifest is appended: it is desired no more.
+		Resources: retained[:len(d.resources)],
+		Schemas:   schemas,
+		Manifest:  d.resources,
+	}, nil
 }
 
 // align tells the schemas the keys of built-in lists, so that what was learned
 // of an element stays with it when the manifest is put in another order, and
-// leaves out what only a server can write. Of that it warns for the user's own
-// schemas, which are the first, and of a status in any case: to a kind without
-// the subresource it is a field like others.
-func align(mangled schema.Set, custom int) (schema.Set, []string) {
+// leaves out what only a server can write.
+func align(mangled schema.Set) schema.Set {
 	types := apitypes.BuiltIn()
 	aligned := make(schema.Set, 0, len(mangled))
-	var owned []string
-	for i, observed := range mangled {
-		observed, left := observed.WithoutServerOwned()
-		for _, path := range left {
-			switch {
-			case i < custom:
-				owned = append(owned, fmt.Sprintf("data.%s[%d].%s: it is for the server to write, and not observed", application.ObserverSchemaKey, i, path))
-			case path == "status":
-				owned = append(owned, fmt.Sprintf("data.%s: the status of %s is for the server to write, and not observed", application.ManifestKey, observed.ID()))
-			}
-		}
+	for _, observed := range mangled {
+		observed, _ := observed.WithoutServerOwned()
 		aligned = append(aligned, observed.Align(types.Of(observed.ID())))
 	}
-	return aligned, owned
-}
-
-func desire(mangled schema.Set, resources, learned []map[string]any) (Desired, error) {
-	schemas, err := mangled.Of(resources)
-	if err != nil {
-		return Desired{}, err
-	}
-	retained, err := mangled.Retain(resources, learned)
-	if err != nil {
-		return Desired{}, err
-	}
-	return Desired{
-		Mangled: mangled,
-		// What was learned of a resource that left the manifest is appended: it is desired no more.
-		Resources: retained[:len(resources)],
-		Schemas:   schemas,
-		Manifest:  resources,
-	}, nil
-}
-
-// Confine keeps an Application in its own namespace: a resource may name that
-// namespace or none. (That a kind is namespaced at all is known on the target
-// only, and checked there.)
-func Confine(resources []map[string]any, namespace string) field.ErrorList {
-	var refusals field.ErrorList
-	for i, resource := range resources {
-		id, err := manifest.Identify(resource)
-		if err == nil && id.Namespace != "" && id.Namespace != namespace {
-			refusals = append(refusals, &field.Error{
-				Type:  field.ErrorTypeForbidden,
-				Field: resourcePath(i) + ".metadata.namespace",
-				Detail: fmt.Sprintf("an Application creates objects in its own namespace only: leave it out, or create the Application in namespace %q",
-					id.Namespace),
-			})
-		}
-	}
-	return refusals
+	return aligned
 }
 
 func objectsOf(values []any) []map[string]any {
@@ -144,13 +127,4 @@ func warnings(findings schema.Findings) []string {
 		texts = append(texts, "data."+finding.Error())
 	}
 	return texts
-}
-
-// invalid is a refusal that does not repeat the value: it may be a secret one.
-func invalid(path, detail string) *field.Error {
-	return field.Invalid(field.NewPath(path), field.OmitValueType{}, detail)
-}
-
-func resourcePath(i int) string {
-	return fmt.Sprintf("data.%s[%d]", application.ManifestKey, i)
 }

@@ -64,7 +64,7 @@ func key3() []object {
 
 func desire(t *testing.T, spec application.Spec, learned []object) mutate.Desired {
 	t.Helper()
-	desired, _, refusals := mutate.Desire(spec, learned, "demo")
+	desired, refusals := mutate.Desire(spec, learned)
 	if len(refusals) > 0 {
 		t.Fatal(refusals)
 	}
@@ -72,10 +72,7 @@ func desire(t *testing.T, spec application.Spec, learned []object) mutate.Desire
 }
 
 func TestDesireTheSong(t *testing.T) {
-	desired, warnings, refusals := mutate.Desire(song(), nil, "demo")
-	if len(refusals) > 0 {
-		t.Fatal(refusals)
-	}
+	desired := desire(t, song(), nil)
 	equal(t, "mangled observer schema", decode(t, song().ObserverSchema+`---
 apiVersion: v1
 kind: Artist
@@ -84,9 +81,6 @@ spec: {birth: null, death: null}
 `), desired.Mangled.Documents())
 	equal(t, "desired state", decode(t, song().Manifest), desired.Resources)
 	equal(t, "manifest", decode(t, song().Manifest), desired.Manifest)
-	equal(t, "warnings", []string{
-		"data.spec.observer_schema[0].spec.rythms: observer_schema_list_min_length is below the manifest's 2 elements, so they may be removed",
-	}, warnings)
 }
 
 func TestDesireKnowsWhatWasLearned(t *testing.T) {
@@ -108,24 +102,13 @@ func TestDesireKnowsOfWhichElementItWasLearned(t *testing.T) {
 	equal(t, "containers", any(decode(t, "{containers: [{name: b}, {name: a, imagePullPolicy: Always}]}")[0]), desired.Resources[0]["spec"])
 }
 
-// What only a server can write is not observed; whoever asks for it is told.
+// What only a server can write is not observed.
 func TestDesireObservesNothingOfTheServers(t *testing.T) {
-	spec := application.Spec{Manifest: "{apiVersion: v1, kind: Song, metadata: {name: a, creationTimestamp: null, resourceVersion: '7'}, status: {a: 1}}"}
-	desired, warnings, refusals := mutate.Desire(spec, nil, "demo")
-	equal(t, "refusals", field.ErrorList(nil), refusals)
-	equal(t, "warnings", []string{
-		"data.spec.manifest: the status of v1 Song a is for the server to write, and not observed",
-	}, warnings)
-	equal(t, "schema", decode(t, "{apiVersion: v1, kind: Song, metadata: {name: a}}"), desired.Mangled.Documents())
-
-	spec.ObserverSchema = "{apiVersion: v1, kind: Song, metadata: {name: a, uid: null}, status: {a: null}}"
-	desired, warnings, refusals = mutate.Desire(spec, nil, "demo")
-	equal(t, "refusals", field.ErrorList(nil), refusals)
-	equal(t, "warnings", []string{
-		"data.spec.observer_schema[0].metadata.uid: it is for the server to write, and not observed",
-		"data.spec.observer_schema[0].status: it is for the server to write, and not observed",
-	}, warnings)
-	equal(t, "schema", decode(t, "{apiVersion: v1, kind: Song, metadata: {name: a}}"), desired.Mangled.Documents())
+	desired := desire(t, application.Spec{
+		Manifest: "{apiVersion: v1, kind: Song, metadata: {name: a, creationTimestamp: null, finalizers: []}, status: {a: 1}}",
+	}, nil)
+	equal(t, "schema", decode(t, "{apiVersion: v1, kind: Song, metadata: {name: a, finalizers: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}"),
+		desired.Mangled.Documents())
 }
 
 func TestDesireForgetsWhatLeftTheManifest(t *testing.T) {
@@ -175,7 +158,7 @@ func TestDesireRefuses(t *testing.T) {
 		t.Run(test["why"].(string), func(t *testing.T) {
 			schema, _ := test["observer_schema"].(string)
 			spec := application.Spec{Manifest: test["manifest"].(string), ObserverSchema: schema}
-			desired, _, refusals := mutate.Desire(spec, nil, "demo")
+			desired, refusals := mutate.Desire(spec, nil)
 			equal(t, "refusals", test["refusals"], any(messages(refusals)))
 			if desired.Mangled != nil || desired.Resources != nil {
 				t.Errorf("a result beside the refusals: %v", desired)
@@ -206,14 +189,14 @@ func TestDesireLimits(t *testing.T) {
 		{"a byte more", application.Spec{Manifest: comment(mutate.MaxSpecBytes - 10), ObserverSchema: comment(11)}, []any{
 			"data: Invalid value: spec.manifest and spec.observer_schema have 262145 bytes together, and at most 262144 are possible: split the Application",
 		}},
-		{"as many resources as possible", application.Spec{Manifest: many(mutate.MaxResources)}, []any{}},
-		{"a resource more", application.Spec{Manifest: many(mutate.MaxResources + 1)}, []any{
-			"data.spec.manifest: Invalid value: the manifest has 101 resources, and at most 100 are possible: split the Application",
+		{"as many resources as possible", application.Spec{Manifest: many(manifest.MaxResources)}, []any{}},
+		{"a resource more", application.Spec{Manifest: many(manifest.MaxResources + 1)}, []any{
+			"data.spec.manifest: Invalid value: document 101: more than 100 resources are not possible: split the text",
 		}},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			_, _, refusals := mutate.Desire(test.spec, nil, "demo")
+			_, refusals := mutate.Desire(test.spec, nil)
 			equal(t, "refusals", test.want, messages(refusals))
 		})
 	}
@@ -221,7 +204,7 @@ func TestDesireLimits(t *testing.T) {
 
 // A forged status.learned can make an Application unreadable, and nothing else.
 func TestDesireRefusesLearnedValuesWithoutIdentity(t *testing.T) {
-	_, _, refusals := mutate.Desire(song(), []object{{"spec": object{"key3": "hunter2"}}}, "demo")
+	_, refusals := mutate.Desire(song(), []object{{"spec": object{"key3": "hunter2"}}})
 	equal(t, "refusals", []any{
 		"data.status.learned: Invalid value: resource 0: the resource lacks apiVersion, kind, metadata.name",
 	}, messages(refusals))

@@ -3,73 +3,168 @@ package mutate
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
+
+// Prepared is what admission has made of a request.
+type Prepared struct {
+	// Refusals say why the request is not admitted: the ConfigMap is not to be
+	// used then. Warnings are for the user in any case.
+	Refusals field.ErrorList
+	Warnings []string
+	// Checked tells that the spec was looked at, and that it has to be confined
+	// and authorised: Wanted are the identities of its resources, in the order of
+	// the manifest, and empty for one that has none; Former those of the stored
+	// spec.
+	Checked        bool
+	Wanted, Former []manifest.ID
+}
 
 // PrepareForCreate completes a ConfigMap that a user creates as an Application,
 // or makes one by annotating it: status that it brings is thrown away, the
-// status documents are computed. Warnings are for the user; with refusals the
-// request has to be refused, and cm is not to be used.
-func PrepareForCreate(cm *corev1.ConfigMap) ([]string, field.ErrorList) {
+// status documents are computed.
+func PrepareForCreate(cm *corev1.ConfigMap) Prepared {
 	dropStatus(cm)
-	return publish(cm, nil)
+	return publish(cm, &corev1.ConfigMap{}, nil)
 }
 
 // PrepareForUpdate completes a user's update of a ConfigMap of which at least
 // one version is an Application. Its status is the stored one; the documents
-// are computed again only if the spec changed.
-func PrepareForUpdate(cm, stored *corev1.ConfigMap) ([]string, field.ErrorList) {
+// are computed again only if the spec changed, or something else that needs the
+// user's authority.
+func PrepareForUpdate(cm, stored *corev1.ConfigMap) Prepared {
 	if !application.IsApplication(stored) {
 		return PrepareForCreate(cm)
 	}
 	if !application.IsApplication(cm) {
-		return nil, field.ErrorList{field.Forbidden(
+		return Prepared{Refusals: field.ErrorList{field.Forbidden(
 			field.NewPath("metadata", "annotations").Key(application.FormatAnnotation),
-			"an Application cannot be turned back into a plain ConfigMap: delete it")}
-	}
-	if !cm.DeletionTimestamp.IsZero() {
-		return nil, nil
+			"an Application cannot be turned back into a plain ConfigMap: delete it")}}
 	}
 	dropStatus(cm)
 	keepStatus(cm, stored)
+	// What the request says of its deletion is not yet what the API server will store.
+	if !stored.DeletionTimestamp.IsZero() {
+		if cm.Annotations[application.ForceDeleteAnnotation] == "true" {
+			cm.Finalizers = slices.DeleteFunc(cm.Finalizers, application.IsOurFinalizer)
+		}
+		return Prepared{}
+	}
 	if unchanged(cm, stored) {
-		return nil, nil
+		return Prepared{Refusals: checkRoom(cm)}
 	}
 	learned, err := application.LearnedOf(stored)
 	if err != nil {
-		return nil, field.ErrorList{invalid("data", err.Error())}
+		return Prepared{Refusals: field.ErrorList{invalid("data", err.Error())}}
 	}
-	return publish(cm, learned)
+	return publish(cm, stored, learned)
 }
 
-// unchanged tells if the stored documents are still those of the ConfigMap, so
-// that a new version of this program rewrites nothing by itself.
+// unchanged tells if nothing of what an agent carries out differs, so that a new
+// version of this program rewrites nothing by itself and nobody's authority is
+// asked for. What was never admitted is by any edit, but for those of links
+// between objects: the garbage collector makes them, with rights of its own.
 func unchanged(cm, stored *corev1.ConfigMap) bool {
-	_, published := stored.Labels[application.HolderLabel(application.ClusterOf(stored))]
-	return published &&
-		application.SpecOf(cm) == application.SpecOf(stored) &&
-		application.ClusterOf(cm) == application.ClusterOf(stored) &&
-		cm.Annotations[application.FormatAnnotation] == stored.Annotations[application.FormatAnnotation] &&
-		(cm.Immutable == nil || !*cm.Immutable)
+	if !application.IsAdmitted(stored) {
+		return onlyLinksChanged(cm, stored)
+	}
+	return maps.Equal(intent(cm), intent(stored)) && (cm.Immutable == nil || !*cm.Immutable)
 }
 
-func publish(cm *corev1.ConfigMap, learned []map[string]any) ([]string, field.ErrorList) {
-	if refusals := checkConfigMap(cm); len(refusals) > 0 {
-		return nil, refusals
+func onlyLinksChanged(cm, stored *corev1.ConfigMap) bool {
+	linked := equality.Semantic.DeepEqual(cm.OwnerReferences, stored.OwnerReferences) && slices.Equal(cm.Finalizers, stored.Finalizers)
+	return !linked &&
+		maps.Equal(cm.Data, stored.Data) && maps.EqualFunc(cm.BinaryData, stored.BinaryData, slices.Equal) &&
+		maps.Equal(cm.Labels, stored.Labels) && maps.Equal(cm.Annotations, stored.Annotations)
+}
+
+// intent is what an agent carries out: the keys of the spec and our annotations,
+// but for those that only hold it back.
+func intent(cm *corev1.ConfigMap) map[string]string {
+	intent := map[string]string{}
+	for key, value := range cm.Data {
+		if application.IsSpecKey(key) {
+			intent[key] = value
+		}
 	}
-	desired, warnings, refusals := Desire(application.SpecOf(cm), learned, cm.Namespace)
-	if len(refusals) > 0 {
-		return nil, refusals
+	for key, value := range cm.BinaryData {
+		if application.IsSpecKey(key) {
+			intent["binary "+key] = string(value)
+		}
+	}
+	for name, value := range cm.Annotations {
+		if application.IsReserved(name) && name != application.ForceDeleteAnnotation {
+			intent[name] = value
+		}
+	}
+	return intent
+}
+
+func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
+	refusals := slices.Concat(checkConfigMap(cm), checkNewAnnotations(cm, stored))
+	if _, ok := cm.Data[application.ManifestKey]; !ok {
+		return Prepared{Refusals: atMost(refusals)} // an observer schema of nothing would be wrong as well
+	}
+	draft := read(application.SpecOf(cm))
+	desired, warnings, wrong := prepare(&draft, learned)
+	prepared := Prepared{
+		Refusals: atMost(slices.Concat(refusals, wrong)),
+		Warnings: warnings,
+		Checked:  true,
+		Wanted:   identities(draft.resources),
+		Former:   formerOf(stored),
+	}
+	if len(prepared.Refusals) > 0 {
+		return prepared
 	}
 	if err := application.Publish(cm, desired.Mangled.Documents(), desired.Resources); err != nil {
-		return nil, field.ErrorList{field.InternalError(field.NewPath("data"), err)}
+		prepared.Refusals = field.ErrorList{field.InternalError(field.NewPath("data"), err)}
+		return prepared
 	}
-	return warnings, nil
+	prepared.Refusals = checkRoom(cm)
+	return prepared
+}
+
+// formerOf gives the identities of a stored spec. What cannot be read any more,
+// since another version of this program has admitted it, is not told: the agent
+// deletes what its inventory says, on proof.
+func formerOf(stored *corev1.ConfigMap) []manifest.ID {
+	resources, err := manifest.Decode([]byte(application.SpecOf(stored).Manifest))
+	if err != nil {
+		return nil
+	}
+	return identities(objectsOf(resources))
+}
+
+// identities are those of the resources, empty for one that has none.
+func identities(resources []map[string]any) []manifest.ID {
+	ids := make([]manifest.ID, len(resources))
+	for i, resource := range resources {
+		if id, err := manifest.Identify(resource); err == nil {
+			ids[i] = id
+		}
+	}
+	return ids
+}
+
+// prepare computes the desired state, and what is wrong or suspicious about it.
+func prepare(draft *draft, learned []map[string]any) (Desired, []string, field.ErrorList) {
+	warnings, refusals := checkTypes(draft.resources)
+	refusals = slices.Concat(draft.refusals, refusals)
+	if len(refusals) > 0 {
+		return Desired{}, slices.Concat(draft.warnings, warnings), refusals
+	}
+	desired, refusals := draft.desire(learned)
+	if len(refusals) > 0 {
+		return Desired{}, nil, refusals
+	}
+	return desired, slices.Concat(suspect(draft, desired), warnings), nil
 }
 
 // dropStatus removes everything that only the webhook and the agents write.
@@ -106,13 +201,4 @@ func keep[V any](into, from map[string]V, ours func(string) bool) map[string]V {
 		into[key] = value
 	}
 	return into
-}
-
-// Summary gives the refusals as one line.
-func Summary(refusals field.ErrorList) string {
-	texts := make([]string, 0, len(refusals))
-	for _, refusal := range refusals {
-		texts = append(texts, refusal.Error())
-	}
-	return strings.Join(texts, "; ")
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
@@ -64,16 +65,16 @@ func forge(cm *corev1.ConfigMap) {
 
 func prepareCreate(t *testing.T, cm *corev1.ConfigMap) {
 	t.Helper()
-	if _, refusals := mutate.PrepareForCreate(cm); len(refusals) > 0 {
-		t.Fatal(refusals)
+	if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
+		t.Fatal(prepared.Refusals)
 	}
 }
 
 func prepareUpdate(t *testing.T, cm, stored *corev1.ConfigMap) {
 	t.Helper()
 	before := stored.DeepCopy()
-	if _, refusals := mutate.PrepareForUpdate(cm, stored); len(refusals) > 0 {
-		t.Fatal(refusals)
+	if prepared := mutate.PrepareForUpdate(cm, stored); len(prepared.Refusals) > 0 {
+		t.Fatal(prepared.Refusals)
 	}
 	equal(t, "the stored object", before, stored)
 }
@@ -131,16 +132,30 @@ func TestCreateRefuses(t *testing.T) {
 			`metadata.annotations[krake.dev/application]: Unsupported value: "v2": supported values: "v1"`},
 		{"a cluster that is no name", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/cluster"] = "a/b" },
 			`metadata.annotations[krake.dev/cluster]: Invalid value: "a/b": a lowercase RFC 1123 label must consist of`},
+		{"in the namespace of others", func(cm *corev1.ConfigMap) { cm.Namespace = "kube-system" },
+			"metadata.namespace: Forbidden: the namespaces of Kubernetes and of webhook and agents have no Applications: choose another one"},
+		{"an annotation with a typing error", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/clutser"] = "edge" },
+			"metadata.annotations[krake.dev/clutser]: Forbidden: no such annotation is known here: there are krake.dev/application, krake.dev/cluster, krake.dev/force-delete, krake.dev/service-account"},
+		{"a key of the spec with a typing error", func(cm *corev1.ConfigMap) { cm.Data["spec.observerSchema"] = "x" },
+			"data.spec.observerSchema: Forbidden: the keys of a spec are spec.manifest and spec.observer_schema, below data"},
+		{"a key of the spec in the binary data", func(cm *corev1.ConfigMap) { cm.BinaryData = map[string][]byte{"spec.manifest": {1}} },
+			"binaryData.spec.manifest: Forbidden: the keys of a spec are spec.manifest and spec.observer_schema, below data"},
+		{"the service account of every Pod", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "default" },
+			"metadata.annotations[krake.dev/service-account]: Forbidden: every Pod of the namespace acts as default: name an account of its own"},
+		{"a service account elsewhere", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "a/b" },
+			`metadata.annotations[krake.dev/service-account]: Invalid value: "a/b": a lowercase RFC 1123 subdomain must consist of`},
+		{"no service account", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "" },
+			`metadata.annotations[krake.dev/service-account]: Invalid value: "": a lowercase RFC 1123 subdomain must consist of`},
 		{"no manifest", func(cm *corev1.ConfigMap) { delete(cm.Data, "spec.manifest") },
 			"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON"},
 		{"a manifest that is refused", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "kind: [\n" },
-			"data: Invalid value: spec.manifest: document 1: parse YAML:"},
+			"data.spec.manifest: Invalid value: document 1: parse YAML:"},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			cm := submitted()
 			test.change(cm)
-			_, refusals := mutate.PrepareForCreate(cm)
+			refusals := mutate.PrepareForCreate(cm).Refusals
 			if len(refusals) != 1 || !strings.HasPrefix(refusals[0].Error(), test.want) {
 				t.Errorf("got %v, want %s", refusals, test.want)
 			}
@@ -150,7 +165,7 @@ func TestCreateRefuses(t *testing.T) {
 
 func TestCreateTellsAllThatTheConfigMapLacks(t *testing.T) {
 	immutable := true
-	_, refusals := mutate.PrepareForCreate(&corev1.ConfigMap{Immutable: &immutable})
+	refusals := mutate.PrepareForCreate(&corev1.ConfigMap{Immutable: &immutable}).Refusals
 	equal(t, "refusals", []any{
 		"metadata.generateName: Forbidden: an Application owns its objects by its name: set metadata.name",
 		"immutable: Forbidden: the status of an Application is kept in the ConfigMap: leave immutable out",
@@ -160,7 +175,7 @@ func TestCreateTellsAllThatTheConfigMapLacks(t *testing.T) {
 }
 
 func TestCreateWarns(t *testing.T) {
-	warnings, _ := mutate.PrepareForCreate(submitted())
+	warnings := mutate.PrepareForCreate(submitted()).Warnings
 	equal(t, "warnings", []string{
 		"data.spec.observer_schema[0].spec.rythms: observer_schema_list_min_length is below the manifest's 2 elements, so they may be removed",
 	}, warnings)
@@ -301,14 +316,14 @@ func TestUpdateRefuses(t *testing.T) {
 		{"no manifest", func(cm *corev1.ConfigMap) { cm.Data = nil },
 			"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON"},
 		{"a spec that is refused", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "a: &x 1" },
-			"data: Invalid value: spec.manifest: document 1: line 1: anchors and aliases are not supported: write the value out"},
+			"data.spec.manifest: Invalid value: document 1: line 1: anchors and aliases are not supported: write the value out"},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			was := stored(t)
 			cm := was.DeepCopy()
 			test.change(cm)
-			_, refusals := mutate.PrepareForUpdate(cm, was)
+			refusals := mutate.PrepareForUpdate(cm, was).Refusals
 			equal(t, "refusals", []any{test.want}, messages(refusals))
 		})
 	}
@@ -321,21 +336,98 @@ func TestUpdateRefusesWhatCannotBeRead(t *testing.T) {
 	was.Data["status.learned"] = "{"
 	cm := was.DeepCopy()
 	cm.Data["spec.manifest"] += "\n"
-	_, refusals := mutate.PrepareForUpdate(cm, was)
+	refusals := mutate.PrepareForUpdate(cm, was).Refusals
 	equal(t, "refusals", []any{"data: Invalid value: decode status.learned: unexpected end of JSON input"}, messages(refusals))
 }
 
-// What is being deleted is left to whoever takes finalizers away.
-func TestUpdateOfADeletingApplicationIsLeftAlone(t *testing.T) {
+// What is being deleted is not computed any more: what is ours stays until its
+// agents take it away, or the user gives up on what they hold.
+func TestUpdateOfADeletingApplication(t *testing.T) {
 	was := stored(t)
 	now := metav1.Now()
 	was.DeletionTimestamp = &now
 	cm := was.DeepCopy()
-	cm.Finalizers = nil
+	forge(cm)
+	cm.Finalizers, cm.BinaryData = nil, nil
 	cm.Data["spec.manifest"] = "a: &x 1"
-	want := cm.DeepCopy()
+	want := was.DeepCopy()
+	want.Data["spec.manifest"] = "a: &x 1"
+	want.Finalizers = []string{"local.krake.dev/resources"}
 	prepareUpdate(t, cm, was)
 	equal(t, "ConfigMap", want, cm)
+
+	cm.Annotations["krake.dev/force-delete"] = "false"
+	prepareUpdate(t, cm, was)
+	equal(t, "finalizers", []string{"local.krake.dev/resources"}, cm.Finalizers)
+	cm.Annotations["krake.dev/force-delete"] = "true"
+	prepareUpdate(t, cm, was)
+	equal(t, "finalizers of what is given up on", []string{}, cm.Finalizers)
+}
+
+// Nobody gets past the webhook by saying that the Application is being deleted.
+func TestUpdateByARequestThatSaysDeleted(t *testing.T) {
+	was := stored(t)
+	cm := was.DeepCopy()
+	now := metav1.Now()
+	cm.DeletionTimestamp = &now
+	cm.Data["spec.manifest"], cm.Data["status.last_applied_manifest"] = "a: &x 1", "forged"
+	cm.Annotations["krake.dev/force-delete"] = "true"
+	equal(t, "refusals", 1, len(mutate.PrepareForUpdate(cm, was).Refusals))
+	cm.Data["spec.manifest"] = was.Data["spec.manifest"]
+	prepareUpdate(t, cm, was)
+	equal(t, "data", was.Data, cm.Data)
+	equal(t, "finalizers", was.Finalizers, cm.Finalizers)
+}
+
+// The garbage collector has no rights on what an Application creates, and asks
+// for none.
+func TestUpdateOfLinksAdmitsNothing(t *testing.T) {
+	was := submitted()
+	was.OwnerReferences = []metav1.OwnerReference{{Name: "a"}, {Name: "b"}}
+	cm := was.DeepCopy()
+	cm.OwnerReferences = cm.OwnerReferences[:1]
+	want := cm.DeepCopy()
+	if prepared := mutate.PrepareForUpdate(cm, was); prepared.Checked {
+		t.Error("rights are asked for")
+	}
+	equal(t, "ConfigMap", want, cm)
+}
+
+// Rights are asked for whenever something is to be carried out, and only then.
+func TestUpdateAsksForRights(t *testing.T) {
+	tests := []struct {
+		why    string
+		change func(cm *corev1.ConfigMap)
+		want   bool
+	}{
+		{"nothing", func(*corev1.ConfigMap) {}, false},
+		{"labels, annotations and finalizers of others", func(cm *corev1.ConfigMap) {
+			cm.Labels["team"], cm.Annotations["note"], cm.Finalizers = "red", "x", append(cm.Finalizers, "example.org/x")
+		}, false},
+		{"owners", func(cm *corev1.ConfigMap) { cm.OwnerReferences = []metav1.OwnerReference{{Name: "a"}} }, false},
+		{"other data", func(cm *corev1.ConfigMap) { cm.Data["note"] = "x" }, false},
+		{"forged status", forge, false},
+		{"to give up on it, once it is deleted", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/force-delete"] = "true" }, false},
+		{"the manifest, though it means the same", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] += "# comment\n" }, true},
+		{"the observer schema", func(cm *corev1.ConfigMap) { delete(cm.Data, "spec.observer_schema") }, true},
+		{"the cluster", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/cluster"] = "edge" }, true},
+		{"the service account", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "deployer" }, true},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			was := stored(t)
+			cm := was.DeepCopy()
+			test.change(cm)
+			prepared := mutate.PrepareForUpdate(cm, was)
+			equal(t, "refusals", []any{}, messages(prepared.Refusals))
+			equal(t, "asked", test.want, prepared.Checked)
+			if test.want {
+				equal(t, "former", []manifest.ID{
+					{APIVersion: "v1", Kind: "Song", Name: "top50"}, {APIVersion: "v1", Kind: "Artist", Name: "gainsbourg"},
+				}, prepared.Former)
+			}
+		})
+	}
 }
 
 // The API server may call a webhook twice for one request.

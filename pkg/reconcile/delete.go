@@ -52,12 +52,16 @@ func (r *Reconciler) deleteAll(ctx context.Context, app *application.Application
 // deleteOwned deletes an object on its own proof, and tells if there is nothing
 // left to do. What does not prove to be ours is not ours to delete.
 func (r *Reconciler) deleteOwned(ctx context.Context, app *application.Application, id manifest.ID) (gone bool, err error) {
-	ref, err := r.locate(id)
+	object, err := r.locate(id)
 	if meta.IsNoMatchError(err) {
 		return true, nil // the kind is gone, and its objects with it
 	}
 	if err != nil {
 		return false, err
+	}
+	ref := object.Ref
+	if object.ClusterScoped {
+		ref.Namespace = ""
 	}
 	marks := application.Marks(app.NamespacedName, app.UID, id)
 	gone, err = r.Cluster.Delete(ctx, ref, func(live map[string]any) error {

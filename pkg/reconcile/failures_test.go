@@ -103,14 +103,14 @@ func TestRefused(t *testing.T) {
 		name, manifest, message string
 	}{
 		{"a kind without namespaces reaches beyond the Application's", `{apiVersion: v1, kind: Namespace, metadata: {name: other}}`,
-			"refused: v1 Namespace is not namespaced, and an Application creates objects in its own namespace only"},
+			"refused: data.spec.manifest[0].kind: Forbidden: Namespace is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it"},
 		{"a namespace of others, though admission would not let it pass", `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: kube-system}}`,
 			`refused: data.spec.manifest[0].metadata.namespace: Forbidden: an Application creates objects in its own namespace only: leave it out, or create the Application in namespace "kube-system"`},
 		{"one object by two versions of its API would never be as both say", `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}
 ---
 {apiVersion: apps/v1beta2, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}
-`, "refused: apps/v1beta2 Deployment demo/web is apps/v1 Deployment demo/web, which the manifest has too: leave one out"},
+`, "refused: data.spec.manifest[1]: Invalid value: The resource is defined twice: apps/v1beta2 Deployment web is apps/v1 Deployment web, which the manifest has too: leave one out"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestUnknownKind(t *testing.T) {
 	if _, err := w.reconcile(t); err == nil {
 		t.Error("no error")
 	}
-	w.checkReady(t, application.StateFailed, "KindNotFound", `find the resource of v1 Opera demo/tosca: no matches for kind "Opera" in version "v1"`)
+	w.checkReady(t, application.StateFailed, "KindNotFound", `find the resource of v1 Opera tosca: no matches for kind "Opera" in version "v1"`)
 }
 
 // An object that exists and is not ours is not touched, neither by a creation

@@ -22,8 +22,6 @@ func TestMarksStayOutOfDocuments(t *testing.T) {
 		{"empty ones in the manifest", `labels: {}, annotations: {}`, ``},
 		{"observed as a whole, beside those of the manifest", `labels: {team: x}, annotations: {note: x}`, `labels: null, annotations: null`},
 		{"observed as a whole, and there are none but ours", ``, `labels: null, annotations: null`},
-		{"our own names in the schema", `labels: {team: x}`,
-			`labels: {krake.dev/owned-by: null, team: null}, annotations: {krake.dev/owner: null, krake.dev/owner-uid: null}`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -39,52 +39,44 @@ var errRefused = errors.New("refused")
 
 // plan computes the resources of an Application, in the order of its manifest.
 func (r *Reconciler) plan(app *application.Application) ([]resource, error) {
-	desired, _, refusals := mutate.Desire(app.Spec, app.Learned, app.Namespace)
+	if app.ServiceAccount != "" {
+		return nil, fmt.Errorf("%w: this agent does not act as service account %q: leave the annotation %s out",
+			errRefused, app.ServiceAccount, application.ServiceAccountAnnotation)
+	}
+	desired, refusals := mutate.Desire(app.Spec, app.Learned)
 	if len(refusals) > 0 {
 		return nil, fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
 	}
-	resources := make([]resource, 0, len(desired.Resources))
-	for i := range desired.Resources {
-		planned, err := r.planOne(app, desired, i)
+	objects := make([]mutate.Object, 0, len(desired.Resources))
+	for _, desired := range desired.Resources {
+		id, err := manifest.Identify(desired)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errRefused, err)
+		}
+		object, err := r.locate(id)
 		if err != nil {
 			return nil, err
 		}
-		if former := sameAs(resources, planned); former != nil {
-			return nil, fmt.Errorf("%w: %s is %s, which the manifest has too: leave one out", errRefused, planned.ID, former.ID)
+		objects = append(objects, object)
+	}
+	refs, refusals := r.Scope.Confine(app.Namespace, objects)
+	if len(refusals) > 0 {
+		return nil, fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
+	}
+	resources := make([]resource, 0, len(refs))
+	for i, ref := range refs {
+		planned := resource{
+			Target:   observer.Target{Ref: ref},
+			mangled:  desired.Schemas[i],
+			manifest: desired.Manifest[i],
+			marks:    application.Marks(app.NamespacedName, app.UID, ref.ID),
+		}
+		if err := planned.pin(desired.Resources[i]); err != nil {
+			return nil, err
 		}
 		resources = append(resources, planned)
 	}
 	return resources, nil
-}
-
-// sameAs finds the resource that is the same object by another version of its
-// API: it would never be as both say.
-func sameAs(resources []resource, planned resource) *resource {
-	for i := range resources {
-		if sameObject(resources[i].ID, planned.ID) {
-			return &resources[i]
-		}
-	}
-	return nil
-}
-
-func (r *Reconciler) planOne(app *application.Application, desired mutate.Desired, i int) (resource, error) {
-	id, err := manifest.Identify(desired.Resources[i])
-	if err != nil {
-		return resource{}, fmt.Errorf("%w: %w", errRefused, err)
-	}
-	id.Namespace = app.Namespace
-	ref, err := r.locate(id)
-	if err != nil {
-		return resource{}, err
-	}
-	planned := resource{
-		Target:   observer.Target{Ref: ref},
-		mangled:  desired.Schemas[i],
-		manifest: desired.Manifest[i],
-		marks:    application.Marks(app.NamespacedName, app.UID, id),
-	}
-	return planned, planned.pin(desired.Resources[i])
 }
 
 // pin makes this the desired state, and with the marks the observer's target.
@@ -107,19 +99,17 @@ func (p *resource) pin(desired map[string]any) error {
 	return nil
 }
 
-// locate finds where the target serves a resource. A kind that is not
-// namespaced is refused: it would reach beyond the Application's namespace.
-func (r *Reconciler) locate(id manifest.ID) (manifest.Ref, error) {
+// locate finds where the target serves a resource.
+func (r *Reconciler) locate(id manifest.ID) (mutate.Object, error) {
 	gvk := id.GroupVersionKind()
 	mapping, err := r.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return manifest.Ref{}, fmt.Errorf("find the resource of %s: %w", id, err)
+		return mutate.Object{}, fmt.Errorf("find the resource of %s: %w", id, err)
 	}
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return manifest.Ref{}, fmt.Errorf("%w: %s %s is not namespaced, and an Application creates objects in its own namespace only",
-			errRefused, id.APIVersion, id.Kind)
-	}
-	return manifest.Ref{ID: id, Resource: mapping.Resource}, nil
+	return mutate.Object{
+		Ref:           manifest.Ref{ID: id, Resource: mapping.Resource},
+		ClusterScoped: mapping.Scope.Name() != meta.RESTScopeNameNamespace,
+	}, nil
 }
 
 // body is what the object is created from: the whole desired state.
@@ -127,7 +117,11 @@ func (p *resource) body() map[string]any {
 	body := maps.Clone(p.Desired)
 	metadata, _ := body["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)
-	metadata["namespace"] = p.Namespace
+	if p.Namespace == "" {
+		delete(metadata, "namespace") // cluster-scoped, whatever the manifest says
+	} else {
+		metadata["namespace"] = p.Namespace
+	}
 	body["metadata"] = metadata
 	return body
 }

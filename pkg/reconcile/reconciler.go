@@ -13,6 +13,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
@@ -50,7 +51,9 @@ type Observers interface {
 // Reconciler reconciles the Applications of one cluster.
 type Reconciler struct {
 	// ClusterName is the target cluster; Applications of others are left alone.
-	ClusterName  string
+	ClusterName string
+	// Scope is how far an Application may reach.
+	Scope        mutate.Scope
 	Applications Applications
 	Cluster      Cluster
 	Observers    Observers

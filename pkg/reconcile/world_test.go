@@ -71,8 +71,8 @@ func newWorld(t *testing.T, manifestText, schemaText string) *world {
 		},
 		Data: map[string]string{application.ManifestKey: manifestText, application.ObserverSchemaKey: schemaText},
 	}
-	if _, refusals := mutate.PrepareForCreate(cm); len(refusals) > 0 {
-		t.Fatal(refusals)
+	if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
+		t.Fatal(prepared.Refusals)
 	}
 	w := &world{
 		cm: cm, objects: map[string]map[string]any{}, version: 1, answer: func(map[string]any) {},

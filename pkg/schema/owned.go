@@ -7,7 +7,7 @@ package schema
 func (s Schema) WithoutServerOwned() (Schema, []string) {
 	var left []string
 	for _, path := range serverOwned() {
-		if s.observes(path) {
+		if s.Observes(path...) {
 			left = append(left, fieldPath(path).String())
 			s = s.Unobserve(path...)
 		}
@@ -29,9 +29,14 @@ func serverOwned() [][]string {
 	}
 }
 
-func (s Schema) observes(path []string) bool {
+// Observes tells if the field at the path, which leads through no list, is
+// observed: by itself, in part, or as a part of a field that is observed as a whole.
+func (s Schema) Observes(path ...string) bool {
 	n := node(s.root)
 	for _, name := range path {
+		if _, whole := n.(leaf); whole {
+			return true
+		}
 		parent, ok := n.(object)
 		if !ok {
 			return false

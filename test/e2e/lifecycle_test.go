@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -120,14 +121,15 @@ func TestALostLabelIsRestored(t *testing.T) {
 // A kind that is not namespaced reaches beyond the Application's namespace.
 func TestAClusterScopedKindIsRefused(t *testing.T) {
 	namespace := newNamespace(t)
-	createApplication(t, namespace, "wide", "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"-other}}", "")
-	eventuallyState(t, "FAILED", namespace, "wide")
-	if got := condition(t, namespace, "wide")["reason"]; got != "Refused" {
-		t.Errorf("reason is %v, want Refused", got)
+	app := applicationYAML(t, namespace, "wide", "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"-other}}", "")
+	text, err := tryKubectl(t, app, "create", "-f", "-")
+	want := `The Application "wide" is invalid: data.spec.manifest[0].kind: Forbidden: Namespace is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it
+`
+	if err == nil {
+		t.Error("the Application was created")
 	}
-	text, err := tryKubectl(t, "", "get", "namespace", namespace+"-other")
-	if err == nil || !strings.Contains(text, "NotFound") {
-		t.Errorf("the Namespace exists: %s", text)
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("what kubectl says (-want +got):\n%s", diff)
 	}
 }
 

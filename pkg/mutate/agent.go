@@ -1,0 +1,81 @@
+package mutate
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// CheckAgentUpdate refuses what the agent of a cluster may not change: it writes
+// the status of Applications that are, or were, for its cluster, and nothing
+// else. The ValidatingAdmissionPolicy krake-application says the same, and holds
+// without a webhook.
+func CheckAgentUpdate(cm, stored *corev1.ConfigMap, cluster string) field.ErrorList {
+	if !application.IsApplication(cm) || !application.IsApplication(stored) {
+		return field.ErrorList{forbidden("metadata.annotations["+application.FormatAnnotation+"]", "an agent makes and unmakes no Application")}
+	}
+	if _, holds := stored.Labels[application.HolderLabel(cluster)]; !holds {
+		return field.ErrorList{forbidden("metadata.labels["+application.HolderLabel(cluster)+"]", "the Application is not for the cluster of this agent")}
+	}
+	current := application.ClusterOf(stored) == cluster
+	var refusals field.ErrorList
+	refuse := func(path string, names []string, own func(string) bool) {
+		for _, name := range names {
+			if !own(name) {
+				refusals = append(refusals, forbidden(path+"["+name+"]", "it is not for the agent of cluster "+cluster+" to change"))
+			}
+		}
+	}
+	ownKey := func(key string) bool { return application.IsKeyOf(key, cluster, current) }
+	refuse("data", changed(cm.Data, stored.Data), ownKey)
+	refuse("binaryData", changed(toStrings(cm.BinaryData), toStrings(stored.BinaryData)), ownKey)
+	refuse("metadata.annotations", changed(cm.Annotations, stored.Annotations), func(string) bool { return false })
+	refuse("metadata.labels", changed(cm.Labels, stored.Labels), func(label string) bool {
+		_, kept := cm.Labels[label]
+		return label == application.StateLabel && current || label == application.HolderLabel(cluster) && !kept
+	})
+	refuse("metadata.finalizers", changed(set(cm.Finalizers), set(stored.Finalizers)), func(finalizer string) bool {
+		return finalizer == application.Finalizer(cluster) && (current || !slices.Contains(cm.Finalizers, finalizer))
+	})
+	if !equality.Semantic.DeepEqual(cm.OwnerReferences, stored.OwnerReferences) {
+		refusals = append(refusals, forbidden("metadata.ownerReferences", "they are not for an agent to change"))
+	}
+	return atMost(refusals)
+}
+
+// changed gives the keys whose values differ, sorted.
+func changed(a, b map[string]string) []string {
+	var keys []string
+	for key, value := range a {
+		if other, ok := b[key]; !ok || other != value {
+			keys = append(keys, key)
+		}
+	}
+	for key := range b {
+		if _, ok := a[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func toStrings(values map[string][]byte) map[string]string {
+	texts := make(map[string]string, len(values))
+	for key := range values {
+		texts[key] = string(values[key])
+	}
+	return texts
+}
+
+func set(names []string) map[string]string {
+	members := make(map[string]string, len(names))
+	for _, name := range names {
+		members[name] = ""
+	}
+	return members
+}

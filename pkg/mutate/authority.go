@@ -1,0 +1,102 @@
+package mutate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// Access is one right. Name is empty where the right to one of many is not enough.
+type Access struct {
+	Verb, Group, Resource, Namespace, Name string
+}
+
+// String says what the right allows: `create deployments.apps in namespace "demo"`.
+func (a Access) String() string {
+	resource := a.Resource
+	if a.Group != "" {
+		resource += "." + a.Group
+	}
+	text := a.Verb + " " + resource
+	if a.Name != "" {
+		text += fmt.Sprintf(" %q", a.Name)
+	}
+	if a.Namespace != "" {
+		text += fmt.Sprintf(" in namespace %q", a.Namespace)
+	}
+	return text
+}
+
+// Need is a right that whoever submits an Application must have, and the place
+// in the ConfigMap that asks for it.
+type Need struct {
+	Access
+
+	Path string
+}
+
+// Needs are the rights that the submitting user must have: to create, patch and
+// delete what the manifest has, and what left it, which the agent will delete;
+// to deploy to the cluster if it is not this one; to act as the service account
+// if one is named. Each right is there once.
+func Needs(cm *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
+	var needs []Need
+	known := map[Access]bool{}
+	add := func(path string, access Access) {
+		if !known[access] {
+			known[access] = true
+			needs = append(needs, Need{access, path})
+		}
+	}
+	for i, ref := range wanted {
+		addObject(add, resourcePath(i), ref)
+	}
+	for _, ref := range left {
+		addObject(add, "data."+application.ManifestKey, ref)
+	}
+	annotation := func(name string) string { return "metadata.annotations[" + name + "]" }
+	if cluster := application.ClusterOf(cm); cluster != application.LocalCluster {
+		add(annotation(application.ClusterAnnotation), Access{
+			Verb: application.DeployVerb, Group: application.Domain, Resource: application.ClustersResource, Name: cluster,
+		})
+	}
+	if account := cm.Annotations[application.ServiceAccountAnnotation]; account != "" {
+		add(annotation(application.ServiceAccountAnnotation), Access{
+			Verb: "impersonate", Resource: "serviceaccounts", Namespace: cm.Namespace, Name: account,
+		})
+	}
+	return needs
+}
+
+func addObject(add func(string, Access), path string, ref manifest.Ref) {
+	for _, verb := range []string{"create", "patch", "delete"} {
+		add(path, Access{Verb: verb, Group: ref.Resource.Group, Resource: ref.Resource.Resource, Namespace: ref.Namespace})
+	}
+}
+
+// Left gives those of the former objects that are not wanted any more.
+func Left(wanted, former []manifest.Ref) []manifest.Ref {
+	left := slices.Clone(former)
+	return slices.DeleteFunc(left, func(ref manifest.Ref) bool {
+		return slices.ContainsFunc(wanted, func(w manifest.Ref) bool { return placeOf(w) == placeOf(ref) })
+	})
+}
+
+// Kinds gives the kinds of the objects, each once.
+func Kinds(ids ...manifest.ID) []manifest.ID {
+	kinds := make([]manifest.ID, 0, len(ids))
+	for _, id := range ids {
+		if id.Kind != "" {
+			kinds = append(kinds, manifest.ID{APIVersion: id.APIVersion, Kind: id.Kind})
+		}
+	}
+	slices.SortFunc(kinds, func(a, b manifest.ID) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind))
+	})
+	return slices.Compact(kinds)
+}

@@ -1,0 +1,82 @@
+package mutate_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+func refTo(group, resource, namespace, name string) manifest.Ref {
+	return manifest.Ref{
+		ID:       manifest.ID{Kind: resource, Namespace: namespace, Name: name},
+		Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource},
+	}
+}
+
+// The rights that an Application asks of its user, each once, with the first
+// place that asks for it.
+func TestNeeds(t *testing.T) {
+	deployment, config := refTo("apps", "deployments", "demo", "a"), refTo("", "configmaps", "demo", "a")
+	tests := []struct {
+		why          string
+		annotations  map[string]string
+		wanted, left []manifest.Ref
+		want         []string
+	}{
+		{"nothing is wanted", nil, nil, nil, nil},
+		{"create, patch and delete of each resource, however many objects", nil,
+			[]manifest.Ref{deployment, config, refTo("apps", "deployments", "demo", "b")}, nil, []string{
+				`data.spec.manifest[0]: create deployments.apps in namespace "demo"`,
+				`data.spec.manifest[0]: patch deployments.apps in namespace "demo"`,
+				`data.spec.manifest[0]: delete deployments.apps in namespace "demo"`,
+				`data.spec.manifest[1]: create configmaps in namespace "demo"`,
+				`data.spec.manifest[1]: patch configmaps in namespace "demo"`,
+				`data.spec.manifest[1]: delete configmaps in namespace "demo"`,
+			}},
+		{"in each namespace, and in none", nil,
+			[]manifest.Ref{config, refTo("", "configmaps", "other", "a"), refTo("", "namespaces", "", "n")}, nil, []string{
+				`data.spec.manifest[0]: create configmaps in namespace "demo"`,
+				`data.spec.manifest[0]: patch configmaps in namespace "demo"`,
+				`data.spec.manifest[0]: delete configmaps in namespace "demo"`,
+				`data.spec.manifest[1]: create configmaps in namespace "other"`,
+				`data.spec.manifest[1]: patch configmaps in namespace "other"`,
+				`data.spec.manifest[1]: delete configmaps in namespace "other"`,
+				"data.spec.manifest[2]: create namespaces",
+				"data.spec.manifest[2]: patch namespaces",
+				"data.spec.manifest[2]: delete namespaces",
+			}},
+		{"what left the manifest will be deleted", nil, nil, []manifest.Ref{config}, []string{
+			`data.spec.manifest: create configmaps in namespace "demo"`,
+			`data.spec.manifest: patch configmaps in namespace "demo"`,
+			`data.spec.manifest: delete configmaps in namespace "demo"`,
+		}},
+		{"another cluster", map[string]string{"krake.dev/cluster": "edge"}, nil, nil, []string{
+			`metadata.annotations[krake.dev/cluster]: deploy-to clusters.krake.dev "edge"`,
+		}},
+		{"this cluster by its name", map[string]string{"krake.dev/cluster": "local"}, nil, nil, nil},
+		{"an identity to act as", map[string]string{"krake.dev/service-account": "deployer"}, nil, nil, []string{
+			`metadata.annotations[krake.dev/service-account]: impersonate serviceaccounts "deployer" in namespace "demo"`,
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			cm := submitted()
+			cm.Annotations = test.annotations
+			var got []string
+			for _, need := range mutate.Needs(cm, test.wanted, test.left) {
+				got = append(got, need.Path+": "+need.String())
+			}
+			equal(t, "needs", test.want, got)
+		})
+	}
+}
+
+func TestLeft(t *testing.T) {
+	a, b := refTo("", "configmaps", "demo", "a"), refTo("", "configmaps", "demo", "b")
+	newer := a
+	newer.Resource.Version = "v2"
+	equal(t, "left", []manifest.Ref{b}, mutate.Left([]manifest.Ref{newer}, []manifest.Ref{a, b}))
+}

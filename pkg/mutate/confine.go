@@ -1,0 +1,87 @@
+package mutate
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// Scope is how far Applications reach: the flag --scope of webhook and agent.
+type Scope string
+
+const (
+	// NamespaceScope keeps an Application in its own namespace.
+	NamespaceScope Scope = "namespace"
+	// ClusterScope lets it reach every namespace, and what is in none.
+	ClusterScope Scope = "cluster"
+)
+
+// Object is a resource of a manifest, with what an API server tells of its kind.
+type Object struct {
+	// Ref has the namespace that the manifest says; its name is empty where the
+	// manifest does not identify the resource, which is refused elsewhere.
+	manifest.Ref
+
+	// ClusterScoped tells that the kind is in no namespace. Of a kind that the
+	// hub does not know this is left open, for the target to tell.
+	ClusterScoped bool
+}
+
+// Confine puts the objects where they belong, in the same order, or refuses
+// those that an Application of the namespace may not reach. It is the first of
+// the three locks: webhook and agent both call it, and what counts is what an
+// API server tells of a kind, never what the manifest says. Two descriptions of
+// one object are refused as well: it would never be as both say.
+func (s Scope) Confine(namespace string, objects []Object) ([]manifest.Ref, field.ErrorList) {
+	var refusals field.ErrorList
+	refs := make([]manifest.Ref, 0, len(objects))
+	placed := map[place]manifest.ID{}
+	for i, object := range objects {
+		ref, refusal := s.place(namespace, i, object)
+		refs = append(refs, ref)
+		switch {
+		case object.Name == "":
+			continue
+		case refusal != nil:
+			refusals = append(refusals, refusal)
+			continue
+		}
+		at := placeOf(ref)
+		if former, taken := placed[at]; taken && former != object.ID { // the same words twice are told by the schema
+			refusals = append(refusals, invalid(resourcePath(i),
+				fmt.Sprintf("The resource is defined twice: %s is %s, which the manifest has too: leave one out", object.ID, former)))
+		}
+		placed[at] = object.ID
+	}
+	return refs, refusals
+}
+
+func (s Scope) place(namespace string, i int, object Object) (manifest.Ref, *field.Error) {
+	ref := object.Ref
+	switch {
+	case object.ClusterScoped && s != ClusterScope:
+		return ref, forbidden(resourcePath(i)+".kind", fmt.Sprintf(
+			"%s is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it", object.Kind))
+	case object.ClusterScoped:
+		ref.Namespace = "" // whatever the manifest says
+	case object.Namespace == "":
+		ref.Namespace = namespace
+	case object.Namespace != namespace && s != ClusterScope:
+		return ref, forbidden(resourcePath(i)+".metadata.namespace", fmt.Sprintf(
+			"an Application creates objects in its own namespace only: leave it out, or create the Application in namespace %q", object.Namespace))
+	}
+	return ref, nil
+}
+
+// place is where an object is, whatever version of its API describes it.
+type place struct {
+	resource        schema.GroupResource
+	namespace, name string
+}
+
+func placeOf(ref manifest.Ref) place {
+	return place{ref.Resource.GroupResource(), ref.Namespace, ref.Name}
+}

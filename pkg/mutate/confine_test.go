@@ -1,0 +1,83 @@
+package mutate_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+func located(apiVersion, kind, resource, namespace, name string, clusterScoped bool) mutate.Object {
+	group, _ := schema.ParseGroupVersion(apiVersion)
+	return mutate.Object{
+		Ref: manifest.Ref{
+			ID:       manifest.ID{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name},
+			Resource: group.WithResource(resource),
+		},
+		ClusterScoped: clusterScoped,
+	}
+}
+
+// Where an object is put, and what is refused: what counts is the kind's scope
+// as the API server tells it, and never the text.
+func TestConfine(t *testing.T) {
+	config := func(namespace, name string) mutate.Object {
+		return located("v1", "ConfigMap", "configmaps", namespace, name, false)
+	}
+	role := func(namespace, name string) mutate.Object {
+		return located("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespace, name, true)
+	}
+	tests := []struct {
+		why      string
+		scope    mutate.Scope
+		objects  []mutate.Object
+		places   []string
+		refusals []any
+	}{
+		{"without a namespace it gets that of the Application", mutate.NamespaceScope,
+			[]mutate.Object{config("", "a")}, []string{"demo/a"}, []any{}},
+		{"it may say so itself", mutate.NamespaceScope, []mutate.Object{config("demo", "a")}, []string{"demo/a"}, []any{}},
+		{"another namespace is out of reach", mutate.NamespaceScope, []mutate.Object{config("other", "a")}, []string{"other/a"}, []any{
+			`data.spec.manifest[0].metadata.namespace: Forbidden: an Application creates objects in its own namespace only: leave it out, or create the Application in namespace "other"`,
+		}},
+		{"what is in no namespace is out of reach", mutate.NamespaceScope, []mutate.Object{config("", "a"), role("", "r")}, []string{"demo/a", "/r"}, []any{
+			"data.spec.manifest[1].kind: Forbidden: ClusterRole is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it",
+		}},
+		{"a namespace in its text does not make it a namespaced one", mutate.NamespaceScope, []mutate.Object{role("demo", "r")}, []string{"demo/r"}, []any{
+			"data.spec.manifest[0].kind: Forbidden: ClusterRole is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it",
+		}},
+		{"a scope that nobody set is the narrow one", "", []mutate.Object{role("", "r")}, []string{"/r"}, []any{
+			"data.spec.manifest[0].kind: Forbidden: ClusterRole is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it",
+		}},
+		{"the wide scope reaches everything", mutate.ClusterScope,
+			[]mutate.Object{config("other", "a"), config("", "a"), role("", "r")}, []string{"other/a", "demo/a", "/r"}, []any{}},
+		{"what is in no namespace has none, whatever its text says", mutate.ClusterScope, []mutate.Object{role("demo", "r")}, []string{"/r"}, []any{}},
+		{"one object with and without its namespace", mutate.NamespaceScope, []mutate.Object{config("", "a"), config("demo", "a")}, []string{"demo/a", "demo/a"}, []any{
+			"data.spec.manifest[1]: Invalid value: The resource is defined twice: v1 ConfigMap demo/a is v1 ConfigMap a, which the manifest has too: leave one out",
+		}},
+		{"one object by two versions of its API", mutate.NamespaceScope, []mutate.Object{
+			located("apps/v1", "Deployment", "deployments", "", "a", false), located("apps/v1beta2", "Deployment", "deployments", "", "a", false),
+		}, []string{"demo/a", "demo/a"}, []any{
+			"data.spec.manifest[1]: Invalid value: The resource is defined twice: apps/v1beta2 Deployment a is apps/v1 Deployment a, which the manifest has too: leave one out",
+		}},
+		{"one name in two groups is two objects", mutate.NamespaceScope, []mutate.Object{
+			located("apps/v1", "Deployment", "deployments", "", "a", false), located("example.com/v1", "Deployment", "deployments", "", "a", false),
+		}, []string{"demo/a", "demo/a"}, []any{}},
+		{"one name in two namespaces is two objects", mutate.ClusterScope,
+			[]mutate.Object{config("a", "a"), config("b", "a")}, []string{"a/a", "b/a"}, []any{}},
+		{"what has no identity is refused elsewhere", mutate.NamespaceScope, []mutate.Object{{}, {}}, []string{"demo/", "demo/"}, []any{}},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			refs, refusals := test.scope.Confine("demo", test.objects)
+			equal(t, "refusals", test.refusals, messages(refusals))
+			var places []string
+			for _, ref := range refs {
+				places = append(places, ref.Namespace+"/"+ref.Name)
+			}
+			equal(t, "places", test.places, places)
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package mutate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// checkResources refuses resources that an Application cannot own.
+func checkResources(resources []map[string]any) field.ErrorList {
+	var refusals field.ErrorList
+	for i, resource := range resources {
+		at := resourcePath(i)
+		if isList(resource) {
+			refusals = append(refusals, invalid(at+".kind", `a List is not supported: write its items as documents, separated by "---"`))
+			continue
+		}
+		refusals = slices.Concat(refusals, checkNames(resource, at), checkMetadata(resource, at), checkSecret(resource, at), checkReserved(resource, at))
+	}
+	return refusals
+}
+
+// checkSchemas refuses observer schemas that would pin what is not the user's to
+// pin: fields of the server and of the garbage collector, and the values of
+// Secrets, which would get into the status.
+func checkSchemas(schemas []map[string]any) field.ErrorList {
+	var refusals field.ErrorList
+	for i, document := range schemas {
+		at := schemaPath(i)
+		if _, ok := document["status"]; ok {
+			refusals = append(refusals, forbidden(at+".status", "it is for the server to write: leave it out"))
+		}
+		refusals = slices.Concat(refusals, checkMetadata(document, at), checkSecretSchema(document, at), checkReserved(document, at))
+		spec, _ := document["spec"].(map[string]any)
+		if _, ok := spec["nodeName"]; ok && isKind(document, "v1", "Pod") {
+			refusals = append(refusals, forbidden(at+".spec.nodeName", "it is for the scheduler to write: leave it out"))
+		}
+	}
+	return refusals
+}
+
+// isList tells if a resource is made of others, which would not be looked at.
+func isList(resource map[string]any) bool {
+	kind, _ := resource["kind"].(string)
+	_, hasItems := resource["items"]
+	return kind == "List" || hasItems && strings.HasSuffix(kind, "List")
+}
+
+func isKind(resource map[string]any, apiVersion, kind string) bool {
+	return resource["apiVersion"] == apiVersion && resource["kind"] == kind
+}
+
+// checkNames refuses names that are none: they become a part of a request's path.
+func checkNames(resource map[string]any, at string) field.ErrorList {
+	id, err := manifest.Identify(resource)
+	if err != nil {
+		return nil // told by the schema
+	}
+	var refusals field.ErrorList
+	for _, problem := range path.IsValidPathSegmentName(id.Name) {
+		refusals = append(refusals, invalid(at+".metadata.name", problem))
+	}
+	if id.Namespace != "" {
+		for _, problem := range validation.IsDNS1123Label(id.Namespace) {
+			refusals = append(refusals, invalid(at+".metadata.namespace", problem))
+		}
+	}
+	if gvk := id.GroupVersionKind(); gvk.Version == "" {
+		refusals = append(refusals, invalid(at+".apiVersion", "it is neither a version nor a group and a version"))
+	}
+	return refusals
+}
+
+// checkMetadata lets name, namespace, labels and annotations through. What else
+// is there is for the server to write, or has others delete objects. An empty
+// value is let through: generators write "creationTimestamp: null".
+func checkMetadata(document map[string]any, at string) field.ErrorList {
+	metadata, _ := document["metadata"].(map[string]any)
+	observed := strings.HasPrefix(at, schemasPath)
+	var refusals field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(metadata)) {
+		switch name {
+		case "name", "namespace", "labels", "annotations":
+			continue
+		}
+		if observed || !isEmpty(metadata[name]) {
+			refusals = append(refusals, forbidden(at+".metadata."+name,
+				"of the metadata an Application sets name, namespace, labels and annotations only: leave it out"))
+		}
+	}
+	return refusals
+}
+
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(value) == 0
+	case []any:
+		return len(value) == 0
+	}
+	return false
+}
+
+// secretKeys are the fields of a Secret that hold its values.
+func secretKeys() []string { return []string{"data", "stringData"} }
+
+// checkSecret refuses the values of Secrets: whoever may view ConfigMaps would
+// see them.
+func checkSecret(resource map[string]any, at string) field.ErrorList {
+	if !isKind(resource, "v1", "Secret") {
+		return nil
+	}
+	var refusals field.ErrorList
+	for _, key := range secretKeys() {
+		if !isEmpty(resource[key]) {
+			refusals = append(refusals, forbidden(at+"."+key, "whoever may view ConfigMaps would see the values of the Secret: "+
+				"create it by itself, with kubectl create secret or an operator for external or sealed secrets, and refer to it by its name"))
+		}
+	}
+	return refusals
+}
+
+func checkSecretSchema(document map[string]any, at string) field.ErrorList {
+	if !isKind(document, "v1", "Secret") {
+		return nil
+	}
+	const reason = "it would copy values of the Secret into the status, which whoever may view ConfigMaps can see: leave it out"
+	var refusals field.ErrorList
+	for _, key := range secretKeys() {
+		if _, ok := document[key]; ok {
+			refusals = append(refusals, forbidden(at+"."+key, reason))
+		}
+	}
+	metadata, _ := document["metadata"].(map[string]any)
+	annotations, ok := metadata["annotations"]
+	named, isObject := annotations.(map[string]any)
+	if _, pinned := named[lastAppliedAnnotation]; ok && !isObject || pinned {
+		refusals = append(refusals, forbidden(at+".metadata.annotations", "kubectl apply keeps a copy of the Secret there, and "+reason))
+	}
+	return refusals
+}
+
+// lastAppliedAnnotation is where kubectl apply keeps what it has applied.
+const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"

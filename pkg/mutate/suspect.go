@@ -1,0 +1,151 @@
+package mutate
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	psa "k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// suspect gives warnings of what is legal, and hardly meant.
+func suspect(d *draft, desired Desired) []string {
+	warnings := slices.Clone(d.warnings)
+	for i, resource := range desired.Manifest {
+		at := resourcePath(i)
+		if !isEmpty(resource["status"]) {
+			warnings = append(warnings, at+".status: it is for the server to write, and not observed")
+		}
+		warnings = slices.Concat(warnings, suspectPods(resource, at), suspectPins(desired.Schemas[i], resource, at))
+	}
+	return append(warnings, suspectScaling(desired)...)
+}
+
+// suspectScaling warns of replicas that an autoscaler of the same manifest is to
+// set, and that would be reverted.
+func suspectScaling(desired Desired) []string {
+	var warnings []string
+	for _, scaler := range desired.Manifest {
+		spec, _ := scaler["spec"].(map[string]any)
+		target, _ := spec["scaleTargetRef"].(map[string]any)
+		name, _ := target["name"].(string)
+		kind, _ := target["kind"].(string)
+		if kind == "" {
+			kind = "Deployment" // as KEDA has it
+		}
+		for i, resource := range desired.Manifest {
+			id, err := manifest.Identify(resource)
+			if err != nil || id.Name != name || id.Kind != kind || !desired.Schemas[i].Observes("spec", "replicas") {
+				continue
+			}
+			warnings = append(warnings, fmt.Sprintf(
+				"%s.spec.replicas: it is observed, so that what the %s sets is reverted: leave it out of the manifest, or of the observer schema",
+				resourcePath(i), scaler["kind"]))
+		}
+	}
+	return warnings
+}
+
+// assigned are fields of a kind's spec that a server assigns once.
+func assigned(id manifest.ID) []string {
+	switch id.APIVersion + " " + id.Kind {
+	case "v1 Service":
+		return []string{"clusterIP", "clusterIPs", "healthCheckNodePort"}
+	case "v1 PersistentVolumeClaim":
+		return []string{"volumeName"}
+	case "batch/v1 Job":
+		return []string{"selector"}
+	}
+	return nil
+}
+
+// suspectPins warns of an observer schema that pins what a server assigns.
+func suspectPins(observed schema.Schema, resource map[string]any, at string) []string {
+	var warnings []string
+	for _, name := range assigned(observed.ID()) {
+		if _, given := below(resource, "spec")[name]; !given && observed.Observes("spec", name) {
+			warnings = append(warnings, fmt.Sprintf(
+				"%s.spec.%s: the server assigns it: what it assigns first is kept, and is another one on another cluster", at, name))
+		}
+	}
+	return warnings
+}
+
+// suspectPods warns of Pods that the baseline of the Pod Security Standards
+// would refuse: privileged ones, and those that reach into the node.
+func suspectPods(resource map[string]any, at string) []string {
+	metadata, spec := podOf(resource)
+	if spec == nil {
+		return nil
+	}
+	var pod corev1.PodSpec
+	if _, err := apitypes.Read(spec, &pod); err != nil {
+		return nil // refused already
+	}
+	baseline, err := baseline()
+	if err != nil {
+		return nil // the checks are those of the library: it is never so
+	}
+	annotations := map[string]string{}
+	given, _ := metadata["annotations"].(map[string]any)
+	for name, value := range given {
+		annotations[name], _ = value.(string)
+	}
+	results := baseline.EvaluatePod(
+		psa.LevelVersion{Level: psa.LevelBaseline, Version: psa.LatestVersion()}, &metav1.ObjectMeta{Annotations: annotations}, &pod)
+	result := policy.AggregateCheckResults(results)
+	if result.Allowed {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: a namespace with Pod Security baseline will refuse its Pods: %s", at, result.ForbiddenReason())}
+}
+
+// baseline has the checks of Pods.
+var baseline = sync.OnceValues(func() (policy.Evaluator, error) {
+	return policy.NewEvaluator(policy.DefaultChecks(), nil)
+})
+
+// podOf gives metadata and spec of the Pods that a resource makes.
+func podOf(resource map[string]any) (metadata, spec map[string]any) {
+	pod := resource
+	switch id, _ := manifest.Identify(resource); id.APIVersion + " " + id.Kind {
+	case "v1 Pod":
+	case "apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "apps/v1 ReplicaSet", "batch/v1 Job", "v1 ReplicationController":
+		pod = below(resource, "spec", "template")
+	case "batch/v1 CronJob":
+		pod = below(resource, "spec", "jobTemplate", "spec", "template")
+	default:
+		return nil, nil
+	}
+	return below(pod, "metadata"), below(pod, "spec")
+}
+
+func below(fields map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		fields, _ = fields[name].(map[string]any)
+	}
+	return fields
+}
+
+// checkTypes refuses what the API server could not read, and warns of fields
+// that a type does not have: it may be that of a newer server.
+func checkTypes(resources []map[string]any) (warnings []string, refusals field.ErrorList) {
+	for i, resource := range resources {
+		unknown, unreadable := apitypes.Check(resource)
+		if unreadable != "" {
+			refusals = append(refusals, invalid(resourcePath(i), unreadable))
+		}
+		for _, problem := range unknown {
+			warnings = append(warnings, resourcePath(i)+": "+problem)
+		}
+	}
+	return warnings, refusals
+}
