@@ -31,9 +31,8 @@ func TestValidate(t *testing.T) {
 		{"the last port", []string{"--port=65535"}, nil},
 		{"no port, which would be a random one", []string{"--port=0"}, []string{"--port: 0 is no port"}},
 		{"a port that is too large", []string{"--port=65536"}, []string{"--port: 65536 is no port"}},
-		{"every flag that is empty is named, in this order", []string{"--namespace=", "--service=", "--secret=", "--configuration=", "--cert-dir="}, []string{
-			"--namespace: must not be empty", "--service: must not be empty", "--secret: must not be empty",
-			"--configuration: must not be empty", "--cert-dir: must not be empty",
+		{"what certificates cannot do with", []string{"--secret=", "--certificate-validity=0s"}, []string{
+			"--secret: must not be empty", "--certificate-validity: 0s is no time to live",
 		}},
 		{"a level that does not exist", []string{"--log-level=loud"}, []string{`--log-level: slog: level string "loud": unknown name`}},
 	}

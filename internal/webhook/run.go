@@ -8,19 +8,17 @@ import (
 	"os"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/krake-observer/krake-observer/internal/certificates"
 )
 
 const (
@@ -42,7 +40,6 @@ func Run(ctx context.Context, options Options) error {
 	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Logger:                 logger,
-		Cache:                  cacheOf(options),
 		HealthProbeBindAddress: options.HealthAddress,
 		Metrics: server.Options{
 			BindAddress:   options.MetricsAddress,
@@ -54,36 +51,24 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	if err := serve(ctx, mgr, options); err != nil {
+	if err := serve(mgr, options); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
 	return mgr.Start(ctx)
 }
 
-// cacheOf holds one object: the Secret with the certificates.
-func cacheOf(options Options) cache.Options {
-	one := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", options.Secret)}
-	return cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&corev1.Secret{}: {Namespaces: map[string]cache.Config{options.Namespace: one}},
-	}}
-}
-
 // serve adds the server, which starts when it has a certificate that the API
 // server will accept.
-func serve(ctx context.Context, mgr manager.Manager, options Options) error {
-	trusted, err := addCertificates(mgr, options)
+func serve(mgr manager.Manager, options Options) error {
+	keeper, err := certificates.Add(mgr, options.Certificates, time.Now)
 	if err != nil {
-		return err
-	}
-	serving := &pair{certDir: options.CertDir, logger: mgr.GetLogger()}
-	if err := serving.watch(ctx, mgr); err != nil {
 		return err
 	}
 	hooks := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host: options.Host,
 		Port: options.Port,
 		TLSOpts: []func(*tls.Config){func(config *tls.Config) {
-			config.GetCertificate = serving.get
+			config.GetCertificate = keeper.GetCertificate
 			// HTTP/2 takes in the bodies of requests that nobody reads yet.
 			config.NextProtos = []string{"http/1.1"}
 		}},
@@ -97,7 +82,7 @@ func serve(ctx context.Context, mgr manager.Manager, options Options) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-trusted:
+		case <-keeper.Trusted():
 			return hooks.Start(ctx)
 		}
 	})
@@ -105,6 +90,7 @@ func serve(ctx context.Context, mgr manager.Manager, options Options) error {
 		mgr.Add(start),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("serving", hooks.StartedChecker()),
+		mgr.AddReadyzCheck("certificate", keeper.Ready),
 	)
 }
 

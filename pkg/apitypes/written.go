@@ -68,7 +68,7 @@ func Check(object map[string]any) (unknown []string, unreadable string) {
 		return nil, err.Error()
 	case errors.As(err, &mismatch):
 		found, _, _ := strings.Cut(mismatch.Value, " ") // "number 1.5"
-		return nil, fmt.Sprintf("%s: a %s is written where a %s belongs", mismatch.Field, found, mismatch.Type)
+		return nil, fmt.Sprintf("%s is a %s, and has to be of type %s", mismatch.Field, found, mismatch.Type)
 	case err != nil:
 		return nil, "a value has not the form of its type: a quantity, a time or the like"
 	}

@@ -1,0 +1,248 @@
+package webhook
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// asked has the rights that were asked for: "anna: create configmaps demo/".
+type asked struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+func (a *asked) note(review *authorizationv1.SubjectAccessReview) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	about := review.Spec.ResourceAttributes
+	a.texts = append(a.texts, review.Spec.User+": "+about.Verb+" "+about.Resource+" "+about.Namespace+"/"+about.Name)
+}
+
+func (a *asked) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.texts)
+}
+
+var anna = authenticationv1.UserInfo{
+	Username: "anna", UID: "u1", Groups: []string{"devs"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"a", "b"}},
+}
+
+// ask sends a creation as the API server does.
+func ask(t *testing.T, h *handler, user authenticationv1.UserInfo, object string) admission.Response {
+	t.Helper()
+	return h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Namespace: "demo", Name: "app", Operation: admissionv1.Create, UserInfo: user,
+		Object: runtime.RawExtension{Raw: raw(t, object)},
+	}})
+}
+
+const twoKinds = `
+metadata: {name: app, annotations: {krake.dev/application: v1}}
+data:
+  spec.manifest: |
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+    ---
+    {apiVersion: v1, kind: Service, metadata: {name: a}}
+    ---
+    {apiVersion: music.example.com/v1, kind: Opera, metadata: {name: tosca}}
+`
+
+// A user without the rights gets a 403 that names each of them and its place.
+func TestForbidden(t *testing.T) {
+	h := newTestHandler(func(review *authorizationv1.SubjectAccessReview) (bool, error) {
+		about := review.Spec.ResourceAttributes
+		return about.Resource == "configmaps" && about.Verb != "delete", nil
+	})
+	response := ask(t, h, anna, twoKinds)
+	if response.Allowed || response.Result.Code != http.StatusForbidden || response.Result.Reason != metav1.StatusReasonForbidden || len(response.Patch) > 0 {
+		t.Fatalf("the answer is %+v", response)
+	}
+	want := `applications.krake.dev "app" is forbidden: an Application does nothing that its user may not do: ` +
+		`data.spec.manifest[0]: user "anna" may not delete configmaps in namespace "demo"; ` +
+		`data.spec.manifest[1]: user "anna" may not create, patch, delete services in namespace "demo"; ` +
+		`data.spec.manifest[2]: user "anna" may not create, patch, delete operas.music.example.com in namespace "demo"`
+	if diff := cmp.Diff(want, response.Result.Message); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+	var places []string
+	for _, cause := range response.Result.Details.Causes {
+		places = append(places, string(cause.Type)+" "+cause.Field)
+	}
+	want = "FieldValueForbidden data.spec.manifest[0],FieldValueForbidden data.spec.manifest[1],FieldValueForbidden data.spec.manifest[2]"
+	if got := strings.Join(places, ","); got != want {
+		t.Errorf("causes are %s", got)
+	}
+}
+
+// The API server is asked about the user of the request, with all that it told of
+// that user, and not again within the time that an answer is good for; a refusal
+// is good for nothing.
+func TestReviews(t *testing.T) {
+	var asked asked
+	allow := true
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	h := newTestHandler(func(review *authorizationv1.SubjectAccessReview) (bool, error) {
+		asked.note(review)
+		spec := review.Spec
+		spec.ResourceAttributes = nil
+		want := authorizationv1.SubjectAccessReviewSpec{
+			User: "anna", UID: "u1", Groups: []string{"devs"}, Extra: map[string]authorizationv1.ExtraValue{"scopes": {"a", "b"}},
+		}
+		if diff := cmp.Diff(want, spec); diff != "" && spec.User == "anna" {
+			t.Errorf("the user (-want +got):\n%s", diff)
+		}
+		return allow, nil
+	})
+	h.authority = newAuthority(h.authority.reviews, clock)
+	steps := []struct {
+		why   string
+		do    func()
+		user  authenticationv1.UserInfo
+		asked int
+	}{
+		{"three verbs of each of three kinds", func() {}, anna, 9},
+		{"they are known for a while", func() { clock.SetTime(clock.Now().Add(allowedFor - time.Second)) }, anna, 0},
+		{"not of somebody else", func() {}, authenticationv1.UserInfo{Username: "bert"}, 9},
+		{"not of the same name with other groups", func() {}, authenticationv1.UserInfo{Username: "bert", Groups: []string{"ops"}}, 9},
+		{"and not for ever", func() { clock.SetTime(clock.Now().Add(2 * time.Second)) }, anna, 9},
+		{"a refusal", func() { clock.SetTime(clock.Now().Add(time.Minute)); allow = false }, anna, 9},
+		{"is asked for again", func() {}, anna, 9},
+	}
+	for _, step := range steps {
+		step.do()
+		before := asked.count()
+		if response := ask(t, h, step.user, twoKinds); response.Allowed != allow {
+			t.Errorf("%s: allowed is %v", step.why, response.Allowed)
+		}
+		if got := asked.count() - before; got != step.asked {
+			t.Errorf("%s: %d rights were asked for, want %d", step.why, got, step.asked)
+		}
+	}
+}
+
+// Nobody is let in because nobody could be asked.
+func TestReviewsThatFail(t *testing.T) {
+	h := newTestHandler(func(*authorizationv1.SubjectAccessReview) (bool, error) { return true, errors.New("no answer") })
+	response := ask(t, h, anna, twoKinds)
+	if response.Allowed || response.Result.Code != http.StatusInternalServerError || len(response.Patch) > 0 {
+		t.Errorf("the answer is %+v", response)
+	}
+}
+
+// What is wrong is told at once, whoever finds it, and nobody is asked for rights then.
+func TestEverythingThatIsWrong(t *testing.T) {
+	var asked asked
+	h := newTestHandler(func(review *authorizationv1.SubjectAccessReview) (bool, error) { asked.note(review); return false, nil })
+	response := ask(t, h, anna, `
+metadata: {name: app, annotations: {krake.dev/application: v1, krake.dev/clutser: x}}
+data:
+  spec.manifest: |
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: other, uid: x}}
+    ---
+    {apiVersion: v1, kind: Namespace, metadata: {name: b}}
+    ---
+    {apiVersion: v1, kind: Service, metadata: {name: c}, spec: {ports: 80}}
+`)
+	var places []string
+	for _, cause := range response.Result.Details.Causes {
+		places = append(places, cause.Field)
+	}
+	want := []string{
+		"metadata.annotations[krake.dev/clutser]", "data.spec.manifest[0].metadata.uid", "data.spec.manifest[2]",
+		"data.spec.manifest[0].metadata.namespace", "data.spec.manifest[1].kind",
+	}
+	if diff := cmp.Diff(want, places); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+	if asked.count() > 0 {
+		t.Errorf("asked: %v", asked.texts)
+	}
+}
+
+// An agent writes status, and is asked for no rights.
+func TestAgentThatMeetsTheWebhook(t *testing.T) {
+	h := newTestHandler(func(*authorizationv1.SubjectAccessReview) (bool, error) { return false, nil })
+	agent := authenticationv1.UserInfo{Username: "system:serviceaccount:krake-agents:local"}
+	if response := ask(t, h, agent, twoKinds); response.Allowed || response.Result.Code != http.StatusUnprocessableEntity {
+		t.Errorf("an agent creates an Application: %+v", response)
+	}
+	for object, want := range map[string]bool{
+		strings.Replace(published, `{"state":"RUNNING"}`, `{"state":"FAILED"}`, 1): true,
+		strings.Replace(published, manifestOne, manifestTwo, 1):                     false,
+	} {
+		response := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Namespace: "demo", Name: "app", Operation: admissionv1.Update, UserInfo: agent,
+			Object: runtime.RawExtension{Raw: raw(t, object)}, OldObject: runtime.RawExtension{Raw: raw(t, published)},
+		}})
+		if response.Allowed != want || len(response.Patch) > 0 {
+			t.Errorf("allowed is %v, want %v, with the patch %s", response.Allowed, want, response.Patch)
+		}
+	}
+}
+
+// counting counts the questions that reach a mapper.
+type counting struct {
+	meta.RESTMapper
+	asked int
+	err   error
+}
+
+func (c *counting) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	c.asked++
+	if c.err != nil {
+		return nil, c.err
+	}
+	return c.RESTMapper.RESTMapping(kind, versions...)
+}
+
+// A kind that the hub does not know costs it one question in a while, however
+// many Applications name it.
+func TestUnknownKinds(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	known := meta.NewDefaultRESTMapper(nil)
+	mapper := &counting{RESTMapper: known}
+	k := newKinds(mapper, clock)
+	opera := manifest.ID{APIVersion: "music.example.com/v1", Kind: "Opera", Name: "tosca"}
+	look := func(why, resource string, clusterScoped bool, asked int) {
+		t.Helper()
+		mapper.asked = 0
+		objects, err := k.objects([]manifest.ID{opera, {}, opera})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := objects[2]; got.Resource.Resource != resource || got.ClusterScoped != clusterScoped || got.ID != opera {
+			t.Errorf("%s: it is %+v", why, got)
+		}
+		if mapper.asked != asked {
+			t.Errorf("%s: %d questions, want %d", why, mapper.asked, asked)
+		}
+	}
+	look("guessed", "operas", false, 1)
+	look("not asked for again", "operas", false, 0)
+	known.AddSpecific(opera.GroupVersionKind(), schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "opere"},
+		schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "opera"}, meta.RESTScopeRoot)
+	clock.SetTime(clock.Now().Add(unknownFor + time.Second))
+	look("known after a while", "opere", true, 2)
+	mapper.err = errors.New("no answer")
+	if _, err := k.objects([]manifest.ID{opera}); err == nil {
+		t.Error("no error where the hub does not answer")
+	}
+}

@@ -1,0 +1,125 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+)
+
+// serveLanes serves what is behind the lanes, over a connection of its own each.
+func serveLanes(t *testing.T, next http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(newLanes(next, time.Now))
+	server.Client().Transport.(*http.Transport).DisableKeepAlives = true
+	t.Cleanup(server.Close)
+	return server
+}
+
+func send(ctx context.Context, t *testing.T, server *httptest.Server, body io.Reader) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := server.Client().Do(request)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+// What is too large, or does not say how large it is, is not read.
+func TestLanesRefuse(t *testing.T) {
+	server := serveLanes(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	for _, c := range []struct {
+		why  string
+		body io.Reader
+		want int
+	}{
+		{"usual", bytes.NewReader(make([]byte, 1000)), http.StatusOK},
+		{"as large as possible", bytes.NewReader(make([]byte, maxBody)), http.StatusOK},
+		{"too large", bytes.NewReader(make([]byte, maxBody+1)), http.StatusRequestEntityTooLarge},
+		{"of a length that is not said", io.MultiReader(bytes.NewReader(make([]byte, 1000))), http.StatusLengthRequired},
+	} {
+		if got := send(t.Context(), t, server, c.body); got != c.want && got != 0 { // the connection may be closed before the answer is read
+			t.Errorf("%s: %d, want %d", c.why, got, c.want)
+		}
+	}
+}
+
+// Large reviews do not hold up usual ones, and no more of either are worked on
+// at once than there is memory for.
+func TestLanes(t *testing.T) {
+	var mu sync.Mutex
+	working, most := map[bool]int{}, map[bool]int{}
+	hold := make(chan struct{})
+	server := serveLanes(t, func(_ http.ResponseWriter, r *http.Request) {
+		large := r.ContentLength > smallBody
+		mu.Lock()
+		working[large]++
+		most[large] = max(most[large], working[large])
+		mu.Unlock()
+		if large {
+			<-hold
+		}
+		mu.Lock()
+		working[large]--
+		mu.Unlock()
+	})
+	var group sync.WaitGroup
+	answers := make(chan int, 6)
+	for range cap(answers) {
+		group.Go(func() { answers <- send(t.Context(), t, server, bytes.NewReader(make([]byte, smallBody+1))) })
+	}
+	for range 100 {
+		group.Go(func() {
+			if got := send(t.Context(), t, server, bytes.NewReader(make([]byte, 100))); got != http.StatusOK {
+				t.Errorf("a usual one is answered by %d", got)
+			}
+		})
+	}
+	for range cap(answers) - largeAtOnce {
+		if got := <-answers; got != http.StatusServiceUnavailable {
+			t.Errorf("a large one that has to wait too long is answered by %d", got)
+		}
+	}
+	close(hold)
+	group.Wait()
+	for range largeAtOnce {
+		if got := <-answers; got != http.StatusOK {
+			t.Errorf("a large one is answered by %d", got)
+		}
+	}
+	if most[true] != largeAtOnce || most[false] > smallAtOnce {
+		t.Errorf("at once there were %d large and %d usual ones", most[true], most[false])
+	}
+}
+
+// Who sends slowly is cut off.
+func TestLanesCutOff(t *testing.T) {
+	read := make(chan error, 1)
+	server := httptest.NewServer(newLanes(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		read <- err
+	}), func() time.Time { return time.Now().Add(100*time.Millisecond - bodyTime) }))
+	t.Cleanup(server.Close)
+	var dialer net.Dialer
+	connection, err := dialer.DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	if _, err := io.WriteString(connection, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-read; err == nil {
+		t.Error("the whole body was read")
+	}
+}

@@ -1,0 +1,70 @@
+package mutate_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// What the agent of the present cluster, that of a former one and that of
+// another one may change. The policy krake-application says the same to the API
+// server, see test/policies.
+func TestCheckAgentUpdate(t *testing.T) {
+	tests := []struct {
+		why    string
+		change func(cm *corev1.ConfigMap)
+		// The places that are refused to the agent of each cluster.
+		present, former []any
+	}{
+		{"nothing", func(*corev1.ConfigMap) {}, []any{}, []any{}},
+		{"the inventory of its own", func(cm *corev1.ConfigMap) { cm.Data["inventory.local"] = "[]" }, []any{}, []any{"data[inventory.local]"}},
+		{"the inventory of another one", func(cm *corev1.ConfigMap) { cm.Data["inventory.edge"] = "[]" }, []any{"data[inventory.edge]"}, []any{}},
+		{"the status", func(cm *corev1.ConfigMap) {
+			cm.Data["status"], cm.Data["status.learned"], cm.Data["status.last_observed_manifest"] = "a", "b", "c"
+			cm.Labels["krake.dev/state"] = "FAILED"
+		}, []any{}, []any{"data[status]", "data[status.last_observed_manifest]", "data[status.learned]", "metadata.labels[krake.dev/state]"}},
+		{"the status, compressed", func(cm *corev1.ConfigMap) { cm.BinaryData = map[string][]byte{"status": {1}} }, []any{}, []any{"binaryData[status]"}},
+		{"what it learns is published", func(cm *corev1.ConfigMap) { cm.Data["status.last_applied_manifest"] = "a" }, []any{}, []any{"data[status.last_applied_manifest]"}},
+		{"the spec", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "a" }, []any{"data[spec.manifest]"}, []any{"data[spec.manifest]"}},
+		{"a key of the spec more", func(cm *corev1.ConfigMap) { cm.Data["spec.tosca"] = "a" }, []any{"data[spec.tosca]"}, []any{"data[spec.tosca]"}},
+		{"the spec less", func(cm *corev1.ConfigMap) { delete(cm.Data, "spec.manifest") }, []any{"data[spec.manifest]"}, []any{"data[spec.manifest]"}},
+		{"the mangled schema", func(cm *corev1.ConfigMap) { cm.Data["status.mangled_observer_schema"] = "a" },
+			[]any{"data[status.mangled_observer_schema]"}, []any{"data[status.mangled_observer_schema]"}},
+		{"the user's other data", func(cm *corev1.ConfigMap) { cm.Data["note"] = "a" }, []any{"data[note]"}, []any{"data[note]"}},
+		{"annotations", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/cluster"] = "edge" },
+			[]any{"metadata.annotations[krake.dev/cluster]"}, []any{"metadata.annotations[krake.dev/cluster]"}},
+		{"labels", func(cm *corev1.ConfigMap) { cm.Labels["team"] = "red" }, []any{"metadata.labels[team]"}, []any{"metadata.labels[team]"}},
+		{"its own holder label, once it holds nothing", func(cm *corev1.ConfigMap) { delete(cm.Labels, "holder.krake.dev/local") },
+			[]any{}, []any{"metadata.labels[holder.krake.dev/local]"}},
+		{"to hold for another cluster", func(cm *corev1.ConfigMap) { cm.Labels["holder.krake.dev/far"] = "true" },
+			[]any{"metadata.labels[holder.krake.dev/far]"}, []any{"metadata.labels[holder.krake.dev/far]"}},
+		{"the finalizers of others", func(cm *corev1.ConfigMap) { cm.Finalizers = nil },
+			[]any{"metadata.finalizers[example.org/mine]"}, []any{"metadata.finalizers[example.org/mine]", "metadata.finalizers[local.krake.dev/resources]"}},
+		{"the finalizer of another cluster", func(cm *corev1.ConfigMap) { cm.Finalizers = append(cm.Finalizers, "edge.krake.dev/resources") },
+			[]any{"metadata.finalizers[edge.krake.dev/resources]"}, []any{"metadata.finalizers[edge.krake.dev/resources]"}}, // a former one adds none
+		{"owners", func(cm *corev1.ConfigMap) { cm.OwnerReferences = []metav1.OwnerReference{{Name: "a"}} },
+			[]any{"metadata.ownerReferences"}, []any{"metadata.ownerReferences"}},
+		{"to unmake the Application", func(cm *corev1.ConfigMap) { cm.Annotations = nil },
+			[]any{"metadata.annotations[krake.dev/application]"}, []any{"metadata.annotations[krake.dev/application]"}},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			was := stored(t)
+			was.Labels["holder.krake.dev/edge"] = "true" // it was there once, and still holds objects
+			cm := was.DeepCopy()
+			test.change(cm)
+			equal(t, "refused to the agent of the present cluster", test.present, places(mutate.CheckAgentUpdate(cm, was, "local")))
+			equal(t, "refused to the agent of a former cluster", test.former, places(mutate.CheckAgentUpdate(cm, was, "edge")))
+			equal(t, "refused to the agent of another cluster", 1, len(mutate.CheckAgentUpdate(cm, was, "other")))
+		})
+	}
+}
+
+func TestCheckAgentUpdateMakesNoApplication(t *testing.T) {
+	was := stored(t)
+	was.Annotations = nil
+	equal(t, "refusals", []any{"metadata.annotations[krake.dev/application]"}, places(mutate.CheckAgentUpdate(stored(t), was, "local")))
+}
