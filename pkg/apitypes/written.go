@@ -19,21 +19,26 @@ import (
 // stays as it is. The error tells that the type is not known, or that the object
 // has not its shape.
 func Written(object map[string]any) (map[string]any, error) {
-	apiVersion, _ := object["apiVersion"].(string)
-	kind, _ := object["kind"].(string)
-	typed, err := goTypes().New(gvk.FromAPIVersionAndKind(apiVersion, kind))
+	typed, err := newOf(object)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := Read(object, typed); err != nil {
-		return nil, fmt.Errorf("read %s %s: %w", apiVersion, kind, err)
+		return nil, fmt.Errorf("read %s %s: %w", object["apiVersion"], object["kind"], err)
 	}
 	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
-		return nil, fmt.Errorf("write %s %s: %w", apiVersion, kind, err)
+		return nil, fmt.Errorf("write %s %s: %w", object["apiVersion"], object["kind"], err)
 	}
 	keepUnknown(written, object)
 	return written, nil
+}
+
+// newOf gives an empty value of the object's Go type.
+func newOf(object map[string]any) (runtime.Object, error) {
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	return goTypes().New(gvk.FromAPIVersionAndKind(apiVersion, kind))
 }
 
 // Read reads an object into a value of its Go type as a server does: field names
@@ -55,9 +60,7 @@ func Read(object map[string]any, into any) (unknown []error, err error) {
 // it could not read at all. Of other types nothing is told. The texts repeat no
 // values.
 func Check(object map[string]any) (unknown []string, unreadable string) {
-	apiVersion, _ := object["apiVersion"].(string)
-	kind, _ := object["kind"].(string)
-	typed, err := goTypes().New(gvk.FromAPIVersionAndKind(apiVersion, kind))
+	typed, err := newOf(object)
 	if err != nil {
 		return nil, ""
 	}
