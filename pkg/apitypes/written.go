@@ -68,10 +68,10 @@ func Check(object map[string]any) (unknown []string, unreadable string) {
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.Is(err, errLongNumber):
-		return nil, err.Error()
+		return nil, "" // perhaps a text that only looks like one
 	case errors.As(err, &mismatch):
 		found, _, _ := strings.Cut(mismatch.Value, " ") // "number 1.5"
-		return nil, fmt.Sprintf("%s is a %s, and has to be of type %s", mismatch.Field, found, mismatch.Type)
+		return nil, fmt.Sprintf("%s: its type has to be %s, and is %s", mismatch.Field, mismatch.Type, found)
 	case err != nil:
 		return nil, "a value has not the form of its type: a quantity, a time or the like"
 	}

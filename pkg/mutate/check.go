@@ -124,20 +124,16 @@ const (
 )
 
 // checkRoom refuses a ConfigMap that the API server would refuse, in words that
-// tell who has put in what, and one whose status would not fit later: an agent
-// that cannot record what it does would do it again and again.
-func checkRoom(cm *corev1.ConfigMap) field.ErrorList {
+// tell who has put in what, and one that has no room for the bytes to come: an
+// agent that cannot record what it does would do it again and again.
+func checkRoom(cm *corev1.ConfigMap, toCome int) field.ErrorList {
 	var refusals field.ErrorList
-	var yours, ours, applied int
+	yours, ours := 0, 0
 	count := func(key string, size int) {
-		switch {
-		case application.IsStatusKey(key):
+		if application.IsStatusKey(key) {
 			ours += size
-		default:
+		} else {
 			yours += size
-		}
-		if key == application.LastAppliedKey {
-			applied = size
 		}
 	}
 	for key, value := range cm.Data {
@@ -146,18 +142,17 @@ func checkRoom(cm *corev1.ConfigMap) field.ErrorList {
 	for key, value := range cm.BinaryData {
 		count(key, len(value))
 	}
-	// What is observed will be about as much as what is applied.
-	if total := yours + ours + applied; total > maxDataBytes {
+	if total := yours + ours + toCome; total > maxDataBytes {
 		refusals = append(refusals, invalid("data", fmt.Sprintf(
 			"the ConfigMap would have %d bytes: %d of yours, %d of status, and %d to come when the objects are observed; at most %d are possible: split the Application, or keep other data elsewhere",
-			total, yours, ours, applied, maxDataBytes)))
+			total, yours, ours, toCome, maxDataBytes)))
 	}
 	annotations := 0
-	for key, value := range cm.Annotations {
-		annotations += len(key) + len(value)
+	for name, value := range cm.Annotations {
+		annotations += len(name) + len(value)
 	}
 	if annotations > maxAnnotationBytes {
-		refusals = append(refusals, field.Invalid(field.NewPath("metadata", "annotations"), field.OmitValueType{}, fmt.Sprintf(
+		refusals = append(refusals, invalid("metadata.annotations", fmt.Sprintf(
 			"they have %d bytes, and at most %d are possible: kubectl apply copies the whole ConfigMap into one, kubectl apply --server-side does not",
 			annotations, maxAnnotationBytes)))
 	}

@@ -57,7 +57,7 @@ func PrepareForUpdate(cm, stored *corev1.ConfigMap) Prepared {
 		return Prepared{}
 	}
 	if unchanged(cm, stored) {
-		return Prepared{Refusals: checkRoom(cm)}
+		return Prepared{Refusals: checkRoom(cm, 0)}
 	}
 	learned, err := application.LearnedOf(stored)
 	if err != nil {
@@ -127,7 +127,8 @@ func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 		prepared.Refusals = field.ErrorList{field.InternalError(field.NewPath("data"), err)}
 		return prepared
 	}
-	prepared.Refusals = checkRoom(cm)
+	// What is observed will be about as much as what is applied.
+	prepared.Refusals = checkRoom(cm, len(cm.Data[application.LastAppliedKey])+len(cm.BinaryData[application.LastAppliedKey]))
 	return prepared
 }
 

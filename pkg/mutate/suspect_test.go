@@ -50,6 +50,8 @@ func TestSuspicious(t *testing.T) {
 		{"not if the manifest says it", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None}}", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: null}}", nil},
 		{"a field with a typing error", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replcas: 2}}", "",
 			[]string{`data.spec.manifest[0]: unknown field "spec.replcas"`}},
+		{"a text that looks like a number of a million digits, which nobody tries to read",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '1e999999', b: '123456789012345678901234567890123456789'}}", "", nil},
 		{"not of a type that nobody knows", "{apiVersion: v1, kind: Song, metadata: {name: a}, spec: {replcas: 2}}", "", nil},
 	}
 	for _, test := range tests {
@@ -70,13 +72,11 @@ func TestSuspicious(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	tests := []struct{ why, manifest, want string }{
 		{"a text where a number belongs", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: hunter2}}",
-			"data.spec.manifest[0]: Invalid value: spec.replicas is a string, and has to be of type int32"},
+			"data.spec.manifest[0]: Invalid value: spec.replicas: its type has to be int32, and is string"},
 		{"a truth where a text belongs, as YAML 1.1 reads y", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {m: y}}",
-			"data.spec.manifest[0]: Invalid value: data is a bool, and has to be of type string"},
+			"data.spec.manifest[0]: Invalid value: data: its type has to be string, and is bool"},
 		{"a quantity that is none", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, resources: {limits: {cpu: hunter2}}}]}}",
 			"data.spec.manifest[0]: Invalid value: a value has not the form of its type: a quantity, a time or the like"},
-		{"a quantity that takes minutes to read", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, resources: {limits: {cpu: 1e999999}}}]}}",
-			"data.spec.manifest[0]: Invalid value: a number is too long"},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
