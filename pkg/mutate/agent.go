@@ -38,9 +38,10 @@ func CheckAgentUpdate(cm, stored *corev1.ConfigMap, cluster string) field.ErrorL
 		_, kept := cm.Labels[label]
 		return label == application.StateLabel && current || label == application.HolderLabel(cluster) && !kept
 	})
-	refuse("metadata.finalizers", changed(set(cm.Finalizers), set(stored.Finalizers)), func(finalizer string) bool {
-		return finalizer == application.Finalizer(cluster) && (current || !slices.Contains(cm.Finalizers, finalizer))
-	})
+	refusals = append(refusals, checkAgentFinalizers(cm, stored, application.Finalizer(cluster), current)...)
+	if immutable := func(cm *corev1.ConfigMap) bool { return cm.Immutable != nil && *cm.Immutable }; immutable(cm) != immutable(stored) {
+		refusals = append(refusals, forbidden("immutable", "it is not for an agent to change"))
+	}
 	if !equality.Semantic.DeepEqual(cm.OwnerReferences, stored.OwnerReferences) {
 		refusals = append(refusals, forbidden("metadata.ownerReferences", "they are not for an agent to change"))
 	}
@@ -72,10 +73,15 @@ func toStrings(values map[string][]byte) map[string]string {
 	return texts
 }
 
-func set(names []string) map[string]string {
-	members := make(map[string]string, len(names))
-	for _, name := range names {
-		members[name] = ""
+// checkAgentFinalizers lets an agent add its own finalizer, if the Application
+// is for its cluster, and remove it at any time.
+func checkAgentFinalizers(cm, stored *corev1.ConfigMap, own string, current bool) field.ErrorList {
+	others := func(finalizers []string) []string {
+		return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == own })
 	}
-	return members
+	added := slices.Contains(cm.Finalizers, own) && !slices.Contains(stored.Finalizers, own)
+	if slices.Equal(others(cm.Finalizers), others(stored.Finalizers)) && (current || !added) {
+		return nil
+	}
+	return field.ErrorList{forbidden("metadata.finalizers", "an agent removes its own and, if the Application is for its cluster, adds it")}
 }

@@ -42,9 +42,12 @@ func TestCheckAgentUpdate(t *testing.T) {
 		{"to hold for another cluster", func(cm *corev1.ConfigMap) { cm.Labels["holder.krake.dev/far"] = "true" },
 			[]any{"metadata.labels[holder.krake.dev/far]"}, []any{"metadata.labels[holder.krake.dev/far]"}},
 		{"the finalizers of others", func(cm *corev1.ConfigMap) { cm.Finalizers = nil },
-			[]any{"metadata.finalizers[example.org/mine]"}, []any{"metadata.finalizers[example.org/mine]", "metadata.finalizers[local.krake.dev/resources]"}},
+			[]any{"metadata.finalizers"}, []any{"metadata.finalizers"}},
 		{"the finalizer of another cluster", func(cm *corev1.ConfigMap) { cm.Finalizers = append(cm.Finalizers, "edge.krake.dev/resources") },
-			[]any{"metadata.finalizers[edge.krake.dev/resources]"}, []any{"metadata.finalizers[edge.krake.dev/resources]"}}, // a former one adds none
+			[]any{"metadata.finalizers"}, []any{"metadata.finalizers"}}, // a former one adds none
+		{"its own finalizer, once it holds nothing", func(cm *corev1.ConfigMap) { cm.Finalizers = cm.Finalizers[:1] },
+			[]any{}, []any{"metadata.finalizers"}},
+		{"immutable", func(cm *corev1.ConfigMap) { yes := true; cm.Immutable = &yes }, []any{"immutable"}, []any{"immutable"}},
 		{"owners", func(cm *corev1.ConfigMap) { cm.OwnerReferences = []metav1.OwnerReference{{Name: "a"}} },
 			[]any{"metadata.ownerReferences"}, []any{"metadata.ownerReferences"}},
 		{"to unmake the Application", func(cm *corev1.ConfigMap) { cm.Annotations = nil },
