@@ -1,0 +1,506 @@
+package manifests
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+)
+
+// read gives every object of the manifests, decoded strictly: a field that does
+// not exist would be left out in silence.
+func read(t *testing.T) []runtime.Object {
+	t.Helper()
+	var objects []runtime.Object
+	err := fs.WalkDir(Files, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Base(file) == "kustomization.yaml" {
+			return err
+		}
+		text, err := Files.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		of, err := decode(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		objects = append(objects, of...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func decode(text []byte) ([]runtime.Object, error) {
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	var objects []runtime.Object
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		object, _, err := decoder.Decode(document, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+}
+
+// all gives the objects of one type.
+func all[T runtime.Object](t *testing.T) []T {
+	t.Helper()
+	var found []T
+	for _, object := range read(t) {
+		if object, ok := object.(T); ok {
+			found = append(found, object)
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("the manifests have no %T: nothing would be checked", *new(T))
+	}
+	return found
+}
+
+// podTemplate gives the pods that an object makes, or nil.
+func podTemplate(object runtime.Object) *corev1.PodTemplateSpec {
+	switch object := object.(type) {
+	case *appsv1.Deployment:
+		return &object.Spec.Template
+	case *appsv1.DaemonSet:
+		return &object.Spec.Template
+	case *appsv1.StatefulSet:
+		return &object.Spec.Template
+	case *batchv1.Job:
+		return &object.Spec.Template
+	case *batchv1.CronJob:
+		return &object.Spec.JobTemplate.Spec.Template
+	case *corev1.Pod:
+		return &corev1.PodTemplateSpec{ObjectMeta: object.ObjectMeta, Spec: object.Spec}
+	}
+	return nil
+}
+
+// violations asks the admission's own code for the level restricted.
+func violations(t *testing.T, template *corev1.PodTemplateSpec) string {
+	t.Helper()
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &template.ObjectMeta, &template.Spec))
+	if result.Allowed {
+		return ""
+	}
+	return result.ForbiddenDetail()
+}
+
+// Every pod of ours runs where the strictest of the standard levels is enforced,
+// and our namespaces enforce it.
+func TestPodSecurity(t *testing.T) {
+	pods := 0
+	for _, object := range read(t) {
+		if template := podTemplate(object); template != nil {
+			pods++
+			if detail := violations(t, template); detail != "" {
+				t.Errorf("pods of %T: %s", object, detail)
+			}
+		}
+	}
+	if pods != 2 {
+		t.Errorf("%d pod templates, want those of webhook and agent", pods)
+	}
+	for _, namespace := range all[*corev1.Namespace](t) {
+		const enforce = "pod-security.kubernetes.io/enforce"
+		if namespace.Labels[enforce] != "restricted" || namespace.Labels[enforce+"-version"] != "latest" {
+			t.Errorf("namespace %s does not enforce restricted:latest: %v", namespace.Name, namespace.Labels)
+		}
+	}
+}
+
+// That the check above finds something.
+func TestPodSecuritySeesViolations(t *testing.T) {
+	for what, harm := range map[string]func(*corev1.PodSpec){
+		"the network of the node": func(pod *corev1.PodSpec) { pod.HostNetwork = true },
+		"root":                    func(pod *corev1.PodSpec) { pod.SecurityContext.RunAsNonRoot = nil },
+		"every system call":       func(pod *corev1.PodSpec) { pod.SecurityContext.SeccompProfile = nil },
+		"more than it began with": func(pod *corev1.PodSpec) { pod.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil },
+		"a capability":            func(pod *corev1.PodSpec) { pod.Containers[0].SecurityContext.Capabilities.Drop = nil },
+		"a folder of the node": func(pod *corev1.PodSpec) {
+			pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
+		},
+	} {
+		for _, deployment := range all[*appsv1.Deployment](t) {
+			harm(&deployment.Spec.Template.Spec)
+			if violations(t, &deployment.Spec.Template) == "" {
+				t.Errorf("%s may have %s", deployment.Name, what)
+			}
+		}
+	}
+}
+
+// forbidden are rules that no role of ours may have.
+var forbidden = []struct {
+	why  string
+	what func(rule rbacv1.PolicyRule) bool
+}{
+	{"a wildcard grants what is invented tomorrow", func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(slices.Concat(r.Verbs, r.Resources, r.APIGroups, r.NonResourceURLs, r.ResourceNames), "*") ||
+			slices.ContainsFunc(r.Resources, func(resource string) bool { return strings.Contains(resource, "*") })
+	}},
+	{"escalate and bind give rights that one does not have", verbs("escalate", "bind")},
+	{"impersonate without names is everybody's right", unnamed(verbs("impersonate"))},
+	{"Secrets are read by name, or all of them are", unnamed(both(resources("secrets"), verbs("get", "list", "watch", "deletecollection")))},
+	{"Secrets are written by name, or those of others are", unnamed(both(resources("secrets"), verbs("update", "patch", "delete")))},
+	{"whoever gets into a pod has what the pod has", resources("pods/exec", "pods/attach", "pods/portforward", "pods/proxy", "pods/ephemeralcontainers", "services/proxy")},
+	{"a token is the account", resources("serviceaccounts/token")},
+	{"nodes are everybody's, and their proxy is the kubelet", resources("nodes", "nodes/proxy", "nodes/status")},
+	{"roles and bindings are for those who grant", resources("roles", "rolebindings", "clusterroles", "clusterrolebindings")},
+	{"a signed certificate can be anybody's", resources("certificatesigningrequests", "certificatesigningrequests/approval", "signers")},
+	{"a namespace takes everything in it along", both(resources("namespaces", "namespaces/finalize"), writes)},
+	{"a kind is everybody's, and takes its objects along", both(resources("customresourcedefinitions", "apiservices"), writes)},
+	{"volumes of the cluster reach the nodes' disks", both(resources("persistentvolumes", "csidrivers", "storageclasses"), writes)},
+	{"an admission configuration by another name sees or stops everything", unnamed(both(
+		resources("mutatingwebhookconfigurations", "validatingwebhookconfigurations"), writes))},
+	{"the policies lock webhook and agent in", both(resources(
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"), writes)},
+}
+
+type ruleTest = func(rbacv1.PolicyRule) bool
+
+func verbs(some ...string) ruleTest {
+	return func(r rbacv1.PolicyRule) bool { return intersect(r.Verbs, some) }
+}
+
+func resources(some ...string) ruleTest {
+	return func(r rbacv1.PolicyRule) bool { return intersect(r.Resources, some) }
+}
+
+func writes(r rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(r.Verbs, func(verb string) bool { return verb != "get" && verb != "list" && verb != "watch" })
+}
+
+func both(a, b ruleTest) ruleTest {
+	return func(r rbacv1.PolicyRule) bool { return a(r) && b(r) }
+}
+
+func unnamed(test ruleTest) ruleTest {
+	return func(r rbacv1.PolicyRule) bool { return len(r.ResourceNames) == 0 && test(r) }
+}
+
+func intersect(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}
+
+// complaints gives what is forbidden about a rule.
+func complaints(rule rbacv1.PolicyRule) []string {
+	var found []string
+	for _, f := range forbidden {
+		if f.what(rule) {
+			found = append(found, f.why)
+		}
+	}
+	return found
+}
+
+// No role of ours grants what would make its holder more than it is, and no
+// binding refers to a role that is not ours.
+func TestRBAC(t *testing.T) {
+	ours := map[string]bool{}
+	check := func(name string, rules []rbacv1.PolicyRule) {
+		ours[name] = true
+		for _, rule := range rules {
+			for _, why := range complaints(rule) {
+				t.Errorf("%s: %s: %v", name, why, rule)
+			}
+		}
+	}
+	for _, role := range all[*rbacv1.Role](t) {
+		check("Role "+role.Name, role.Rules)
+	}
+	for _, role := range all[*rbacv1.ClusterRole](t) {
+		check("ClusterRole "+role.Name, role.Rules)
+		for label := range role.Labels {
+			if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") && !onlyOurGroup(role.Rules) {
+				t.Errorf("%s changes a role of every user beyond krake.dev: %v", role.Name, role.Rules)
+			}
+		}
+	}
+	for _, binding := range all[*rbacv1.RoleBinding](t) {
+		checkBinding(t, ours, binding.RoleRef, binding.Subjects)
+	}
+	for _, binding := range all[*rbacv1.ClusterRoleBinding](t) {
+		checkBinding(t, ours, binding.RoleRef, binding.Subjects)
+	}
+}
+
+func onlyOurGroup(rules []rbacv1.PolicyRule) bool {
+	return !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return !slices.Equal(r.APIGroups, []string{"krake.dev"}) })
+}
+
+func checkBinding(t *testing.T, ours map[string]bool, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	t.Helper()
+	if !ours[ref.Kind+" "+ref.Name] {
+		t.Errorf("%s %s, which is bound, is not ours", ref.Kind, ref.Name)
+	}
+	for _, subject := range subjects {
+		if subject.Kind != rbacv1.ServiceAccountKind || !slices.Contains([]string{"krake-system", "krake-agents"}, subject.Namespace) {
+			t.Errorf("%s %s is bound to %s %s/%s, which is not ours", ref.Kind, ref.Name, subject.Kind, subject.Namespace, subject.Name)
+		}
+	}
+}
+
+// That the list above finds what it is there for, and not what we need.
+func TestForbiddenRules(t *testing.T) {
+	core, named := []string{""}, []string{"one"}
+	for _, bad := range []rbacv1.PolicyRule{
+		{APIGroups: core, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
+		{APIGroups: core, Resources: []string{"*"}, Verbs: []string{"get"}},
+		{APIGroups: core, Resources: []string{"*/scale"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"*"}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
+		{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"escalate"}, ResourceNames: named},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind"}, ResourceNames: named},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get"}},
+		{APIGroups: core, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
+		{APIGroups: core, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}, ResourceNames: named},
+		{APIGroups: core, Resources: []string{"secrets"}, Verbs: []string{"list"}},
+		{APIGroups: core, Resources: []string{"secrets"}, Verbs: []string{"watch"}},
+		{APIGroups: core, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"create", "update"}},
+		{APIGroups: core, Resources: []string{"pods/exec"}, Verbs: []string{"create"}},
+		{APIGroups: core, Resources: []string{"nodes"}, Verbs: []string{"get"}},
+		{APIGroups: core, Resources: []string{"namespaces"}, Verbs: []string{"delete"}, ResourceNames: named},
+		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingadmissionpolicies"}, Verbs: []string{"patch"}, ResourceNames: named},
+	} {
+		if len(complaints(bad)) == 0 {
+			t.Errorf("nothing is said about %v", bad)
+		}
+	}
+	for _, good := range []rbacv1.PolicyRule{
+		{APIGroups: core, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{APIGroups: core, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "update"}, ResourceNames: named},
+		{APIGroups: core, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}, ResourceNames: named},
+		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"}, Verbs: []string{"patch"}, ResourceNames: named},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+	} {
+		if found := complaints(good); len(found) > 0 {
+			t.Errorf("%v: %v", good, found)
+		}
+	}
+}
+
+// The webhook is asked for Applications and for nothing else, and answers soon
+// or is no more waited for. Another ConfigMap never depends on it.
+func TestWebhookConfiguration(t *testing.T) {
+	configurations := all[*admissionregistrationv1.MutatingWebhookConfiguration](t)
+	if len(configurations) != 1 || len(configurations[0].Webhooks) != 1 {
+		t.Fatalf("more than one webhook: %v", configurations)
+	}
+	webhook := configurations[0].Webhooks[0]
+	var (
+		fail       = admissionregistrationv1.Fail
+		equivalent = admissionregistrationv1.Equivalent
+		none       = admissionregistrationv1.SideEffectClassNone
+		ifNeeded   = admissionregistrationv1.IfNeededReinvocationPolicy
+		seconds    = int32(5)
+		namespaced = admissionregistrationv1.NamespacedScope
+	)
+	want := admissionregistrationv1.MutatingWebhook{
+		Name: "application.krake.dev",
+		// An Application without its status documents must not get in.
+		FailurePolicy:  &fail,
+		TimeoutSeconds: &seconds,
+		SideEffects:    &none,
+		// Whoever changes the manifest after us has it completed again.
+		ReinvocationPolicy: &ifNeeded,
+		MatchPolicy:        &equivalent,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			// Not DELETE: while the webhook is down, Applications can be deleted.
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}, Scope: &namespaced},
+		}},
+		// What a cluster, and the webhook itself, needs in order to start.
+		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system", "krake-system", "krake-agents"},
+		}}},
+		AdmissionReviewVersions: []string{"v1"},
+	}
+	got := webhook
+	got.ClientConfig, got.MatchConditions = admissionregistrationv1.WebhookClientConfig{}, nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("webhook (-want +got):\n%s", diff)
+	}
+	if len(webhook.MatchConditions) != 2 {
+		t.Errorf("conditions: %v", webhook.MatchConditions)
+	}
+	if !strings.Contains(webhook.MatchConditions[0].Expression, `[object, oldObject].exists(o, o != null &&`) {
+		t.Errorf("an Application that loses its annotation does not meet the webhook: %s", webhook.MatchConditions[0].Expression)
+	}
+}
+
+// mayBeAbsent is an unguarded access to what need not be there.
+var mayBeAbsent = regexp.MustCompile(`\.(annotations|labels|finalizers|ownerReferences|deletionTimestamp|data|binaryData|groups|username)\b`)
+
+// nullSafe says what is wrong with a condition that is evaluated for every
+// ConfigMap of the cluster, whose failure would refuse it.
+func nullSafe(expression string) error {
+	if access := mayBeAbsent.FindString(expression); access != "" {
+		return fmt.Errorf("%s need not be there: use .?", access)
+	}
+	for _, version := range []string{"object", "oldObject"} {
+		if regexp.MustCompile(`\b`+version+`\.`).MatchString(expression) &&
+			!regexp.MustCompile(`\b`+version+` != null`).MatchString(expression) {
+			return fmt.Errorf("%s may be null", version)
+		}
+	}
+	if regexp.MustCompile(`\bo\.`).MatchString(expression) && !strings.Contains(expression, "o != null") {
+		return errors.New("o may be null")
+	}
+	if strings.Contains(expression, "[?") && !regexp.MustCompile(`\.(hasValue\(\)|orValue\()`).MatchString(expression) {
+		return errors.New("an optional is no boolean")
+	}
+	return nil
+}
+
+// One condition that fails stops every ConfigMap of a cluster.
+func TestConditionsAreNullSafe(t *testing.T) {
+	for _, configuration := range all[*admissionregistrationv1.MutatingWebhookConfiguration](t) {
+		for _, webhook := range configuration.Webhooks {
+			checkConditions(t, webhook.Name, webhook.MatchConditions)
+		}
+	}
+	for _, policy := range all[*admissionregistrationv1.ValidatingAdmissionPolicy](t) {
+		checkConditions(t, policy.Name, policy.Spec.MatchConditions)
+	}
+	for _, naive := range []string{
+		`"krake.dev/application" in object.metadata.annotations`,
+		`object.metadata.?annotations[?"krake.dev/application"].hasValue()`, // of a deletion
+		`[object, oldObject].exists(o, o.metadata.?annotations[?"krake.dev/application"].hasValue())`,
+		`"x" in request.userInfo.groups`,
+	} {
+		if nullSafe(naive) == nil {
+			t.Errorf("nothing is said about %s", naive)
+		}
+	}
+}
+
+func checkConditions(t *testing.T, name string, conditions []admissionregistrationv1.MatchCondition) {
+	t.Helper()
+	if len(conditions) == 0 {
+		t.Errorf("%s is evaluated for every ConfigMap", name)
+	}
+	for _, condition := range conditions {
+		if err := nullSafe(condition.Expression); err != nil {
+			t.Errorf("%s, condition %s: %v: %s", name, condition.Name, err, condition.Expression)
+		}
+	}
+}
+
+// The webhook goes on while nodes are drained, pods are replaced and the rest of
+// the cluster is short of room; what it is asked is answered before it goes.
+func TestTheWebhookStays(t *testing.T) {
+	for _, deployment := range all[*appsv1.Deployment](t) {
+		pod := deployment.Spec.Template.Spec
+		if *deployment.Spec.Replicas != 2 || len(pod.TopologySpreadConstraints) != 1 || pod.TopologySpreadConstraints[0].TopologyKey != corev1.LabelHostname {
+			t.Errorf("%s has %d replicas, spread by %v", deployment.Name, *deployment.Spec.Replicas, pod.TopologySpreadConstraints)
+		}
+		container := pod.Containers[0]
+		if container.Resources.Requests.Cpu().IsZero() || container.Resources.Requests.Memory().IsZero() || container.Resources.Limits.Memory().IsZero() {
+			t.Errorf("%s has no requests or no limits: %v", deployment.Name, container.Resources)
+		}
+		if deployment.Name != "krake-webhook" {
+			continue
+		}
+		if pod.PriorityClassName != "system-cluster-critical" {
+			t.Errorf("the webhook has priority %q", pod.PriorityClassName)
+		}
+		drained := container.Lifecycle.PreStop.Sleep.Seconds + 30 // and what controller-runtime waits for
+		if *pod.TerminationGracePeriodSeconds <= drained {
+			t.Errorf("the webhook is killed after %d s and needs up to %d s", *pod.TerminationGracePeriodSeconds, drained)
+		}
+		budgets := all[*policyv1.PodDisruptionBudget](t)
+		if len(budgets) != 1 || budgets[0].Spec.MinAvailable.IntValue() != 1 || !selects(t, budgets[0].Spec.Selector, deployment.Spec.Template.Labels) {
+			t.Errorf("the webhook's disruption budget is %v", budgets)
+		}
+	}
+}
+
+func selects(t *testing.T, selector *metav1.LabelSelector, of map[string]string) bool {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Matches(labels.Set(of))
+}
+
+// Each of our pods is reached at the ports that it names, the kubelet's probes
+// among them, and reaches DNS and API servers. Everything else is closed.
+func TestNetworkPolicy(t *testing.T) {
+	policies := all[*networkingv1.NetworkPolicy](t)
+	for _, deployment := range all[*appsv1.Deployment](t) {
+		closed, open := 0, map[int]bool{}
+		var out []string
+		for _, policy := range policies {
+			if !selects(t, &policy.Spec.PodSelector, deployment.Spec.Template.Labels) {
+				continue
+			}
+			if len(policy.Spec.PodSelector.MatchLabels) == 0 && len(policy.Spec.Ingress)+len(policy.Spec.Egress) == 0 && len(policy.Spec.PolicyTypes) == 2 {
+				closed++
+			}
+			for _, rule := range policy.Spec.Ingress {
+				for _, port := range rule.Ports {
+					open[port.Port.IntValue()] = true
+				}
+			}
+			for _, rule := range policy.Spec.Egress {
+				for _, port := range rule.Ports {
+					out = append(out, port.Port.String())
+				}
+			}
+		}
+		if closed != 2 { // in each of our two namespaces
+			t.Errorf("%d namespaces are closed by default, want 2", closed)
+		}
+		for _, port := range deployment.Spec.Template.Spec.Containers[0].Ports {
+			if !open[int(port.ContainerPort)] {
+				t.Errorf("port %s of %s is not reached: %v", port.Name, deployment.Name, open)
+			}
+		}
+		if diff := cmp.Diff([]string{"53", "53", "443", "6443"}, out); diff != "" {
+			t.Errorf("ports that %s reaches (-want +got):\n%s", deployment.Name, diff)
+		}
+	}
+}

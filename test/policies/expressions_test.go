@@ -1,0 +1,126 @@
+package policies
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var policyNames = []string{"krake-agents-configmaps", "krake-application", "krake-application-deletion"}
+
+// noExpressionFailed reads all answers of the server from its audit log. (Its
+// counters do not tell a refusal from a failure.) That there are refusals at all
+// is part of the question.
+func noExpressionFailed(auditLog string) error {
+	file, err := os.Open(auditLog)
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	defer file.Close()
+	refusals := 0
+	for decoder := json.NewDecoder(file); ; {
+		var event struct {
+			ResponseStatus struct{ Message string }
+		}
+		switch err := decoder.Decode(&event); {
+		case err == io.EOF && refusals == 0:
+			return fmt.Errorf("the audit log %s has no refusal of a policy", auditLog)
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fmt.Errorf("read the audit log: %w", err)
+		}
+		message := event.ResponseStatus.Message
+		for _, failure := range []string{"resulted in error", "cost limit", "cost budget", "failed messageExpression", "compilation"} {
+			if strings.Contains(message, failure) {
+				return fmt.Errorf("an expression failed: %s", message)
+			}
+		}
+		if strings.Contains(message, "denied request: ") {
+			refusals++
+		}
+	}
+}
+
+// The API server's own check of the types finds nothing in the expressions, and
+// each policy denies, and fails closed.
+func TestPoliciesAreSound(t *testing.T) {
+	client := administrator.mustClient(t).AdmissionregistrationV1()
+	for _, name := range policyNames {
+		err := wait(t.Context(), func() (bool, error) {
+			policy, err := client.ValidatingAdmissionPolicies().Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil || policy.Status.TypeChecking == nil {
+				return false, err
+			}
+			for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
+				t.Errorf("%s: %s: %s", name, warning.FieldRef, warning.Warning)
+			}
+			if *policy.Spec.FailurePolicy != "Fail" {
+				t.Errorf("%s has failurePolicy %s", name, *policy.Spec.FailurePolicy)
+			}
+			return true, nil
+		})
+		if err != nil {
+			t.Errorf("wait for the types of %s: %v", name, err)
+		}
+		binding, err := client.ValidatingAdmissionPolicyBindings().Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if spec := binding.Spec; spec.PolicyName != name || !slices.Equal(spec.ValidationActions, []admissionregistrationv1.ValidationAction{"Deny"}) || spec.MatchResources != nil {
+			t.Errorf("binding %s: %+v", name, spec)
+		}
+	}
+}
+
+// Expressions have a limit of what they may cost. The largest Application that
+// may be is far below it, for its agent too; a larger one is refused in words.
+func TestCost(t *testing.T) {
+	namespace := newNamespace(t)
+	const most = 1000
+	fill := func(n int, with func(string) edit) edit {
+		return func(cm *corev1.ConfigMap) {
+			for i := range n {
+				with(fmt.Sprintf("entry-%d.example.org/x", i))(cm)
+			}
+		}
+	}
+	aData := func(key string) edit { return data(strings.ReplaceAll(key, "/", "-"), "x") }
+	aBinary := func(key string) edit { return binary("b."+strings.ReplaceAll(key, "/", "-"), "x") }
+	aLabel := func(key string) edit { return label(key, "x") }
+	aFinalizer := func(key string) edit {
+		return func(cm *corev1.ConfigMap) { cm.Finalizers = append(cm.Finalizers, key) }
+	}
+	holder := label("holder.krake.dev/local", "true")
+	cm := create(t, administrator, plain(namespace, "app"), annotated, holder, data("spec.manifest", strings.Repeat("x", 900<<10)),
+		fill(most/2-1, aData), fill(most/2, aBinary), fill(most-2, aLabel), fill(most-1, aFinalizer))
+	cm = mustUpdate(t, agent("local"), cm, label("krake.dev/state", "RUNNING"), addFinalizerOf("local"),
+		data("status", "{}"), data("inventory.local", "[]"))
+	mustUpdate(t, administrator, cm, data("spec.manifest", "x")) // what the agent has added does not count
+	letGo(t, namespace)
+
+	for what, over := range map[string]edit{
+		"keys": fill(most+1, aData), "keys in both maps": func(cm *corev1.ConfigMap) {
+			fill(most/2, aData)(cm)
+			fill(most/2+1, aBinary)(cm)
+		},
+		"labels": fill(most+1, aLabel), "finalizers": fill(most+1, aFinalizer),
+	} {
+		_, err := administrator.mustClient(t).CoreV1().ConfigMaps(namespace).Create(t.Context(),
+			with(plain(namespace, "app"), annotated, over), metav1.CreateOptions{})
+		if got := verdict(err); got != tooMany {
+			t.Errorf("too many %s: %q", what, got)
+		}
+	}
+	plainOne := create(t, administrator, plain(namespace, "app"), fill(2*most, aData))
+	_, err := update(t, administrator, plainOne, annotated)
+	expect(t, tooMany, err)
+}

@@ -1,0 +1,47 @@
+package policies
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What users read, to the letter, while the webhook is down.
+func TestWhatKubectlSays(t *testing.T) {
+	namespace := newNamespace(t)
+	moved(t, namespace)
+	application, deletion := denied("krake-application"), denied("krake-application-deletion")
+	for _, c := range []struct {
+		command string
+		input   string
+		want    string
+	}{
+		{"annotate configmap app krake.dev/mode=observe --as=edith", "", "configmap/app annotated"},
+		{"annotate configmap app krake.dev/application- --as=edith", "", application + isOne},
+		{"label configmap app krake.dev/state=FAILED --overwrite --as=edith", "", application + agentsLabel},
+		{`patch configmap app --type=merge --patch {"data":{"inventory.local":"[]","status":"x"}} --as=edith`, "", application + agentsKeys},
+		{`patch configmap app --type=json --patch [{"op":"remove","path":"/metadata/finalizers"}] --as=edith`, "", application + dropFinalizer},
+		{"apply --server-side --force-conflicts -f - --as=edith", `{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}, "data": {"status": "[]"}
+		}`, application + agentsKeys},
+		{"replace -f - --as=edith", `{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "annotations": {"krake.dev/application": "v1"}}
+		}`, strings.Replace(application, ": ", `: error when replacing "STDIN": `, 1) + agentsKeys},
+		{"delete configmap app --as=carl", "", deletion + mayNot("carl", namespace)},
+		{"delete configmaps --selector team=blue --as=carl", "", deletion + mayNot("carl", namespace)},
+		{"delete configmaps --selector team=blue --dry-run=server --as=carl", "", deletion + mayNot("carl", namespace)},
+	} {
+		command := kubectlCommand(t.Context(), append([]string{"--namespace", namespace}, strings.Fields(c.command)...)...)
+		command.Stdin = strings.NewReader(c.input)
+		text, _ := command.CombinedOutput() // what it says is what is compared
+		if diff := cmp.Diff(c.want+"\n", string(text)); diff != "" {
+			t.Errorf("kubectl %s (-want +got):\n%s", c.command, diff)
+		}
+	}
+}
+
+func denied(policy string) string {
+	return `Error from server (Forbidden): configmaps "app" is forbidden: ` +
+		"ValidatingAdmissionPolicy '" + policy + "' with binding '" + policy + "' denied request: "
+}

@@ -1,0 +1,178 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/manifests"
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// timeout is how long anything may take that a test waits for. It is long,
+// because machines are slow, and not because anything needs it.
+const timeout = 2 * time.Minute
+
+// server is the API server with the policies, which all tests share.
+var server *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cluster.RunTests(ctx, protected{ctx, m}, func(c *cluster.Cluster) { server = c })
+	stop()
+	os.Exit(code)
+}
+
+// protected runs tests on a server with the policies, and afterwards looks
+// whether an expression has failed in any request of anybody: such a failure
+// refuses the request, whatever it is.
+type protected struct {
+	ctx   context.Context
+	tests interface{ Run() int }
+}
+
+func (p protected) Run() int {
+	if err := install(p.ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "policies:", err)
+		return 1
+	}
+	code := p.tests.Run()
+	if err := noExpressionFailed(server.AuditLog()); err != nil {
+		fmt.Fprintln(os.Stderr, "policies:", err)
+		return 1
+	}
+	return code
+}
+
+// install applies the manifests, takes the webhook away, and waits until the
+// API server does both.
+func install(ctx context.Context) error {
+	folder := filepath.Join(server.Dir(), "manifests")
+	if err := os.CopyFS(folder, manifests.Files); err != nil {
+		return fmt.Errorf("write manifests: %w", err)
+	}
+	if err := createEarly(ctx); err != nil {
+		return err
+	}
+	for _, arguments := range [][]string{
+		{"apply", "-k", filepath.Join(folder, "overlays", "e2e")},
+		{"delete", "mutatingwebhookconfiguration", "krake-webhook"},
+	} {
+		text, err := kubectlCommand(ctx, arguments...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(arguments, " "), err, text)
+		}
+		if strings.Contains(string(text), "Warning") {
+			return fmt.Errorf("kubectl %s warns:\n%s", strings.Join(arguments, " "), text)
+		}
+	}
+	if err := grant(ctx); err != nil {
+		return err
+	}
+	for what, refused := range probes() {
+		if err := wait(ctx, func() (bool, error) { return refused(ctx) }); err != nil {
+			return fmt.Errorf("wait until %s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// createEarly makes an Application where none may be, before there is a policy.
+func createEarly(ctx context.Context) error {
+	client, err := administrator.client(ctx)
+	if err != nil {
+		return err
+	}
+	early := with(plain("kube-system", "early"), annotated, func(cm *corev1.ConfigMap) {
+		cm.Finalizers = []string{"example.org/theirs"}
+	})
+	_, err = client.CoreV1().ConfigMaps(early.Namespace).Create(ctx, early, metav1.CreateOptions{})
+	return err
+}
+
+// probes are writes that change nothing, one for each policy, and one for the
+// webhook that is gone. A policy is not in force at once. Each probe is wrong in
+// all ways that there are, so that none is about a single rule.
+func probes() map[string]func(context.Context) (bool, error) {
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}
+	application := probe.DeepCopy()
+	application.Annotations = map[string]string{"krake.dev/application": "v1"}
+	forged := with(plain("kube-system", "probe"), annotated, data("status", "{}"), label("krake.dev/state", "x"), addFinalizerOf("local"))
+	creation := func(who identity, cm *corev1.ConfigMap) func(context.Context) error {
+		return func(ctx context.Context) error {
+			client, err := who.client(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = client.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, cm, dryRun)
+			return err
+		}
+	}
+	deletion := func(ctx context.Context) error {
+		client, err := administrator.client(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := client.CoreV1().ConfigMaps("default").Create(ctx, application, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		mere, err := identity{name: configMapEditor.name, groups: impostor.groups}.client(ctx)
+		if err != nil {
+			return err
+		}
+		err = mere.CoreV1().ConfigMaps("default").Delete(ctx, "probe", metav1.DeleteOptions{DryRun: dryRun.DryRun})
+		if gone := client.CoreV1().ConfigMaps("default").Delete(ctx, "probe", metav1.DeleteOptions{}); gone != nil {
+			return gone
+		}
+		return err
+	}
+	return map[string]func(context.Context) (bool, error){
+		"the webhook is gone": func(ctx context.Context) (bool, error) {
+			return creation(administrator, application)(ctx) == nil, nil
+		},
+		"krake-application is in force":          refusedBy("krake-application", creation(administrator, forged)),
+		"krake-agents-configmaps is in force":    refusedBy("krake-agents-configmaps", creation(agent("local"), probe)),
+		"krake-application-deletion is in force": refusedBy("krake-application-deletion", deletion),
+	}
+}
+
+// refusedBy tells if it is this policy that refuses a write.
+func refusedBy(policy string, write func(context.Context) error) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		err := write(ctx)
+		return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'"), nil
+	}
+}
+
+// wait asks until the answer is yes.
+func wait(ctx context.Context, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		yes, err := done()
+		if yes || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func kubectlCommand(ctx context.Context, arguments ...string) *exec.Cmd {
+	arguments = append([]string{"--kubeconfig", server.Kubeconfig()}, arguments...)
+	return exec.CommandContext(ctx, server.Kubectl(), arguments...)
+}

@@ -1,0 +1,47 @@
+package policies
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// The policies spell names that the programs have from one package. Whoever
+// changes one there has to change it here.
+func TestNames(t *testing.T) {
+	for file, names := range map[string][]string{
+		"application.yaml": {
+			application.FormatAnnotation, application.ClusterAnnotation, application.LocalCluster, application.ForceDeleteAnnotation,
+			application.StateLabel, application.StatusKey, application.LearnedKey, application.LastObservedKey, application.LastAppliedKey,
+			application.InventoryKey(""), application.HolderLabel(""), application.Finalizer(""),
+			application.SystemNamespace, application.AgentsNamespace, "system:serviceaccount:" + application.AgentsNamespace + ":",
+			"system:serviceaccounts:" + application.AgentsNamespace,
+		},
+		"deletion.yaml": {
+			application.FormatAnnotation, application.ApplicationsResource, application.Domain,
+			"system:serviceaccount:" + application.AgentsNamespace + ":", "system:serviceaccounts:" + application.AgentsNamespace,
+		},
+		"agents.yaml": {
+			application.FormatAnnotation, application.OwnedByLabel, application.OwnerAnnotation,
+			"system:serviceaccount:" + application.AgentsNamespace + ":", "system:serviceaccounts:" + application.AgentsNamespace,
+		},
+	} {
+		text, err := os.ReadFile(filepath.Join(server.Dir(), "manifests", "base", "policies", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if !strings.Contains(string(text), `"`+name+`"`) {
+				t.Errorf("%s does not have %q", file, name)
+			}
+		}
+	}
+	for _, key := range []string{"status", "status.learned", "status.last_observed_manifest", "inventory.local"} {
+		if !application.IsAgentKey(key) {
+			t.Errorf("%s is no key of the agents", key)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// identity is who writes: a user or a ServiceAccount.
+type identity struct {
+	name   string
+	groups []string
+	// namespace, of a ServiceAccount.
+	namespace string
+}
+
+var (
+	administrator = identity{name: "anna", groups: []string{"system:masters"}}
+	// configMapEditor may do everything with ConfigMaps, and nothing else.
+	configMapEditor = identity{name: "carl"}
+	// namespaceEditor has the ClusterRole edit.
+	namespaceEditor = identity{name: "edith"}
+	// namespaceAdmin has the ClusterRole admin.
+	namespaceAdmin = identity{name: "adam"}
+	// namesake has the name of an agent, but not the group, as somebody may who
+	// impersonates it.
+	namesake = identity{name: "system:serviceaccount:krake-agents:local", groups: []string{"system:masters"}}
+	// impostor has the agents' group, but no name of a ServiceAccount.
+	impostor = identity{name: "ivan", groups: []string{"system:serviceaccounts:krake-agents"}}
+)
+
+// agent is the ServiceAccount of a cluster's agent.
+func agent(cluster string) identity { return identity{name: cluster, namespace: "krake-agents"} }
+
+// client gives a client of the identity: users are impersonated by the
+// administrator, a ServiceAccount has a token.
+func (i identity) client(ctx context.Context) (kubernetes.Interface, error) {
+	config := server.RESTConfig()
+	if i.namespace == "" {
+		config.Impersonate = rest.ImpersonationConfig{UserName: i.name, Groups: append([]string{"system:authenticated"}, i.groups...)}
+		return kubernetes.NewForConfig(config)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	token, err := client.CoreV1().ServiceAccounts(i.namespace).CreateToken(ctx, i.name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("create a token of %s/%s: %w", i.namespace, i.name, err)
+	}
+	config = rest.AnonymousClientConfig(config)
+	config.QPS, config.BearerToken = -1, token.Status.Token
+	return kubernetes.NewForConfig(config)
+}
+
+func (i identity) mustClient(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	client, err := i.client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// grant gives everybody the rights that a policy is to be the only obstacle to:
+// whatever the agents' own roles say, here they may do everything with
+// ConfigMaps. There is an agent of another cluster, and one whose name begins
+// as the first one's does.
+func grant(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(server.RESTConfig())
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"other", "loc"} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := client.CoreV1().ServiceAccounts("krake-agents").Create(ctx, account, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create ServiceAccount %s: %w", name, err)
+		}
+	}
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-configmaps"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{
+			"get", "list", "create", "update", "patch", "delete", "deletecollection",
+		}}},
+	}
+	if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create ClusterRole: %w", err)
+	}
+	return bind(ctx, client, "test-configmaps",
+		rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:krake-agents"},
+		rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: configMapEditor.name})
+}
+
+func bind(ctx context.Context, client kubernetes.Interface, role string, subjects ...rbacv1.Subject) error {
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   subjects,
+	}
+	if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("bind ClusterRole %s: %w", role, err)
+	}
+	return nil
+}
+
+// newNamespace makes a namespace in which edith may edit and adam is admin.
+func newNamespace(t *testing.T) string {
+	t.Helper()
+	client := administrator.mustClient(t)
+	name := fmt.Sprintf("policies-%06d", rand.IntN(1e6))
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for role, who := range map[string]identity{"edit": namespaceEditor, "admin": namespaceAdmin} {
+		_, err := client.RbacV1().RoleBindings(name).Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: who.name}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, who, "update", "", "configmaps", name)
+	}
+	return name
+}
+
+// await waits until RBAC, which needs a moment, lets somebody do something.
+func await(t *testing.T, who identity, verb, group, resource, namespace string) {
+	t.Helper()
+	client := administrator.mustClient(t)
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: who.name, Groups: who.groups,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace},
+	}}
+	err := wait(t.Context(), func() (bool, error) {
+		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		return err == nil && answer.Status.Allowed, err
+	})
+	if err != nil {
+		t.Fatalf("wait until %s may %s %s: %v", who.name, verb, resource, err)
+	}
+}
+
+// edit is a change of a ConfigMap.
+type edit func(cm *corev1.ConfigMap)
+
+// plain is a ConfigMap that has nothing but a name.
+func plain(namespace, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// create creates a ConfigMap, and fails if it cannot.
+func create(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit) *corev1.ConfigMap {
+	t.Helper()
+	for _, change := range edits {
+		change(cm)
+	}
+	created, err := who.mustClient(t).CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), cm, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("%s creates %s: %v", who.name, cm.Name, err)
+	}
+	return created
+}
+
+// update changes a ConfigMap.
+func update(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit) (*corev1.ConfigMap, error) {
+	t.Helper()
+	cm = cm.DeepCopy()
+	for _, change := range edits {
+		change(cm)
+	}
+	return who.mustClient(t).CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{})
+}
+
+func mustUpdate(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit) *corev1.ConfigMap {
+	t.Helper()
+	updated, err := update(t, who, cm, edits...)
+	if err != nil {
+		t.Fatalf("%s updates %s: %v", who.name, cm.Name, err)
+	}
+	return updated
+}
+
+// remove deletes a ConfigMap and gives what is left of it, for a finalizer.
+func remove(t *testing.T, cm *corev1.ConfigMap) *corev1.ConfigMap {
+	t.Helper()
+	configMaps := administrator.mustClient(t).CoreV1().ConfigMaps(cm.Namespace)
+	if err := configMaps.Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	left, err := configMaps.Get(t.Context(), cm.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// verdict is what a policy said: nothing, or its message. Any other error is
+// not what the tests ask for.
+func verdict(err error) string {
+	if err == nil {
+		return ""
+	}
+	_, message, denied := strings.Cut(err.Error(), " denied request: ")
+	if !denied {
+		return "no policy, but: " + err.Error()
+	}
+	return message
+}

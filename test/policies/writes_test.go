@@ -1,0 +1,556 @@
+package policies
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// What the policy krake-application says.
+const (
+	allowed = ""
+
+	isOne         = "an Application cannot be turned back into a plain ConfigMap: delete it"
+	elsewhere     = "an Application cannot be in kube-system, krake-system or krake-agents, which the webhook does not see: use another namespace"
+	tooMany       = "an Application has at most 1000 keys in data and binaryData, 1000 labels and 1000 finalizers: leave out what is not its own"
+	agentsKeys    = "only agents write the keys status, status.learned, status.last_observed_manifest and inventory.*: leave them as they are stored, and out of a new Application"
+	agentsLabel   = "only agents set the label krake.dev/state: leave it as it is stored, and out of a new Application"
+	addFinalizer  = "only agents add finalizers that end in .krake.dev/resources: leave them as they are stored, and out of a new Application"
+	dropFinalizer = "the agent removes its finalizer when its objects are gone: wait for it, or, if its cluster is lost, " +
+		"delete the Application and annotate it with krake.dev/force-delete=true"
+
+	notHeld         = "an agent changes only Applications that carry its label holder.krake.dev/%s: have a user create or edit the Application"
+	usersKeys       = "an agent writes its own inventory and, if it is the one of the Application's cluster, the status, and no other key: have a user change the spec"
+	usersMetadata   = "an agent leaves annotations, ownerReferences and immutable of an Application as they are: have a user change them"
+	usersLabels     = "an agent removes its own holder label and, if it is the one of the Application's cluster, sets krake.dev/state, and no other label: have a user change it"
+	othersFinalizer = "an agent removes its own finalizer and, if it is the one of the Application's cluster, adds it, and no other: leave the others to those who set them"
+)
+
+var (
+	noHolderLocal = fmt.Sprintf(notHeld, "local")
+	noHolderLoc   = fmt.Sprintf(notHeld, "loc")
+)
+
+// state is what a ConfigMap is before somebody writes it.
+type state func(t *testing.T, namespace string) *corev1.ConfigMap
+
+func annotated(cm *corev1.ConfigMap) { annotate("krake.dev/application", "v1")(cm) }
+
+// bare is an Application that has nothing but what makes it one.
+func bare(t *testing.T, namespace string) *corev1.ConfigMap {
+	t.Helper()
+	return create(t, administrator, plain(namespace, "app"), annotated)
+}
+
+// barePlain is a ConfigMap that has nothing.
+func barePlain(t *testing.T, namespace string) *corev1.ConfigMap {
+	t.Helper()
+	return create(t, administrator, plain(namespace, "app"))
+}
+
+// fullPlain is a ConfigMap that has by chance, or on purpose, everything that
+// agents write into Applications.
+func fullPlain(t *testing.T, namespace string) *corev1.ConfigMap {
+	t.Helper()
+	return create(t, administrator, plain(namespace, "app"),
+		data("status", "{}"), data("inventory.local", "[]"), binary("status.learned", "x"),
+		label("krake.dev/state", "RUNNING"), addFinalizerOf("local"))
+}
+
+// admitted is an Application as the webhook leaves it.
+func admitted(t *testing.T, namespace string) *corev1.ConfigMap {
+	t.Helper()
+	return create(t, administrator, plain(namespace, "app"), annotated,
+		data("spec.manifest", "[]"), data("status.mangled_observer_schema", "[]"), data("status.last_applied_manifest", "[]"),
+		label("krake.dev/cluster", "local"), label("holder.krake.dev/local", "true"))
+}
+
+// moved is an Application that was other's, and is local's: both hold it, and
+// each has written what it may. It has something in every place.
+func moved(t *testing.T, namespace string) *corev1.ConfigMap {
+	t.Helper()
+	cm := create(t, administrator, plain(namespace, "app"), annotated, annotate("krake.dev/cluster", "other"), annotate("note", "mine"),
+		data("spec.manifest", "[]"), data("status.mangled_observer_schema", "[]"), data("status.last_applied_manifest", "[]"),
+		data("theirs", "x"), binary("spec.csar", "x"), label("team", "blue"),
+		label("krake.dev/cluster", "other"), label("holder.krake.dev/other", "true"),
+		func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/theirs"} })
+	cm = mustUpdate(t, agent("other"), cm, addFinalizerOf("other"), data("inventory.other", "[]"))
+	cm = mustUpdate(t, administrator, cm, annotate("krake.dev/cluster", "local"),
+		label("krake.dev/cluster", "local"), label("holder.krake.dev/local", "true"))
+	return mustUpdate(t, agent("local"), cm, addFinalizerOf("local"), label("krake.dev/state", "RUNNING"),
+		data("status", "{}"), binary("status.learned", "x"), data("status.last_observed_manifest", "[]"), data("inventory.local", "[]"))
+}
+
+func dropFinalizerOf(cluster string) edit {
+	return func(cm *corev1.ConfigMap) {
+		cm.Finalizers = slices.DeleteFunc(cm.Finalizers, func(f string) bool { return f == cluster+".krake.dev/resources" })
+	}
+}
+
+func addFinalizerOf(cluster string) edit {
+	return func(cm *corev1.ConfigMap) { cm.Finalizers = append(cm.Finalizers, cluster+".krake.dev/resources") }
+}
+
+func set(in *map[string]string, key, value string) {
+	if *in == nil {
+		*in = map[string]string{}
+	}
+	(*in)[key] = value
+}
+
+func data(key, value string) edit {
+	return func(cm *corev1.ConfigMap) { set(&cm.Data, key, value) }
+}
+
+func binary(key, value string) edit {
+	return func(cm *corev1.ConfigMap) {
+		if cm.BinaryData == nil {
+			cm.BinaryData = map[string][]byte{}
+		}
+		cm.BinaryData[key] = []byte(value)
+	}
+}
+
+func label(key, value string) edit {
+	return func(cm *corev1.ConfigMap) { set(&cm.Labels, key, value) }
+}
+
+func annotate(key, value string) edit {
+	return func(cm *corev1.ConfigMap) { set(&cm.Annotations, key, value) }
+}
+
+func noData(key string) edit {
+	return func(cm *corev1.ConfigMap) { delete(cm.Data, key) }
+}
+
+func noBinary(key string) edit {
+	return func(cm *corev1.ConfigMap) { delete(cm.BinaryData, key) }
+}
+
+func noLabel(key string) edit {
+	return func(cm *corev1.ConfigMap) { delete(cm.Labels, key) }
+}
+
+func noAnnotation(key string) edit {
+	return func(cm *corev1.ConfigMap) { delete(cm.Annotations, key) }
+}
+
+// ownedByDefault gives it an owner that stays: the namespace default. The
+// garbage collector deletes what has none.
+func ownedByDefault(t *testing.T) edit {
+	t.Helper()
+	owner, err := administrator.mustClient(t).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(cm *corev1.ConfigMap) {
+		cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID}}
+	}
+}
+
+func immutable(cm *corev1.ConfigMap) {
+	yes := true
+	cm.Immutable = &yes
+}
+
+// write is a line of a table: who changes what, and what the policy says.
+type write struct {
+	what   string
+	who    identity
+	stored state
+	change []edit
+	want   string
+}
+
+// deleted has a state be deleted, which a finalizer holds up.
+func deleted(stored state) state {
+	return func(t *testing.T, namespace string) *corev1.ConfigMap {
+		t.Helper()
+		return remove(t, stored(t, namespace))
+	}
+}
+
+// changed is a state after a user's change.
+func changed(stored state, edits ...edit) state {
+	return func(t *testing.T, namespace string) *corev1.ConfigMap {
+		t.Helper()
+		return mustUpdate(t, administrator, stored(t, namespace), edits...)
+	}
+}
+
+// check does each write in a ConfigMap of its own; without a stored state it is
+// a creation.
+func check(t *testing.T, writes []write) {
+	t.Helper()
+	namespace := newNamespace(t)
+	for _, w := range writes {
+		t.Run(w.who.name+": "+w.what, func(t *testing.T) {
+			configMaps := administrator.mustClient(t).CoreV1().ConfigMaps(namespace)
+			defer letGo(t, namespace)
+			if w.stored != nil {
+				stored := w.stored(t, namespace)
+				_, err := update(t, w.who, stored, w.change...)
+				expect(t, w.want, err)
+				if w.who.namespace != "" {
+					expectTheSameInGo(t, w, stored)
+				}
+				return
+			}
+			cm := plain(namespace, "app")
+			for _, change := range w.change {
+				change(cm)
+			}
+			_, err := w.who.mustClient(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
+			expect(t, w.want, err)
+			if _, got := configMaps.Get(t.Context(), "app", metav1.GetOptions{}); (got == nil) != (w.want == allowed) {
+				t.Errorf("afterwards, reading it gives %v", got)
+			}
+		})
+	}
+}
+
+// expectTheSameInGo: the webhook, which agents do not meet, would say the same
+// of an agent's write.
+func expectTheSameInGo(t *testing.T, w write, stored *corev1.ConfigMap) {
+	t.Helper()
+	changed := stored.DeepCopy()
+	for _, change := range w.change {
+		change(changed)
+	}
+	if !application.IsApplication(changed) && !application.IsApplication(stored) {
+		return // no business of the webhook's
+	}
+	refusals := mutate.CheckAgentUpdate(changed, stored, w.who.name)
+	if (len(refusals) == 0) != (w.want == allowed) {
+		t.Errorf("mutate.CheckAgentUpdate says %v", refusals)
+	}
+}
+
+func expect(t *testing.T, want string, err error) {
+	t.Helper()
+	if got := verdict(err); got != want {
+		t.Errorf("the policy says\n%q, want\n%q", got, want)
+	}
+}
+
+// letGo deletes the ConfigMap of a line, finalizers and all.
+func letGo(t *testing.T, namespace string) {
+	t.Helper()
+	configMaps := administrator.mustClient(t).CoreV1().ConfigMaps(namespace)
+	cm, err := configMaps.Get(t.Context(), "app", metav1.GetOptions{})
+	if err != nil {
+		return // it was never there, or went by itself
+	}
+	if len(cm.Finalizers) == 0 {
+		if err := configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if cm.DeletionTimestamp == nil {
+		cm = remove(t, cm)
+	}
+	_, err = update(t, administrator, cm, annotate("krake.dev/force-delete", "true"), func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Row A12: nobody but an agent writes what the agent will act upon, not even an
+// administrator, not in either of the maps, and not before the ConfigMap is an
+// Application either.
+func TestA12Policy(t *testing.T) {
+	check(t, []write{
+		{"create an Application with nothing in it", administrator, nil, []edit{annotated}, allowed},
+		{"create one as the webhook completes it", namespaceEditor, nil, []edit{
+			annotated, data("spec.manifest", "[]"), data("status.mangled_observer_schema", "[]"), data("status.last_applied_manifest", "[]"),
+			label("krake.dev/cluster", "local"), label("holder.krake.dev/local", "true"),
+		}, allowed},
+		{"create one with status", administrator, nil, []edit{annotated, data("status", "{}")}, agentsKeys},
+		{"create one with status that is empty", administrator, nil, []edit{annotated, data("status", "")}, agentsKeys},
+		{"create one with something learned", administrator, nil, []edit{annotated, data("status.learned", "[]")}, agentsKeys},
+		{"create one with something observed", administrator, nil, []edit{annotated, data("status.last_observed_manifest", "[]")}, agentsKeys},
+		{"create one with an inventory", namespaceEditor, nil, []edit{annotated, data("inventory.local", "[]")}, agentsKeys},
+		{"create one with an inventory of no cluster", administrator, nil, []edit{annotated, data("inventory.", "[]")}, agentsKeys},
+		{"create one with compressed status", administrator, nil, []edit{annotated, binary("status", "x")}, agentsKeys},
+		{"create one with a compressed inventory", administrator, nil, []edit{annotated, binary("inventory.local", "x")}, agentsKeys},
+		{"create one in a state", administrator, nil, []edit{annotated, label("krake.dev/state", "RUNNING")}, agentsLabel},
+		{"create one with the finalizer of an agent", administrator, nil, []edit{annotated, addFinalizerOf("local")}, addFinalizer},
+		{"create one with a finalizer of somebody else", administrator, nil, []edit{
+			annotated, func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/theirs"} },
+		}, allowed},
+		{"create one with keys that resemble the agents'", administrator, nil, []edit{
+			annotated, data("statuses", "x"), data("status.", "x"), data("my.inventory.local", "x"), binary("inventory", "x"),
+		}, allowed},
+
+		{"change nothing of one that has nothing", administrator, bare, nil, allowed},
+		{"edit the spec of one that has nothing", namespaceEditor, bare, []edit{data("spec.manifest", "[]")}, allowed},
+		{"edit the spec", namespaceEditor, moved, []edit{data("spec.manifest", "[1]"), data("status.last_applied_manifest", "[1]")}, allowed},
+		{"edit everything that is a user's", administrator, moved, []edit{
+			noData("theirs"), noBinary("spec.csar"), noLabel("team"), label("team2", "red"), noAnnotation("note"),
+			annotate("krake.dev/cluster", "third"), label("holder.krake.dev/third", "true"),
+			func(cm *corev1.ConfigMap) {
+				cm.Finalizers = []string{"local.krake.dev/resources", "example.org/others", "other.krake.dev/resources"}
+			},
+		}, allowed},
+		{"add status", administrator, bare, []edit{data("status", "{}")}, agentsKeys},
+		{"add compressed status", administrator, bare, []edit{binary("status.learned", "x")}, agentsKeys},
+		{"change status", administrator, moved, []edit{data("status", "[]")}, agentsKeys},
+		{"change what was learned, which is compressed", administrator, moved, []edit{binary("status.learned", "y")}, agentsKeys},
+		{"remove what was learned, which is compressed", administrator, moved, []edit{noBinary("status.learned")}, agentsKeys},
+		{"remove all that is compressed", administrator, moved, []edit{func(cm *corev1.ConfigMap) { cm.BinaryData = nil }}, agentsKeys},
+		{"move a document to the other map", administrator, moved, []edit{noData("status"), binary("status", "{}")}, agentsKeys},
+		{"change what was observed", administrator, moved, []edit{data("status.last_observed_manifest", "[1]")}, agentsKeys},
+		{"remove what was observed", administrator, moved, []edit{noData("status.last_observed_manifest")}, agentsKeys},
+		{"change the inventory", namespaceEditor, moved, []edit{data("inventory.local", "[1]")}, agentsKeys},
+		{"remove another cluster's inventory", administrator, moved, []edit{noData("inventory.other")}, agentsKeys},
+		{"remove all data", administrator, moved, []edit{func(cm *corev1.ConfigMap) { cm.Data = nil }}, agentsKeys},
+		{"change the state", administrator, moved, []edit{label("krake.dev/state", "FAILED")}, agentsLabel},
+		{"remove the state", administrator, moved, []edit{noLabel("krake.dev/state")}, agentsLabel},
+		{"add a state", administrator, admitted, []edit{label("krake.dev/state", "RUNNING")}, agentsLabel},
+		{"remove all labels", administrator, moved, []edit{func(cm *corev1.ConfigMap) { cm.Labels = nil }}, agentsLabel},
+		{"add the finalizer of an agent", administrator, moved, []edit{addFinalizerOf("third")}, addFinalizer},
+		{"remove the finalizer of an agent", administrator, moved, []edit{dropFinalizerOf("local")}, dropFinalizer},
+		{"remove all finalizers", administrator, moved, []edit{func(cm *corev1.ConfigMap) { cm.Finalizers = nil }}, dropFinalizer},
+
+		{"make a ConfigMap an Application", namespaceEditor, barePlain, []edit{annotated}, allowed},
+		{"make one an Application that has forged keys", administrator, fullPlain, []edit{
+			annotated, noLabel("krake.dev/state"), dropFinalizerOf("local"), noBinary("status.learned"),
+		}, agentsKeys},
+		{"make one an Application that has a forged compressed key", administrator, fullPlain, []edit{
+			annotated, noLabel("krake.dev/state"), dropFinalizerOf("local"), noData("status"), noData("inventory.local"),
+		}, agentsKeys},
+		{"make one an Application that has a forged label", administrator, fullPlain, []edit{
+			annotated, dropFinalizerOf("local"), noData("status"), noData("inventory.local"), noBinary("status.learned"),
+		}, agentsLabel},
+		{"make one an Application that has a forged finalizer", administrator, fullPlain, []edit{
+			annotated, noLabel("krake.dev/state"), noData("status"), noData("inventory.local"), noBinary("status.learned"),
+		}, addFinalizer},
+		{"make one an Application, and drop what is forged, as the webhook does", administrator, fullPlain, []edit{
+			annotated, noLabel("krake.dev/state"), dropFinalizerOf("local"), noData("status"), noData("inventory.local"), noBinary("status.learned"),
+		}, allowed},
+	})
+}
+
+// The finalizer outlives everything but a wish that is spoken twice: the
+// deletion, and to give up on the cluster.
+func TestForceDelete(t *testing.T) {
+	force := annotate("krake.dev/force-delete", "true")
+	check(t, []write{
+		{"remove the finalizer of a deleting Application", administrator, deleted(moved), []edit{dropFinalizerOf("local")}, dropFinalizer},
+		{"give up on a deleting Application", administrator, deleted(moved), []edit{force, dropFinalizerOf("local"), dropFinalizerOf("other")}, allowed},
+		{"give up, and remove the finalizer later", namespaceEditor, changed(deleted(moved), force), []edit{dropFinalizerOf("local")}, allowed},
+		{"ask for it before the deletion", administrator, deleted(changed(moved, force)), []edit{dropFinalizerOf("local")}, allowed},
+		{"say no", administrator, deleted(moved), []edit{annotate("krake.dev/force-delete", "false"), dropFinalizerOf("local")}, dropFinalizer},
+		{"say yes, but delete nothing", administrator, moved, []edit{force, dropFinalizerOf("local")}, dropFinalizer},
+		{"take the wish back while using it", administrator, changed(deleted(moved), force), []edit{
+			noAnnotation("krake.dev/force-delete"), dropFinalizerOf("local"),
+		}, dropFinalizer},
+		{"add a finalizer by force", administrator, changed(moved, force), []edit{addFinalizerOf("third")}, addFinalizer},
+		{"forge status of a deleting Application", administrator, deleted(moved), []edit{data("status", "[]")}, agentsKeys},
+		{"forge status by force", administrator, changed(deleted(moved), force), []edit{data("inventory.local", "[1]")}, agentsKeys},
+	})
+}
+
+// Row A15: the only way out of being an Application is to be deleted.
+func TestA15Policy(t *testing.T) {
+	check(t, []write{
+		{"strip the annotation", administrator, bare, []edit{noAnnotation("krake.dev/application")}, isOne},
+		{"strip all annotations", namespaceEditor, moved, []edit{func(cm *corev1.ConfigMap) { cm.Annotations = nil }}, isOne},
+		{"strip the annotation and forge status at once", administrator, moved, []edit{noAnnotation("krake.dev/application"), data("status", "[]")}, isOne},
+		{"strip the annotation of a deleting one", administrator, deleted(moved), []edit{noAnnotation("krake.dev/application")}, isOne},
+		{"strip the annotation of what it holds", agent("local"), moved, []edit{noAnnotation("krake.dev/application")}, isOne},
+		{"strip the annotation of what it does not hold", agent("other"), bare, []edit{noAnnotation("krake.dev/application")}, isOne},
+		{"change the format version, which is the webhook's business", administrator, bare, []edit{annotate("krake.dev/application", "v2")}, allowed},
+		{"strip another annotation", administrator, moved, []edit{noAnnotation("note")}, allowed},
+	})
+}
+
+// Row A7, and the policy's half of A8: an agent that has been taken over
+// changes neither what others run nor what other agents say.
+func TestA7(t *testing.T) {
+	local, other := agent("local"), agent("other")
+	owned := ownedByDefault(t)
+	check(t, []write{
+		{"create an Application", local, nil, []edit{annotated, label("holder.krake.dev/local", "true")}, noHolderLocal},
+		{"create an Application that carries our marks", local, nil, []edit{annotated, marked}, noHolderLocal},
+		{"make a ConfigMap an Application", local, barePlain, []edit{annotated}, noHolderLocal},
+		{"make one that it made an Application", local, changed(barePlain, marked), []edit{annotated}, noHolderLocal},
+		{"make one an Application that has its label", local, changed(barePlain, label("holder.krake.dev/local", "true")), []edit{annotated}, noHolderLocal},
+		{"write status of what was never admitted", local, bare, []edit{data("status", "{}")}, noHolderLocal},
+		{"bring the label oneself", local, bare, []edit{label("holder.krake.dev/local", "true")}, noHolderLocal},
+		{"write what another holds", other, admitted, []edit{data("inventory.other", "[]")}, fmt.Sprintf(notHeld, "other")},
+		{"change nothing of what another holds", other, admitted, nil, fmt.Sprintf(notHeld, "other")},
+		{"be an agent whose name begins as the holder's", agent("loc"), moved, []edit{data("inventory.loc", "[]")}, noHolderLoc},
+		{"have the group without a name", impostor, moved, []edit{data("status", "[]")}, fmt.Sprintf(notHeld, "")},
+		{"have the group without a name, and edit the spec", impostor, moved, []edit{data("spec.manifest", "[1]")}, fmt.Sprintf(notHeld, "")},
+		{"have the name without the group, and edit the spec", namesake, moved, []edit{data("spec.manifest", "[1]")}, usersKeys},
+		{"have the name without the group, and write status", namesake, moved, []edit{data("status", "[]")}, allowed},
+
+		{"record everything that is an agent's", local, admitted, []edit{
+			addFinalizerOf("local"), label("krake.dev/state", "RUNNING"), data("status", "{}"), data("status.learned", "[]"),
+			data("status.last_observed_manifest", "[]"), data("status.last_applied_manifest", "[1]"), data("inventory.local", "[]"),
+		}, allowed},
+		{"change and compress what it recorded", local, moved, []edit{
+			label("krake.dev/state", "FAILED"), data("status", "[]"), noBinary("status.learned"), noData("status.last_applied_manifest"),
+			binary("status.last_applied_manifest", "x"), noData("inventory.local"), binary("inventory.local", "x"),
+		}, allowed},
+		{"say that there is no state any more", local, moved, []edit{noLabel("krake.dev/state"), noData("status")}, allowed},
+		{"an Application that names no cluster is local's", local, changed(moved, noAnnotation("krake.dev/cluster")), []edit{data("status", "[]")}, allowed},
+		{"an empty name is local's too", local, changed(moved, annotate("krake.dev/cluster", "")), []edit{data("status", "[]")}, allowed},
+		{"and not other's", other, changed(moved, annotate("krake.dev/cluster", "")), []edit{data("status", "[]")}, usersKeys},
+		{"let go of a deleting one", local, deleted(moved), []edit{
+			dropFinalizerOf("local"), noLabel("holder.krake.dev/local"), noData("inventory.local"), label("krake.dev/state", "DELETING"),
+		}, allowed},
+
+		{"edit the spec", local, moved, []edit{data("spec.manifest", "[1]")}, usersKeys},
+		{"remove the spec", local, moved, []edit{noData("spec.manifest")}, usersKeys},
+		{"add a schema", local, moved, []edit{data("spec.observer_schema", "[]")}, usersKeys},
+		{"change the archive", local, moved, []edit{binary("spec.csar", "y")}, usersKeys},
+		{"remove the archive", local, moved, []edit{noBinary("spec.csar")}, usersKeys},
+		{"change the webhook's schema", local, moved, []edit{data("status.mangled_observer_schema", "[1]")}, usersKeys},
+		{"change what is nobody's", local, moved, []edit{data("theirs", "y")}, usersKeys},
+		{"remove all data", local, moved, []edit{func(cm *corev1.ConfigMap) { cm.Data = nil }}, usersKeys},
+		{"change another's inventory", local, moved, []edit{data("inventory.other", "[1]")}, usersKeys},
+		{"remove another's inventory", local, moved, []edit{noData("inventory.other")}, usersKeys},
+		{"write an inventory whose name begins as its own", local, moved, []edit{data("inventory.local2", "[]")}, usersKeys},
+
+		{"as the former holder, write its inventory", other, moved, []edit{data("inventory.other", "[1]")}, allowed},
+		{"as the former holder, let go", other, moved, []edit{
+			noData("inventory.other"), dropFinalizerOf("other"), noLabel("holder.krake.dev/other"),
+		}, allowed},
+		{"as the former holder, write status", other, moved, []edit{data("status", "[]")}, usersKeys},
+		{"as the former holder, write what was learned", other, moved, []edit{binary("status.learned", "y")}, usersKeys},
+		{"as the former holder, write what was observed", other, moved, []edit{data("status.last_observed_manifest", "[1]")}, usersKeys},
+		{"as the former holder, write what is desired", other, moved, []edit{data("status.last_applied_manifest", "[1]")}, usersKeys},
+		{"as the former holder, change the state", other, moved, []edit{label("krake.dev/state", "FAILED")}, usersLabels},
+		{"as the former holder, come back", other, changedBy(other, moved, dropFinalizerOf("other")), []edit{addFinalizerOf("other")}, othersFinalizer},
+
+		{"change an annotation", local, moved, []edit{annotate("krake.dev/cluster", "other")}, usersMetadata},
+		{"add an annotation", local, admitted, []edit{annotate("krake.dev/adopt", "true")}, usersMetadata},
+		{"remove an annotation", local, moved, []edit{noAnnotation("note")}, usersMetadata},
+		{"give it an owner", local, moved, []edit{owned}, usersMetadata},
+		{"take its owner away", local, changed(moved, owned), []edit{func(cm *corev1.ConfigMap) { cm.OwnerReferences = nil }}, usersMetadata},
+		{"make it immutable", local, moved, []edit{immutable}, usersMetadata},
+		{"change a label", local, moved, []edit{label("team", "red")}, usersLabels},
+		{"remove a label", local, moved, []edit{noLabel("team")}, usersLabels},
+		{"add a label", local, admitted, []edit{label("team", "red")}, usersLabels},
+		{"change the label of the cluster", local, moved, []edit{label("krake.dev/cluster", "other")}, usersLabels},
+		{"change its own holder label", local, moved, []edit{label("holder.krake.dev/local", "no")}, usersLabels},
+		{"remove another's holder label", local, moved, []edit{noLabel("holder.krake.dev/other")}, usersLabels},
+		{"make another a holder", local, moved, []edit{label("holder.krake.dev/third", "true")}, usersLabels},
+		{"remove another's finalizer", local, moved, []edit{dropFinalizerOf("other")}, othersFinalizer},
+		{"add another's finalizer", local, moved, []edit{addFinalizerOf("third")}, othersFinalizer},
+		{"remove somebody's finalizer", local, moved, []edit{func(cm *corev1.ConfigMap) {
+			cm.Finalizers = []string{"other.krake.dev/resources", "local.krake.dev/resources"}
+		}}, othersFinalizer},
+		{"remove its finalizer, while the Application lives", local, moved, []edit{dropFinalizerOf("local")}, allowed},
+	})
+}
+
+// changedBy is a state after the change of anybody.
+func changedBy(who identity, stored state, edits ...edit) state {
+	return func(t *testing.T, namespace string) *corev1.ConfigMap {
+		t.Helper()
+		return mustUpdate(t, who, stored(t, namespace), edits...)
+	}
+}
+
+// The webhook does not see the namespaces that a cluster needs to start, so that
+// no Application may be there. Everything else in them goes on.
+func TestNoApplicationWhereTheWebhookDoesNotLook(t *testing.T) {
+	client := administrator.mustClient(t)
+	for _, namespace := range []string{"kube-system", "krake-system", "krake-agents"} {
+		configMaps := client.CoreV1().ConfigMaps(namespace)
+		_, err := configMaps.Create(t.Context(), with(plain(namespace, "app"), annotated), metav1.CreateOptions{})
+		expect(t, elsewhere, err)
+
+		cm := create(t, administrator, plain(namespace, "app"))
+		_, err = update(t, administrator, cm, annotated)
+		expect(t, elsewhere, err)
+		cm = mustUpdate(t, administrator, cm, data("status", "{}"), label("krake.dev/state", "x"))
+		if err := configMaps.Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, namespace := range []string{"default", "kube-public"} {
+		cm := create(t, administrator, plain(namespace, "app"), annotated)
+		if err := client.CoreV1().ConfigMaps(namespace).Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// One that was there before the policies can do nothing but go.
+func TestAnEarlyApplicationCanGo(t *testing.T) {
+	configMaps := administrator.mustClient(t).CoreV1().ConfigMaps("kube-system")
+	early, err := configMaps.Get(t.Context(), "early", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = update(t, administrator, early, data("spec.manifest", "[]"))
+	expect(t, elsewhere, err)
+	_, err = update(t, administrator, early, noAnnotation("krake.dev/application"))
+	expect(t, isOne, err)
+	early = remove(t, early)
+	mustUpdate(t, administrator, early, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+}
+
+func with(cm *corev1.ConfigMap, edits ...edit) *corev1.ConfigMap {
+	for _, change := range edits {
+		change(cm)
+	}
+	return cm
+}
+
+// Whatever is there and whatever is not, in either version: no expression fails
+// over it. That none did is checked when all tests are over.
+func TestAbsentMaps(t *testing.T) {
+	namespace := newNamespace(t)
+	places := map[string]edit{
+		"data":         data("x", "x"),
+		"binaryData":   binary("y", "y"),
+		"labels":       label("x", "x"),
+		"more labels":  label("holder.krake.dev/local", "true"),
+		"annotations":  annotate("note", "x"),
+		"finalizers":   func(cm *corev1.ConfigMap) { cm.Finalizers = append(cm.Finalizers, "example.org/theirs") },
+		"owners":       ownedByDefault(t),
+		"the wish":     annotate("krake.dev/force-delete", "true"),
+		"the cluster":  annotate("krake.dev/cluster", "other"),
+		"empty labels": func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{} },
+	}
+	for _, before := range slices.Sorted(maps.Keys(places)) {
+		for _, after := range slices.Sorted(maps.Keys(places)) {
+			cm := create(t, administrator, plain(namespace, "app"), annotated, places[before])
+			fresh := with(plain(namespace, "app"), annotated, places[after])
+			fresh.ResourceVersion, fresh.UID = cm.ResourceVersion, cm.UID
+			if _, err := update(t, agent("local"), fresh); err != nil && verdict(err) == "" {
+				t.Errorf("%s, then %s: %v", before, after, err)
+			}
+			fresh.ResourceVersion = "" // whether the agent was allowed or not
+			mustUpdate(t, administrator, fresh)
+			letGoNow(t, namespace)
+		}
+	}
+}
+
+// letGoNow deletes an Application that no agent holds.
+func letGoNow(t *testing.T, namespace string) {
+	t.Helper()
+	configMaps := administrator.mustClient(t).CoreV1().ConfigMaps(namespace)
+	cm, err := configMaps.Get(t.Context(), "app", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cm = mustUpdate(t, administrator, cm, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+	if err := configMaps.Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
