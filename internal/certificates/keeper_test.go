@@ -1,0 +1,404 @@
+package certificates_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// layout are the keys of the Secret when nothing is going on.
+var layout = []string{"ca.crt", "ca.key", "tls.crt", "tls.key"}
+
+// keys are those that the Secret has.
+func (w *world) keys() []string { return slices.Sorted(maps.Keys(w.secret().Data)) }
+
+// cas counts the certificates of a bundle.
+func cas(bundle []byte) int { return bytes.Count(bundle, []byte("BEGIN CERTIFICATE")) }
+
+// settle waits until every replica serves what the Secret holds, something else
+// than before, and is ready. It gives what is served.
+func (w *world) settle(replicas []*replica, before *x509.Certificate) *x509.Certificate {
+	w.Helper()
+	var leaf *x509.Certificate
+	w.until("all replicas serve the new pair and are ready", func() bool {
+		block, _ := pem.Decode(w.secret().Data[corev1.TLSCertKey])
+		if block == nil {
+			return false
+		}
+		for _, r := range replicas {
+			leaf = r.leaf()
+			if leaf == nil || !bytes.Equal(leaf.Raw, block.Bytes) || r.Ready(nil) != nil {
+				return false
+			}
+		}
+		return before == nil || !leaf.Equal(before)
+	})
+	return leaf
+}
+
+// The Secret is shipped empty. Two replicas that start at once agree.
+func TestTheFirstStart(t *testing.T) {
+	for range 5 {
+		w := newWorld(t)
+		w.observe()
+		replicas := w.started(2)
+		w.settle(replicas, nil)
+		if diff := cmp.Diff(layout, w.keys()); diff != "" {
+			t.Errorf("keys of the Secret (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(string(w.secret().Data["ca.crt"]), string(bundleOf(w.configuration()))); diff != "" {
+			t.Errorf("bundle (-want +got):\n%s", diff)
+		}
+		for _, r := range replicas {
+			r.stop()
+		}
+	}
+}
+
+// While somebody has removed tls.crt the former pair is served; the new one is
+// of the same CA, and so the configuration is left alone.
+func TestRotationOfThePair(t *testing.T) {
+	w := newWorld(t)
+	replicas := w.started(2)
+	leaf := w.settle(replicas, nil)
+	w.observe()
+	version := versionOf(w.configuration())
+	for range 20 {
+		w.remove(corev1.TLSCertKey)
+		leaf = w.settle(replicas, leaf)
+	}
+	w.pass(59 * 24 * time.Hour)
+	w.settle(replicas, nil)
+	if !leaf.Equal(replicas[0].leaf()) {
+		t.Error("a new pair when more than a third of its life is left")
+	}
+	w.pass(24 * time.Hour)
+	w.settle(replicas, leaf)
+	if versionOf(w.configuration()) != version {
+		t.Error("the configuration was written")
+	}
+}
+
+// At every moment what is served satisfies an API server that is behind. The
+// overlap is over when the next CA has been published for so long, not before.
+func TestRotationOfTheCA(t *testing.T) {
+	w := newWorld(t)
+	replicas := w.started(2)
+	leaf := w.settle(replicas, nil)
+	w.observe()
+	for range 5 {
+		w.rotate(replicas, func() { w.remove("ca.key") })
+		leaf = w.settle(replicas, leaf)
+	}
+	w.rotate(replicas, func() { w.age(replicas, 5*365*24*time.Hour*2/3) })
+	w.settle(replicas, leaf)
+}
+
+// age lets a long time pass, in which the pairs are renewed in time.
+func (w *world) age(replicas []*replica, by time.Duration) {
+	w.Helper()
+	const step = 20 * 24 * time.Hour
+	for ; by > 0; by -= step {
+		w.pass(step)
+		for _, r := range replicas {
+			w.until("the pair is renewed", func() bool { return r.leaf().NotAfter.Sub(w.Now()) > 30*24*time.Hour })
+		}
+	}
+}
+
+// rotate has a CA replaced, by what begins it, and checks each step.
+func (w *world) rotate(replicas []*replica, begin func()) {
+	w.Helper()
+	former := string(w.secret().Data["ca.crt"])
+	begin()
+	w.until("there is a next CA", func() bool { return w.secret().Data["next-ca.crt"] != nil })
+	next := string(w.secret().Data["next-ca.crt"])
+	w.until("it is published", func() bool { return bytes.Contains(w.last().bundle, []byte(next)) })
+	since := w.last().at
+	if got := string(w.secret().Data["ca.crt"]); got != former {
+		w.Error("the former CA is gone already")
+	}
+	w.wait("the next CA is the current one", func() bool { return string(w.secret().Data["ca.crt"]) == next })
+	if took := w.Now().Sub(since); took < overlap-tick {
+		w.Errorf("promoted after %s", took)
+	}
+	if diff := cmp.Diff([]string{"ca.crt", "ca.key", "previous-ca.crt", "tls.crt", "tls.key"}, w.keys()); diff != "" {
+		w.Errorf("keys of the Secret (-want +got):\n%s", diff)
+	}
+	w.until("the bundle is the former CA and this one", func() bool { return string(bundleOf(w.configuration())) == former+next })
+	for _, r := range replicas {
+		w.until("a replica is ready", func() bool { return r.Ready(nil) == nil })
+	}
+}
+
+// A replica that is told nothing of the Secret any more does no harm: what it
+// takes for the CAs to trust is not older than what is published.
+func TestAReplicaThatIsBehind(t *testing.T) {
+	w := newWorld(t)
+	connection, silence := mute(webhook)
+	behind := w.startWith(connection)
+	w.trusts(behind)
+	replicas := append(w.started(1), behind)
+	leaf := w.settle(replicas, nil)
+	w.observe()
+	silence()
+	before := w.states()
+	w.rotate(replicas, func() { w.remove("ca.key") })
+	w.until("the one that is not behind serves the new pair", func() bool { return !replicas[0].leaf().Equal(leaf) })
+	w.until("all that was published is seen here", func() bool { return w.last().version == versionOf(w.configuration()) })
+	if changes := w.states() - before; changes != 1 {
+		t.Errorf("the configuration was changed %d times, want once", changes)
+	}
+}
+
+// Whatever the phase in which every replica ends: those that start then go on.
+func TestRestartInEachPhase(t *testing.T) {
+	var bundle []byte
+	phases := []struct {
+		name string
+		// reach brings about the phase; after ends it behind the replicas' backs.
+		reach, after func(*world)
+	}{
+		{"nothing is going on", func(*world) {}, func(*world) {}},
+		{"the pair is missing", func(*world) {}, func(w *world) { w.remove(corev1.TLSCertKey, corev1.TLSPrivateKeyKey) }},
+		{"a new CA is asked for", func(*world) {}, func(w *world) { w.remove("ca.key") }},
+		{"a new CA is asked for, and there is no pair", func(*world) {}, func(w *world) { w.remove("ca.key", corev1.TLSCertKey) }},
+		{"the next CA is made, and not published", func(w *world) {
+			bundle = bundleOf(w.configuration())
+			w.remove("ca.key")
+			w.until("there is a next CA", func() bool { return w.secret().Data["next-ca.crt"] != nil })
+			w.until("it is published", func() bool { return cas(bundleOf(w.configuration())) == 2 })
+		}, func(w *world) { w.setBundle(bundle) }},
+		{"the next CA is published", func(w *world) {
+			w.remove("ca.key")
+			w.until("it is published", func() bool { return cas(bundleOf(w.configuration())) == 2 })
+		}, func(*world) {}},
+		{"the next CA is promoted, and the bundle as before", func(w *world) {
+			former := w.secret().Data["ca.crt"]
+			w.remove("ca.key")
+			w.wait("it is promoted", func() bool {
+				secret := w.secret()
+				bundle = slices.Concat(former, secret.Data["ca.crt"])
+				return secret.Data["previous-ca.crt"] != nil
+			})
+		}, func(w *world) { w.setBundle(bundle) }},
+		{"the Secret is empty", func(*world) {}, func(w *world) { w.change(func(secret *corev1.Secret) { secret.Data = nil }) }},
+	}
+	for _, phase := range phases {
+		t.Run(phase.name, func(t *testing.T) {
+			w := newWorld(t)
+			former := w.started(2)
+			w.observe()
+			phase.reach(w)
+			for _, r := range former {
+				r.stop()
+			}
+			phase.after(w)
+			replicas := []*replica{w.start(), w.start()}
+			w.wait("nothing is going on", w.sound)
+			w.settle(replicas, nil)
+		})
+	}
+}
+
+// Time that passes while nobody runs is time all the same.
+func TestExpiredWhileDown(t *testing.T) {
+	w := newWorld(t)
+	former := w.started(1)[0]
+	leaf := former.leaf()
+	for _, away := range []time.Duration{100 * 24 * time.Hour, 6 * 365 * 24 * time.Hour} {
+		former.stop()
+		w.pass(away)
+		former = w.started(1)[0]
+		leaf = w.settle([]*replica{former}, leaf)
+	}
+}
+
+// The bundle comes back when somebody takes it away; what else is in the
+// configuration is not touched.
+func TestTheBundleComesBack(t *testing.T) {
+	w := newWorld(t)
+	w.started(2)
+	bundle := bundleOf(w.configuration())
+	change := func(kind types.PatchType, patch string) func() error {
+		return func() error {
+			_, err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(context.Background(), configuration, kind, []byte(patch), metav1.PatchOptions{})
+			return err
+		}
+	}
+	run := func(arguments ...string) func() error {
+		return func() error {
+			said, err := kubectl(arguments...)
+			t.Log(said)
+			return err
+		}
+	}
+	cases := []struct {
+		name string
+		do   func() error
+	}{
+		{"it is emptied", change(types.JSONPatchType, `[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`)},
+		{"it is rubbish", change(types.JSONPatchType, `[{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "`+foreign+`"}]`)},
+		{"another webhook comes first, and has none", change(types.StrategicMergePatchType, `{"webhooks": [{"name": "another.krake.dev",
+			"admissionReviewVersions": ["v1"], "sideEffects": "None", "clientConfig": {"url": "https://localhost:1"}}]}`)},
+		{"the manifests are applied again", run("apply")},
+		{"they are applied by the server", run("apply", "--server-side", "--force-conflicts")},
+		{"they replace what is there", run("replace")}, // which empties the Secret, too
+		{"the configuration is deleted and applied again", func() error {
+			err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(context.Background(), configuration, metav1.DeleteOptions{})
+			if err != nil {
+				return err
+			}
+			return run("apply")()
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.do(); err != nil {
+				t.Fatal(err)
+			}
+			w.until("every webhook has the bundle", func() bool {
+				for _, webhook := range w.configuration().Webhooks {
+					if !bytes.Contains(webhook.ClientConfig.CABundle, w.current(bundle)) {
+						return false
+					}
+				}
+				return true
+			})
+		})
+	}
+}
+
+// foreign is no certificate, in base64.
+const foreign = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
+
+// current is the CA of the Secret; otherwise while it has none.
+func (w *world) current(otherwise []byte) []byte {
+	if ca := w.secret().Data["ca.crt"]; ca != nil {
+		return ca
+	}
+	return otherwise
+}
+
+// Whatever somebody does to the Secret: the replicas serve on what API servers
+// accept, until there is something new that they accept.
+func TestRubbishInTheSecret(t *testing.T) {
+	rubbish := []byte("rubbish")
+	cases := map[string]func(data map[string][]byte){
+		"nothing is left": func(data map[string][]byte) { clear(data) },
+		"no CA is left":   func(data map[string][]byte) { delete(data, "ca.crt"); delete(data, "ca.key") },
+		"all of it": func(data map[string][]byte) {
+			for _, key := range layout {
+				data[key] = rubbish
+			}
+		},
+		"the CA":              func(data map[string][]byte) { data["ca.crt"] = rubbish },
+		"the key of the CA":   func(data map[string][]byte) { data["ca.key"] = rubbish },
+		"the certificate":     func(data map[string][]byte) { data["tls.crt"] = rubbish },
+		"its key":             func(data map[string][]byte) { data["tls.key"] = rubbish },
+		"the next CA":         func(data map[string][]byte) { data["next-ca.crt"], data["next-ca.key"] = rubbish, rubbish },
+		"the previous CA":     func(data map[string][]byte) { data["previous-ca.crt"] = rubbish },
+		"the CA is swapped":   func(data map[string][]byte) { data["ca.crt"], data["tls.crt"] = data["tls.crt"], data["ca.crt"] },
+		"something of others": func(data map[string][]byte) { data["others"] = rubbish },
+	}
+	for name, spoil := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			replicas := w.started(2)
+			w.settle(replicas, nil)
+			w.observe()
+			w.change(func(secret *corev1.Secret) { spoil(secret.Data) })
+			w.wait("all is well", w.sound)
+			w.settle(replicas, nil)
+			if _, kept := w.secret().Data["others"]; kept != (name == "something of others") {
+				t.Error("what others keep in the Secret was not left alone")
+			}
+		})
+	}
+}
+
+// sound tells if the Secret has a CA and a pair, each with its key, and nothing
+// is going on.
+func (w *world) sound() bool {
+	data := w.secret().Data
+	if _, err := tls.X509KeyPair(data["ca.crt"], data["ca.key"]); err != nil {
+		return false
+	}
+	pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return false
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(data["ca.crt"])
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{DNSName: dnsName, Roots: roots, CurrentTime: w.Now()})
+	return err == nil && data["next-ca.crt"] == nil
+}
+
+// The shipped rights are to these two objects. The API server takes the name
+// from the field selector, as the caches give it.
+func TestRights(t *testing.T) {
+	newWorld(t)
+	client, err := kubernetes.NewForConfig(webhook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	configurations := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	named := func(name string) metav1.ListOptions {
+		return metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+	}
+	cases := []struct {
+		name    string
+		allowed bool
+		do      func() error
+	}{
+		{"list the Secret", true, func() error { _, err := client.CoreV1().Secrets(namespace).List(ctx, named(holder)); return err }},
+		{"watch the Secret", true, func() error {
+			w, err := client.CoreV1().Secrets(namespace).Watch(ctx, named(holder))
+			stop(w)
+			return err
+		}},
+		{"list all Secrets", false, func() error { _, err := client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{}); return err }},
+		{"list another", false, func() error { _, err := client.CoreV1().Secrets(namespace).List(ctx, named("another")); return err }},
+		{"list that of another namespace", false, func() error { _, err := client.CoreV1().Secrets("default").List(ctx, named(holder)); return err }},
+		{"get another", false, func() error {
+			_, err := client.CoreV1().Secrets(namespace).Get(ctx, "another", metav1.GetOptions{})
+			return err
+		}},
+		{"delete the Secret", false, func() error {
+			return client.CoreV1().Secrets(namespace).Delete(ctx, holder, metav1.DeleteOptions{DryRun: []string{"All"}})
+		}},
+		{"list the configuration", true, func() error { _, err := configurations.List(ctx, named(configuration)); return err }},
+		{"watch the configuration", true, func() error { w, err := configurations.Watch(ctx, named(configuration)); stop(w); return err }},
+		{"list all configurations", false, func() error { _, err := configurations.List(ctx, metav1.ListOptions{}); return err }},
+		{"patch another", false, func() error {
+			_, err := configurations.Patch(ctx, "another", types.JSONPatchType, []byte("[]"), metav1.PatchOptions{})
+			return err
+		}},
+		{"delete the configuration", false, func() error {
+			return configurations.Delete(ctx, configuration, metav1.DeleteOptions{DryRun: []string{"All"}})
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.do(); (err == nil) != c.allowed || err != nil && !apierrors.IsForbidden(err) {
+				t.Errorf("allowed should be %t: %v", c.allowed, err)
+			}
+		})
+	}
+}
+
+func stop(watch interface{ Stop() }) { watch.Stop() }

@@ -1,0 +1,27 @@
+package certificates
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// expiryGauge registers the gauge of when certificates expire. Keepers of one
+// process share it.
+func expiryGauge(registry prometheus.Registerer) (*prometheus.GaugeVec, error) {
+	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "krake_webhook_certificate_expiry_timestamp_seconds",
+		Help: "When the certificate that is served, and the CA that signed it, expire (seconds since 1970).",
+	}, []string{"certificate"})
+	err := registry.Register(gauge)
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if registered, ok := already.ExistingCollector.(*prometheus.GaugeVec); ok {
+			return registered, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("register the metric of the certificates: %w", err)
+	}
+	return gauge, nil
+}

@@ -1,0 +1,63 @@
+package certificates
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+const day = 24 * time.Hour
+
+// Options say whose certificates are kept, where, and how long each is good for.
+type Options struct {
+	// Namespace and Service are how the API server calls the webhook: the name
+	// in the server's certificate. The Secret is in the same namespace.
+	Namespace string
+	Service   string
+	// Secret keeps the certificates. It must exist, and may be empty.
+	Secret string
+	// Configuration is the MutatingWebhookConfiguration that gets the CAs.
+	Configuration string
+	// Validity and CAValidity are the lives of a pair and of a CA. They are
+	// replaced when a third of it is left.
+	Validity   time.Duration
+	CAValidity time.Duration
+	// Overlap is how long a CA has been in the configuration before anything
+	// that it signed is served. All API servers must have seen it by then.
+	Overlap time.Duration
+}
+
+// AddFlags adds the flags with their defaults.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Namespace, "namespace", "krake-system", "namespace of the webhook's Service and Secret")
+	flags.StringVar(&o.Service, "service", "krake-webhook", "name of the Service by which the API server calls the webhook")
+	flags.StringVar(&o.Secret, "secret", "krake-webhook-certificate", "name of the Secret that keeps the certificates; it must exist, and may be empty")
+	flags.StringVar(&o.Configuration, "configuration", "krake-webhook", "name of the MutatingWebhookConfiguration")
+	flags.DurationVar(&o.Validity, "certificate-validity", 90*day, "life of a serving certificate; a new one is made when a third of it is left")
+	flags.DurationVar(&o.CAValidity, "ca-validity", 5*365*day, "life of a CA; a new one is made when a third of it is left")
+	flags.DurationVar(&o.Overlap, "ca-overlap", 30*time.Second, "how long a new CA is in the configuration before it is used; all API servers must have seen it by then")
+}
+
+// Validate reports every flag that cannot be used.
+func (o *Options) Validate() error {
+	var failures []error
+	for _, required := range []struct{ flag, value string }{
+		{"namespace", o.Namespace}, {"service", o.Service}, {"secret", o.Secret}, {"configuration", o.Configuration},
+	} {
+		if required.value == "" {
+			failures = append(failures, fmt.Errorf("--%s: must not be empty", required.flag))
+		}
+	}
+	if o.Validity <= 0 {
+		failures = append(failures, fmt.Errorf("--certificate-validity: %s is no time to live", o.Validity))
+	}
+	if o.CAValidity < o.Validity {
+		failures = append(failures, fmt.Errorf("--ca-validity: %s is less than the certificates' %s", o.CAValidity, o.Validity))
+	}
+	if o.Overlap < 0 || o.Overlap >= o.CAValidity/3 {
+		failures = append(failures, fmt.Errorf("--ca-overlap: %s is not within the last third of a CA's life, %s", o.Overlap, o.CAValidity/3))
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,49 @@
+package certificates
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+func TestValidate(t *testing.T) {
+	cases := []struct {
+		name      string
+		arguments []string
+		want      []string // each complaint
+	}{
+		{"the defaults can be used", nil, nil},
+		{"every flag that is empty is named, in this order", []string{"--namespace=", "--service=", "--secret=", "--configuration="}, []string{
+			"--namespace: must not be empty", "--service: must not be empty", "--secret: must not be empty", "--configuration: must not be empty",
+		}},
+		{"a life of no time", []string{"--certificate-validity=0s"}, []string{"--certificate-validity: 0s is no time to live"}},
+		{"a CA that dies before what it signs", []string{"--ca-validity=1h"}, []string{"--ca-validity: 1h0m0s is less than the certificates' 2160h0m0s"}},
+		{"both live equally long", []string{"--ca-validity=2160h"}, nil},
+		{"no overlap, where all API servers see a change at once", []string{"--ca-overlap=0s"}, nil},
+		{"an overlap into the past", []string{"--ca-overlap=-1s"}, []string{"--ca-overlap: -1s is not within the last third of a CA's life, 14600h0m0s"}},
+		{"an overlap that the CA does not live to see", []string{"--ca-overlap=14600h"},
+			[]string{"--ca-overlap: 14600h0m0s is not within the last third of a CA's life, 14600h0m0s"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var given Options
+			flags := pflag.NewFlagSet("webhook", pflag.ContinueOnError)
+			given.AddFlags(flags)
+			if given != options() {
+				t.Errorf("the defaults are %+v", given)
+			}
+			if err := flags.Parse(c.arguments); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			if err := given.Validate(); err != nil {
+				got = strings.Split(err.Error(), "\n")
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("complaints (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

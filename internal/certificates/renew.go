@@ -1,0 +1,142 @@
+package certificates
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+)
+
+const (
+	authorityName         = "krake-webhook-ca"
+	authorityOrganization = "krake.dev"
+	// backdated is how far the API server's clock may be behind ours.
+	backdated = time.Hour
+)
+
+// step is something that was done to the certificates.
+type step string
+
+const (
+	nextMade step = "made the next CA"
+	promoted step = "made the next CA the current one"
+	signed   step = "made a serving certificate"
+)
+
+// signer makes certificates and knows how long they are to live.
+type signer struct {
+	rotator rotator.CertRotator
+	options Options
+}
+
+func newSigner(options Options) *signer {
+	return &signer{options: options, rotator: rotator.CertRotator{
+		CAName:         authorityName,
+		CAOrganization: authorityOrganization,
+		DNSName:        fmt.Sprintf("%s.%s.svc", options.Service, options.Namespace),
+		ExtKeyUsages:   &serverUsage,
+	}}
+}
+
+// renew does what is due. The configuration's trust says what was published,
+// which is not what the Secret says: a CA is put to use when it is trusted.
+func (s *signer) renew(h held, published trust, now time.Time) (held, []step, error) {
+	var done []step
+	if h.next == nil && s.authorityIsDue(h.current, now) {
+		next, err := s.rotator.CreateCACert(now.Add(-backdated), now.Add(s.options.CAValidity))
+		if err != nil {
+			return h, nil, fmt.Errorf("make a CA: %w", err)
+		}
+		h.next, done = next, append(done, nextMade)
+	}
+	if h.next != nil && s.mayPromote(h, published, now) {
+		h, done = h.promote(), append(done, promoted)
+	}
+	if s.pairIsDue(h, now) {
+		made, err := s.sign(h.current, now)
+		if err != nil {
+			return h, nil, fmt.Errorf("make a serving certificate: %w", err)
+		}
+		h.pair, done = made, append(done, signed)
+	}
+	return h, done, nil
+}
+
+// authorityIsDue tells if the CA is to be replaced. To remove its key is how
+// people ask for that.
+func (s *signer) authorityIsDue(a *authority, now time.Time) bool {
+	return a == nil || a.Key == nil || a.Cert.NotAfter.Sub(now) <= s.options.CAValidity/3
+}
+
+// mayPromote tells if the next CA may sign: when everybody trusts it, or when
+// nobody trusts any other, so that there is nothing to be gained by waiting.
+func (s *signer) mayPromote(h held, published trust, now time.Time) bool {
+	if h.current == nil && len(h.previous) == 0 {
+		return true
+	}
+	since, ok := published.since(h.next.Cert)
+	return ok && now.Sub(since) >= s.options.Overlap
+}
+
+// promote leaves the former CA trusted: the other replicas serve what it signed
+// until they have seen the Secret.
+func (h held) promote() held {
+	if h.current != nil {
+		h.previous = []*x509.Certificate{h.current.Cert}
+	}
+	h.current, h.next = h.next, nil
+	return h
+}
+
+// pairIsDue tells if a pair is to be made, and can be.
+func (s *signer) pairIsDue(h held, now time.Time) bool {
+	if h.current == nil || h.current.Key == nil {
+		return false
+	}
+	return h.pair == nil || !h.pair.authority.Equal(h.current.Cert) || h.pair.expiry().Sub(now) <= s.options.Validity/3
+}
+
+func (s *signer) sign(by *authority, now time.Time) (*pair, error) {
+	certificate, key, err := s.rotator.CreateCertPEM(by, now.Add(-backdated), now.Add(s.options.Validity))
+	if err != nil {
+		return nil, err
+	}
+	made := pairOf(certificate, key, by.Cert, s.rotator.DNSName, now)
+	if made == nil {
+		return nil, errors.New("the CA does not vouch for it")
+	}
+	return made, nil
+}
+
+// idle is the longest time without a look: clocks are set, and timers do not
+// count the time that a machine sleeps.
+const idle = time.Hour
+
+// due is how long nothing will be due, if nobody changes anything.
+func (s *signer) due(h held, published trust, now time.Time) time.Duration {
+	var times []time.Time
+	for _, ca := range h.authorities() {
+		times = append(times, ca.NotAfter)
+	}
+	if h.current != nil {
+		times = append(times, h.current.Cert.NotAfter.Add(-s.options.CAValidity/3))
+	}
+	if h.pair != nil {
+		times = append(times, h.pair.expiry(), h.pair.expiry().Add(-s.options.Validity/3))
+	}
+	if h.next != nil {
+		if since, ok := published.since(h.next.Cert); ok {
+			times = append(times, since.Add(s.options.Overlap))
+		}
+	}
+	// What is past waits for something else than time.
+	times = slices.DeleteFunc(times, func(at time.Time) bool { return !at.After(now) })
+	wait := idle
+	for _, at := range times {
+		wait = min(wait, at.Sub(now))
+	}
+	return wait
+}

@@ -1,0 +1,278 @@
+package certificates
+
+import (
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const year = 365 * day
+
+// born is when the certificates of these tests were made. Nothing here depends
+// on when the tests run.
+var born = time.Date(2031, time.February, 3, 4, 5, 6, 0, time.UTC)
+
+// options are the defaults, for the shipped names.
+func options() Options {
+	return Options{ //nolint:gosec // the name of a Secret is none
+		Namespace: "krake-system", Service: "krake-webhook", Secret: "krake-webhook-certificate", Configuration: "krake-webhook",
+		Validity: 90 * day, CAValidity: 5 * year, Overlap: 30 * time.Second,
+	}
+}
+
+// fixtures are CAs with names, and what some of them have signed.
+type fixtures struct {
+	t      *testing.T
+	signer *signer
+	named  map[string]*authority
+}
+
+func newFixtures(t *testing.T) *fixtures {
+	f := &fixtures{t: t, signer: newSigner(options()), named: map[string]*authority{}}
+	for name, at := range map[string]time.Time{"A": born, "B": born, "C": born, "late": born.Add(4 * year)} {
+		f.named[name] = f.authority(at)
+	}
+	return f
+}
+
+func (f *fixtures) authority(at time.Time) *authority {
+	made, err := f.signer.rotator.CreateCACert(at.Add(-backdated), at.Add(5*year))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return made
+}
+
+// pair gives the data of a pair that the CA has signed.
+func (f *fixtures) pair(by string, at time.Time, dnsName string) map[string][]byte {
+	other := rotator.CertRotator{DNSName: dnsName, ExtKeyUsages: &serverUsage}
+	certificate, key, err := other.CreateCertPEM(f.named[by], at.Add(-backdated), at.Add(90*day))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}
+}
+
+// name tells of a CA which it is; those that nobody has seen before are new.
+func (f *fixtures) name(ca *x509.Certificate) string {
+	for name, known := range f.named {
+		if known.Cert.Equal(ca) {
+			return name
+		}
+	}
+	return "new"
+}
+
+// describe tells in words what there is.
+func (f *fixtures) describe(h held, formerPair []byte) string {
+	var words []string
+	for _, ca := range h.previous {
+		words = append(words, "previous "+f.name(ca))
+	}
+	for i, a := range []*authority{h.current, h.next} {
+		if a == nil {
+			continue
+		}
+		text := []string{"current ", "next "}[i] + f.name(a.Cert)
+		if a.Key == nil {
+			text += " without key"
+		}
+		words = append(words, text)
+	}
+	if h.pair != nil {
+		text := "new pair by "
+		if string(h.pair.certificate) == string(formerPair) {
+			text = "pair by "
+		}
+		words = append(words, text+f.name(h.pair.authority))
+	}
+	return strings.Join(words, ", ")
+}
+
+func merge(parts ...map[string][]byte) map[string][]byte {
+	all := map[string][]byte{}
+	for _, part := range parts {
+		maps.Copy(all, part)
+	}
+	return all
+}
+
+func without(data map[string][]byte, keys ...string) map[string][]byte {
+	less := maps.Clone(data)
+	for _, key := range keys {
+		delete(less, key)
+	}
+	return less
+}
+
+// The states of the Secret, and what is published, at a time: what happens next.
+func TestRenew(t *testing.T) {
+	f := newFixtures(t)
+	ca := func(name string) map[string][]byte {
+		return map[string][]byte{authorityCert: f.named[name].CertPEM, authorityKey: f.named[name].KeyPEM}
+	}
+	next := func(name string) map[string][]byte {
+		return map[string][]byte{nextAuthorityCert: f.named[name].CertPEM, nextAuthorityKey: f.named[name].KeyPEM}
+	}
+	previous := func(name string) map[string][]byte {
+		return map[string][]byte{previousCert: f.named[name].CertPEM}
+	}
+	const dnsName = "krake-webhook.krake-system.svc"
+	pairA := f.pair("A", born, dnsName)
+	pairB := f.pair("B", born, dnsName)
+	usual := merge(ca("A"), pairA)
+	rotating := merge(usual, next("B"))
+	rubbish := map[string][]byte{}
+	for _, key := range []string{authorityCert, authorityKey, nextAuthorityCert, nextAuthorityKey, previousCert, corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		rubbish[key] = []byte("-----BEGIN CERTIFICATE-----\nrubbish\n-----END CERTIFICATE-----\n")
+	}
+	type published map[string]time.Duration // how long ago each was seen first
+
+	cases := []struct {
+		name      string
+		data      map[string][]byte
+		published published
+		at        time.Duration // since the certificates were made
+		steps     []step
+		want      string
+		due       time.Duration // 0: an hour
+	}{
+		{"the first start: the Secret is empty, and nobody waits for anything", nil, nil, 0,
+			[]step{nextMade, promoted, signed}, "current new, new pair by new", 0},
+		{"all is well", usual, published{"A": day}, day, nil, "current A, pair by A", 0},
+		{"a pair is good for two thirds of its life", usual, published{"A": day}, 60*day - time.Minute, nil, "current A, pair by A", time.Minute},
+		{"then it is renewed", usual, published{"A": day}, 60 * day, []step{signed}, "current A, new pair by A", 0},
+		{"a pair that expired while nobody ran", usual, published{"A": time.Second}, 100 * day, []step{signed}, "current A, new pair by A", 0},
+		{"the last second of a pair that cannot be renewed", without(rotating, authorityKey), published{"A": day}, 90*day - time.Second,
+			nil, "current A without key, next B, pair by A", time.Second},
+		{"a clock that goes back within the hour", usual, published{"A": day}, -30 * time.Minute, nil, "current A, pair by A", 0},
+		{"somebody asks for a new pair", without(usual, corev1.TLSCertKey), published{"A": day}, day, []step{signed}, "current A, new pair by A", 0},
+		{"a pair without its key", without(usual, corev1.TLSPrivateKeyKey), published{"A": day}, day, []step{signed}, "current A, new pair by A", 0},
+		{"a pair with the key of another", merge(usual, map[string][]byte{corev1.TLSPrivateKeyKey: pairB[corev1.TLSPrivateKeyKey]}), published{"A": day}, day,
+			[]step{signed}, "current A, new pair by A", 0},
+		{"a pair of another CA", merge(usual, pairB), published{"A": day}, day, []step{signed}, "current A, new pair by A", 0},
+		{"a pair for another Service", merge(usual, f.pair("A", born, "other.krake-system.svc")), published{"A": day}, day,
+			[]step{signed}, "current A, new pair by A", 0},
+
+		{"a CA is good for two thirds of its life", merge(ca("A"), f.pair("A", born.Add(3*year), dnsName)), published{"A": day}, 5*year - 5*year/3 - time.Minute,
+			[]step{signed}, "current A, new pair by A", time.Minute},
+		{"then there is to be another, which nobody trusts yet", usual, published{"A": day}, 5*year - 5*year/3,
+			[]step{nextMade, signed}, "current A, next new, new pair by A", 0},
+		{"a CA that expired while nobody ran: nobody trusts another", usual, published{"A": day}, 6 * year,
+			[]step{nextMade, promoted, signed}, "current new, new pair by new", 0},
+		{"nor does anybody when the next one was made in time", merge(usual, next("late")), published{"A": day, "late": 5 * time.Second}, 6 * year,
+			[]step{promoted, signed}, "current late, new pair by late", 0},
+		{"a previous one that expired", merge(ca("late"), previous("A")), published{"A": day, "late": day}, 6 * year,
+			[]step{signed}, "current late, new pair by late", 0},
+
+		{"somebody asks for a new CA", without(usual, authorityKey), published{"A": day}, day, []step{nextMade}, "current A without key, next new, pair by A", 0},
+		{"a CA with the key of another", merge(usual, map[string][]byte{authorityKey: f.named["B"].KeyPEM}), published{"A": day}, day,
+			[]step{nextMade}, "current A without key, next new, pair by A", 0},
+		{"no key for a pair that is missing: it waits for the next CA", without(usual, authorityKey, corev1.TLSCertKey), published{"A": day}, day,
+			[]step{nextMade}, "current A without key, next new", 0},
+		{"the next CA is not published", rotating, published{"A": day}, day, nil, "current A, next B, pair by A", 0},
+		{"the next CA has just been published", rotating, published{"A": day, "B": 0}, day, nil, "current A, next B, pair by A", 30 * time.Second},
+		{"some API server may not have seen it yet", rotating, published{"A": day, "B": 29 * time.Second}, day, nil, "current A, next B, pair by A", time.Second},
+		{"all have seen it", rotating, published{"A": day, "B": 30 * time.Second}, day, []step{promoted, signed}, "previous A, current B, new pair by B", 0},
+		{"the one before the previous is forgotten", merge(rotating, previous("C")), published{"A": day, "B": time.Minute, "C": day}, day,
+			[]step{promoted, signed}, "previous A, current B, new pair by B", 0},
+		{"a pair is renewed during the wait", without(rotating, corev1.TLSCertKey), published{"A": day, "B": time.Second}, day,
+			[]step{signed}, "current A, next B, new pair by A", 29 * time.Second},
+		{"a next CA without its key will never sign", without(rotating, nextAuthorityKey), published{"A": day, "B": day}, day, nil, "current A, pair by A", 0},
+		{"and is replaced if one is wanted", without(rotating, nextAuthorityKey, authorityKey), published{"A": day, "B": day}, day,
+			[]step{nextMade}, "current A without key, next new, pair by A", 0},
+
+		{"somebody takes the CA out: the replicas still serve what it signed", without(usual, authorityCert, authorityKey), published{"A": day}, day,
+			[]step{nextMade}, "previous A, next new, pair by A", 0},
+		{"somebody empties the Secret", nil, published{"A": day, "B": day}, day, []step{nextMade}, "previous A, previous B, next new", 0},
+		{"or fills it with rubbish", rubbish, published{"A": day}, day, []step{nextMade}, "previous A, next new", 0},
+		{"the wait is the same then", merge(previous("A"), next("B")), published{"A": day, "B": time.Second}, day, nil, "previous A, next B", 29 * time.Second},
+		{"and the end of it", merge(previous("A"), next("B")), published{"A": day, "B": time.Minute}, day, []step{promoted, signed}, "previous A, current B, new pair by B", 0},
+		{"rubbish, and nobody trusts anything", rubbish, nil, day, []step{nextMade, promoted, signed}, "current new, new pair by new", 0},
+		{"a configuration that was left by a former installation: what it has may be in use", nil, published{"C": 0}, day,
+			[]step{nextMade}, "previous C, next new", 0},
+		{"and one whose CA has expired", nil, published{"C": 0}, 6 * year, []step{nextMade, promoted, signed}, "current new, new pair by new", 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			now := born.Add(c.at)
+			seen := trust{seen: map[string]time.Time{}}
+			for _, name := range slices.Sorted(maps.Keys(c.published)) {
+				seen.any = append(seen.any, f.named[name].Cert)
+				seen.seen[string(f.named[name].Cert.Raw)] = now.Add(-c.published[name])
+			}
+			given := maps.Clone(c.data)
+			h, steps, err := f.signer.renew(read(c.data, seen, dnsName, now), seen, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.steps, steps); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+			if got := f.describe(h, c.data[corev1.TLSCertKey]); got != c.want {
+				t.Errorf("held:\n%s\nwant:\n%s", got, c.want)
+			}
+			if c.due == 0 {
+				c.due = time.Hour
+			}
+			if got := f.signer.due(h, seen, now); got != c.due {
+				t.Errorf("due in %s, want %s", got, c.due)
+			}
+
+			written := h.write(c.data)
+			if diff := cmp.Diff(f.describe(h, nil), f.describe(read(written, seen, dnsName, now), nil)); diff != "" {
+				t.Errorf("what is written is read as something else (-written +read):\n%s", diff)
+			}
+			if diff := cmp.Diff(given, c.data); diff != "" {
+				t.Errorf("the argument was changed (-before +after):\n%s", diff)
+			}
+			again, steps, err := f.signer.renew(read(written, seen, dnsName, now), seen, now)
+			if err != nil || len(steps) > 0 || f.describe(again, h.write(nil)[corev1.TLSCertKey]) != strings.ReplaceAll(f.describe(h, nil), "new pair", "pair") {
+				t.Errorf("the second time: %v, %v, %s", err, steps, f.describe(again, nil))
+			}
+		})
+	}
+}
+
+// A CA has a life in which it is made, trusted, current, trusted only, and gone.
+// Whatever jumps the clock makes, what is served is signed by a CA that has been
+// trusted for the overlap, but where nobody trusts any that is valid.
+func TestTheClockJumps(t *testing.T) {
+	o := options()
+	o.Validity, o.CAValidity, o.Overlap = time.Hour, 4*time.Hour, time.Minute
+	jumps := []time.Duration{time.Second, time.Minute, 10 * time.Minute, time.Hour, 5 * time.Hour, -30 * time.Minute, -time.Minute}
+	for i := range jumps {
+		t.Run(fmt.Sprint("beginning with ", jumps[i]), func(t *testing.T) {
+			s := newSigner(o)
+			now, data := born, map[string][]byte(nil)
+			var published trust
+			for step := range 3 * len(jumps) {
+				now = now.Add(jumps[(i+step*(i+1))%len(jumps)])
+				before := read(data, published, s.rotator.DNSName, now)
+				h, steps, err := s.renew(before, published, now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if slices.Contains(steps, promoted) && (before.current != nil || len(before.previous) > 0) {
+					since, ok := published.since(h.current.Cert)
+					if !ok || now.Sub(since) < o.Overlap {
+						t.Errorf("step %d: promoted without having been trusted for %s", step, o.Overlap)
+					}
+				}
+				if h.pair == nil {
+					t.Errorf("step %d: nothing to serve", step)
+				}
+				data = h.write(data)
+				published = published.observe(configured(h.authorities()), now)
+			}
+		})
+	}
+}

@@ -1,0 +1,520 @@
+package certificates_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/krake-observer/krake-observer/internal/certificates"
+	"github.com/krake-observer/krake-observer/manifests"
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+const (
+	namespace     = "krake-system"
+	holder        = "krake-webhook-certificate"
+	configuration = "krake-webhook"
+	dnsName       = "krake-webhook.krake-system.svc"
+	overlap       = 30 * time.Second
+	// timeout is how long anything may take that a test waits for; nothing needs it.
+	timeout = 2 * time.Minute
+	// tick is by how much the tests' clock goes forward at a time. What is seen
+	// through a watch is seen a tick late at the most.
+	tick = time.Second
+)
+
+var (
+	shared *cluster.Cluster
+	// admin may do everything; webhook is the shipped ServiceAccount.
+	admin   kubernetes.Interface
+	webhook *rest.Config
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { shared = c }))
+}
+
+// install applies the shipped files that are about certificates, once.
+var install = sync.OnceValue(func() error {
+	var err error
+	if admin, err = kubernetes.NewForConfig(shared.RESTConfig()); err != nil {
+		return err
+	}
+	if _, err := kubectl("apply"); err != nil {
+		return err
+	}
+	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), "krake-webhook", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	webhook = rest.AnonymousClientConfig(shared.RESTConfig())
+	webhook.BearerToken, webhook.QPS = token.Status.Token, -1
+	return nil
+})
+
+// kubectl does something to the shipped files.
+func kubectl(arguments ...string) (string, error) {
+	folder := filepath.Join(shared.Dir(), "shipped")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	text := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: " + namespace + "\nresources:\n"
+	for _, name := range []string{"namespace.yaml", "rbac.yaml", "configuration.yaml"} {
+		content, err := fs.ReadFile(manifests.Files, "base/webhook/"+name)
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
+			return "", err
+		}
+		text += "- " + name + "\n"
+	}
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o644); err != nil {
+		return "", err
+	}
+	arguments = append([]string{"--kubeconfig", shared.Kubeconfig()}, append(arguments, "-k", folder)...)
+	said, err := exec.CommandContext(context.Background(), shared.Kubectl(), arguments...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(arguments, " "), err, said)
+	}
+	return string(said), nil
+}
+
+// world is a cluster with the webhook's Secret and configuration as they are
+// shipped, a clock, and a look at everything that the configuration has been.
+type world struct {
+	*testing.T
+
+	log *log
+
+	mu       sync.Mutex
+	now      time.Time
+	replicas map[*replica]bool
+	bundles  []published
+	verified map[string]error
+	samples  int
+	broken   string
+}
+
+// published is a bundle that the configuration had, from a time on.
+type published struct {
+	at      time.Time
+	version int
+	bundle  []byte
+}
+
+// log is what all replicas write.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// newWorld waits for nothing but the watch. At the end it complains of errors
+// in the log and of keys anywhere in it.
+func newWorld(t *testing.T) *world {
+	if err := install(); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, log: &log{}, now: time.Now(), replicas: map[*replica]bool{}, verified: map[string]error{}}
+	w.change(func(secret *corev1.Secret) { secret.Data = nil })
+	w.setBundle(nil)
+	w.record()
+	t.Cleanup(func() {
+		text := w.log.String()
+		for line := range strings.Lines(text) {
+			// Whoever is stopped says what could not be finished.
+			if strings.Contains(line, `"level":"ERROR"`) && !strings.Contains(line, "context canceled") {
+				t.Error("an error was logged: ", line)
+			}
+		}
+		if strings.Contains(text, "PRIVATE") {
+			t.Error("a key was logged")
+		}
+		if t.Failed() {
+			t.Log(text)
+		}
+	})
+	return w
+}
+
+// Now is the clock of all replicas.
+func (w *world) Now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+// record notes each bundle, with the time on the clock.
+func (w *world) record() {
+	current := w.configuration()
+	w.bundles = []published{{w.now, versionOf(current), bundleOf(current)}}
+	ctx, stop := context.WithCancel(context.Background())
+	watch, err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Watch(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + configuration, ResourceVersion: current.ResourceVersion,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	done := make(chan struct{})
+	w.Cleanup(func() { stop(); <-done })
+	go func() {
+		defer close(done)
+		for event := range watch.ResultChan() {
+			if changed, ok := event.Object.(*admissionv1.MutatingWebhookConfiguration); ok {
+				w.mu.Lock()
+				w.bundles = append(w.bundles, published{w.now, versionOf(changed), bundleOf(changed)})
+				w.mu.Unlock()
+			}
+		}
+		if ctx.Err() == nil {
+			w.Error("the watch of the configuration ended")
+		}
+	}()
+}
+
+// versionOf gives a number that grows with each change. Of objects of one kind
+// the API allows that.
+func versionOf(configuration *admissionv1.MutatingWebhookConfiguration) int {
+	version, err := strconv.Atoi(configuration.ResourceVersion)
+	if err != nil {
+		panic(err)
+	}
+	return version
+}
+
+func bundleOf(configuration *admissionv1.MutatingWebhookConfiguration) []byte {
+	return configuration.Webhooks[0].ClientConfig.CABundle
+}
+
+// states is how many states of the configuration have been seen.
+func (w *world) states() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.bundles)
+}
+
+// last is the newest bundle that was seen.
+func (w *world) last() published {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.bundles[len(w.bundles)-1]
+}
+
+// wait lets time pass on the clock, tick by tick, until it is done. Each tick
+// has the replicas look, as their timers, which know another time, do not.
+func (w *world) wait(what string, done func() bool) {
+	w.Helper()
+	for deadline := time.Now().Add(timeout); !done(); {
+		if time.Now().After(deadline) {
+			w.Fatalf("%s: not within %s", what, timeout)
+		}
+		version := versionOf(w.configuration())
+		w.until("the configuration is seen here", func() bool { return w.last().version >= version })
+		w.pass(tick)
+	}
+}
+
+// pass lets time pass on the clock, and has the replicas look.
+func (w *world) pass(time time.Duration) {
+	w.Helper()
+	w.mu.Lock()
+	w.now = w.now.Add(time)
+	now := w.now.String()
+	w.mu.Unlock()
+	w.change(func(secret *corev1.Secret) { secret.Annotations = map[string]string{"clock": now} })
+}
+
+// until waits for something that needs no time on the clock.
+func (w *world) until(what string, done func() bool) {
+	w.Helper()
+	for deadline := time.Now().Add(timeout); !done(); <-time.After(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.Fatalf("%s: not within %s", what, timeout)
+		}
+	}
+}
+
+// observe has every replica checked all the time: what it serves must satisfy
+// an API server that knows the configuration as it was nearly an overlap ago,
+// and any in between.
+func (w *world) observe() {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+				w.sample()
+			}
+		}
+	}()
+	w.Cleanup(func() {
+		close(stop)
+		<-done
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.Logf("%d samples, %d states of the configuration", w.samples, len(w.bundles))
+		if w.broken != "" {
+			w.Error(w.broken)
+		}
+	})
+}
+
+func (w *world) sample() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for r := range w.replicas {
+		select {
+		case <-r.Trusted():
+		default:
+			continue // it does not serve yet
+		}
+		leaf := r.leaf()
+		for i, known := range w.bundles {
+			replaced := i+1 < len(w.bundles) && !w.bundles[i+1].at.After(w.now.Add(2*tick-overlap))
+			if replaced || len(known.bundle) == 0 {
+				continue
+			}
+			w.samples++
+			if err := w.verify(leaf, known.bundle); err != nil && w.broken == "" {
+				w.broken = fmt.Sprintf("with the configuration of %s before (the %d. of %d): %v", w.now.Sub(known.at), i+1, len(w.bundles), err)
+			}
+		}
+	}
+}
+
+// verify does what the API server does. The caller holds the lock.
+func (w *world) verify(leaf *x509.Certificate, bundle []byte) error {
+	if leaf == nil {
+		return errors.New("nothing is served")
+	}
+	key := string(leaf.Raw) + string(bundle)
+	if err, known := w.verified[key]; known {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	_, err := leaf.Verify(x509.VerifyOptions{
+		DNSName: dnsName, Roots: roots, CurrentTime: w.now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	w.verified[key] = err
+	return err
+}
+
+// replica is a Keeper in a manager of its own, with the webhook's rights.
+type replica struct {
+	*certificates.Keeper
+	stop func()
+}
+
+func (w *world) start() *replica {
+	w.Helper()
+	return w.startWith(webhook)
+}
+
+func (w *world) startWith(connection *rest.Config) *replica {
+	w.Helper()
+	anyName := true
+	mgr, err := ctrl.NewManager(connection, manager.Options{
+		Logger:                 logr.FromSlogHandler(slog.NewJSONHandler(w.log, nil)),
+		Metrics:                server.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		Controller:             config.Controller{SkipNameValidation: &anyName},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	keeper, err := certificates.Add(mgr, certificates.Options{
+		Namespace: namespace, Service: "krake-webhook", Secret: holder, Configuration: configuration,
+		Validity: 90 * 24 * time.Hour, CAValidity: 5 * 365 * 24 * time.Hour, Overlap: overlap,
+	}, w.Now)
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	r := &replica{Keeper: keeper}
+	r.stop = sync.OnceFunc(func() {
+		w.mu.Lock()
+		delete(w.replicas, r)
+		w.mu.Unlock()
+		stop()
+		if err := <-done; err != nil {
+			w.Error(err)
+		}
+	})
+	w.mu.Lock()
+	w.replicas[r] = true
+	w.mu.Unlock()
+	w.Cleanup(r.stop)
+	return r
+}
+
+// started starts replicas at once and waits until they can answer.
+func (w *world) started(number int) []*replica {
+	w.Helper()
+	var all []*replica
+	for range number {
+		all = append(all, w.start())
+	}
+	for _, r := range all {
+		w.trusts(r)
+	}
+	return all
+}
+
+// trusts waits until the replica can answer.
+func (w *world) trusts(r *replica) {
+	w.Helper()
+	select {
+	case <-r.Trusted():
+	case <-time.After(timeout):
+		w.Fatal("a replica is not trusted")
+	}
+}
+
+// leaf is what a replica serves, nil if nothing.
+func (r *replica) leaf() *x509.Certificate {
+	if served, err := r.GetCertificate(nil); err == nil {
+		return served.Leaf
+	}
+	return nil
+}
+
+func (w *world) secret() *corev1.Secret {
+	w.Helper()
+	secret, err := admin.CoreV1().Secrets(namespace).Get(context.Background(), holder, metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return secret
+}
+
+func (w *world) configuration() *admissionv1.MutatingWebhookConfiguration {
+	w.Helper()
+	found, err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(context.Background(), configuration, metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return found
+}
+
+// change changes the Secret as people do, in spite of the replicas.
+func (w *world) change(by func(*corev1.Secret)) {
+	w.Helper()
+	err := retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+		secret := w.secret()
+		by(secret)
+		_, err := admin.CoreV1().Secrets(namespace).Update(context.Background(), secret, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// remove takes keys out of the Secret.
+func (w *world) remove(keys ...string) {
+	w.Helper()
+	w.change(func(secret *corev1.Secret) {
+		for _, key := range keys {
+			delete(secret.Data, key)
+		}
+	})
+}
+
+// setBundle writes the bundle of the configuration, past the replicas.
+func (w *world) setBundle(bundle []byte) {
+	w.Helper()
+	err := retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+		current := w.configuration()
+		current.Webhooks[0].ClientConfig.CABundle = bundle
+		_, err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(context.Background(), current, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// mute makes a connection whose watches of Secrets say nothing any more once it
+// is told to.
+func mute(connection *rest.Config) (muted *rest.Config, silence func()) {
+	muted = rest.CopyConfig(connection)
+	silent := make(chan struct{})
+	muted.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil && request.URL.Query().Has("watch") && strings.HasSuffix(request.URL.Path, "/secrets") {
+				response.Body = &silenced{response.Body, request.Context(), silent}
+			}
+			return response, err
+		})
+	})
+	return muted, sync.OnceFunc(func() { close(silent) })
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// silenced is the body of a watch. What it has to say is lost.
+type silenced struct {
+	io.ReadCloser
+	ctx    context.Context
+	silent chan struct{}
+}
+
+func (s *silenced) Read(into []byte) (int, error) {
+	n, err := s.ReadCloser.Read(into)
+	select {
+	case <-s.silent:
+		<-s.ctx.Done()
+		return 0, s.ctx.Err()
+	default:
+		return n, err
+	}
+}
