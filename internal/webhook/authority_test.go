@@ -186,7 +186,7 @@ func TestAgentThatMeetsTheWebhook(t *testing.T) {
 	}
 	for object, want := range map[string]bool{
 		strings.Replace(published, `{"state":"RUNNING"}`, `{"state":"FAILED"}`, 1): true,
-		strings.Replace(published, manifestOne, manifestTwo, 1):                     false,
+		strings.Replace(published, manifestOne, manifestTwo, 1):                    false,
 	} {
 		response := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Namespace: "demo", Name: "app", Operation: admissionv1.Update, UserInfo: agent,
