@@ -50,7 +50,8 @@ func forbidden(name, user string, denied []mutate.Need) admission.Response {
 	}
 	status := apierrors.NewForbidden(
 		schema.GroupResource{Group: application.Domain, Resource: application.ApplicationsResource}, name,
-		fmt.Errorf("an Application does nothing that its user may not do: %s", strings.Join(texts, "; "))).Status()
+		fmt.Errorf("an Application does nothing that its user may not do: %s: have an administrator bind a role that has these rights",
+			strings.Join(texts, "; "))).Status()
 	status.Details.Causes = causes
 	return refused(status)
 }
@@ -90,6 +91,19 @@ func unanswerable(err error) admission.Response {
 
 func refused(status metav1.Status) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
+}
+
+// unknownKinds warns of kinds that this API server does not have: perhaps they
+// are mistakes, perhaps those of another cluster, or of a time to come.
+func unknownKinds(objects []mutate.Object) []string {
+	var warnings []string
+	for i, object := range objects {
+		if object.Guessed {
+			warnings = append(warnings, fmt.Sprintf("data.%s[%d]: there is no kind %s in %s here: it is created when its cluster has one",
+				application.ManifestKey, i, object.Kind, object.APIVersion))
+		}
+	}
+	return warnings
 }
 
 const (

@@ -78,7 +78,7 @@ func TestForbidden(t *testing.T) {
 	want := `applications.krake.dev "app" is forbidden: an Application does nothing that its user may not do: ` +
 		`data.spec.manifest[0]: user "anna" may not delete configmaps in namespace "demo"; ` +
 		`data.spec.manifest[1]: user "anna" may not create, patch, delete services in namespace "demo"; ` +
-		`data.spec.manifest[2]: user "anna" may not create, patch, delete operas.music.example.com in namespace "demo"`
+		`data.spec.manifest[2]: user "anna" may not create, patch, delete operas.music.example.com in namespace "demo": have an administrator bind a role that has these rights`
 	if diff := cmp.Diff(want, response.Result.Message); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}

@@ -60,7 +60,7 @@ func (h *handler) answer(ctx context.Context, request admission.Request) admissi
 		return h.answerAgent(request, &cm, &stored, cluster)
 	}
 	prepared, after := h.prepare(request, &cm, &stored)
-	refs, former, refusals, err := h.place(request.Namespace, prepared)
+	refs, former, refusals, err := h.place(request.Namespace, &prepared)
 	switch {
 	case err != nil:
 		return unanswerable(err)
@@ -68,7 +68,7 @@ func (h *handler) answer(ctx context.Context, request admission.Request) admissi
 		return invalid(request.Name, slices.Concat(prepared.Refusals, refusals)).WithWarnings(told(prepared.Warnings)...)
 	}
 	if prepared.Checked {
-		needs := mutate.Needs(after, refs, mutate.Left(refs, former))
+		needs := mutate.Needs(after, &stored, refs, mutate.Left(refs, former))
 		started := h.now()
 		denied, err := h.authority.denied(ctx, request.UserInfo, needs)
 		durations.WithLabelValues(reviewPhase).Observe(h.now().Sub(started).Seconds())
@@ -96,11 +96,12 @@ func (h *handler) prepare(request admission.Request, cm, stored *corev1.ConfigMa
 
 // place finds where the objects are, those of the spec and those of the former
 // one, and refuses what the Application may not reach.
-func (h *handler) place(namespace string, prepared mutate.Prepared) (refs, former []manifest.Ref, refusals field.ErrorList, err error) {
+func (h *handler) place(namespace string, prepared *mutate.Prepared) (refs, former []manifest.Ref, refusals field.ErrorList, err error) {
 	wanted, err := h.kinds.objects(prepared.Wanted)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	prepared.Warnings = append(prepared.Warnings, unknownKinds(wanted)...)
 	formerly, err := h.kinds.objects(prepared.Former)
 	if err != nil {
 		return nil, nil, nil, err

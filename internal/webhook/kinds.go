@@ -51,7 +51,7 @@ func (k *kinds) objects(ids []manifest.ID) ([]mutate.Object, error) {
 func (k *kinds) object(id manifest.ID) (mutate.Object, error) {
 	gvk := id.GroupVersionKind()
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
-	guessed := mutate.Object{Ref: manifest.Ref{ID: id, Resource: guess}}
+	guessed := mutate.Object{Ref: manifest.Ref{ID: id, Resource: guess}, Guessed: true}
 	if _, asked := k.unknown.Get(gvk); asked {
 		return guessed, nil
 	}

@@ -77,13 +77,14 @@ func serve(mgr manager.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	hooks.Register(path, newLanes(&admission.Webhook{Handler: answering}, time.Now))
+	draining := &drain{next: newLanes(&admission.Webhook{Handler: answering}, time.Now)}
+	hooks.Register(path, draining)
 	start := manager.RunnableFunc(func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-keeper.Trusted():
-			return hooks.Start(ctx)
+			return draining.serve(ctx, hooks.Start)
 		}
 	})
 	return errors.Join(

@@ -55,30 +55,34 @@ func Read(object map[string]any, into any) (unknown []error, err error) {
 	return strictjson.UnmarshalStrict(text, into, strictjson.DisallowUnknownFields)
 }
 
+// Mismatch is a value that has not the form of its type. Field is its path,
+// without the indices of lists, and empty where it is not known.
+type Mismatch struct{ Field, Problem string }
+
 // Check tells what a server would not take of an object of a built-in type:
-// fields that the type does not have, which it would drop or refuse, and what
-// it could not read at all. Of other types nothing is told. The texts repeat no
-// values.
-func Check(object map[string]any) (unknown []string, unreadable string) {
+// fields that the type does not have, which it would drop or refuse, and the
+// first value that it could not read. Of other types nothing is told. The texts
+// repeat no values.
+func Check(object map[string]any) (unknown []string, unreadable *Mismatch) {
 	typed, err := newOf(object)
 	if err != nil {
-		return nil, ""
+		return nil, nil
 	}
 	strict, err := Read(object, typed)
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.Is(err, errLongNumber):
-		return nil, "" // perhaps a text that only looks like one
+		return nil, nil // perhaps a text that only looks like one
 	case errors.As(err, &mismatch):
 		found, _, _ := strings.Cut(mismatch.Value, " ") // "number 1.5"
-		return nil, fmt.Sprintf("%s: its type has to be %s, and is %s", mismatch.Field, mismatch.Type, found)
+		return nil, &Mismatch{mismatch.Field, fmt.Sprintf("its type has to be %s, and is %s", mismatch.Type, found)}
 	case err != nil:
-		return nil, "a value has not the form of its type: a quantity, a time or the like"
+		return nil, &Mismatch{Problem: "a value has not the form of its type: a quantity, a time or the like"}
 	}
 	for _, problem := range strict {
 		unknown = append(unknown, problem.Error())
 	}
-	return unknown, ""
+	return unknown, nil
 }
 
 // keepUnknown puts in what the round trip has dropped without being a zero. Both

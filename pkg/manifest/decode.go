@@ -72,17 +72,33 @@ func next(reader *utilyaml.YAMLReader) ([]byte, error) {
 	if err != nil { // the reader's own words repeat the line
 		return nil, errors.New(`a line that begins with "---" may hold nothing more than a comment`)
 	}
-	if bytes.HasPrefix(document, []byte("---")) { // the reader leaves the first one in
-		_, document, _ = bytes.Cut(document, []byte("\n"))
+	// The reader leaves the first one in.
+	if line, rest, _ := bytes.Cut(document, []byte("\n")); isSeparator(line) {
+		return rest, nil
 	}
 	return document, nil
+}
+
+// isSeparator tells if a line is nothing but the beginning of a document to
+// YAML, for which "---#" is a text.
+func isSeparator(line []byte) bool {
+	rest, ok := bytes.CutPrefix(line, []byte("---"))
+	text := bytes.Trim(rest, " \t\r")
+	return ok && !goesOn(line) && (len(text) == 0 || text[0] == '#' && rest[0] != '#')
+}
+
+// goesOn tells if a line is several ones to YAML, which has further line breaks:
+// there may be anything behind a comment.
+func goesOn(line []byte) bool {
+	return bytes.ContainsAny(bytes.TrimSuffix(line, []byte("\r")), "\r\u0085\u2028\u2029")
 }
 
 // isBlank tells if there is nothing in a document but comments. To leave tens
 // of thousands of them to the parser would cost seconds.
 func isBlank(document []byte) bool {
 	for line := range bytes.Lines(document) {
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+		// Not all that is space to Go is to YAML.
+		if line = bytes.Trim(line, " \t\r\n"); len(line) > 0 && (line[0] != '#' || goesOn(line)) {
 			return false
 		}
 	}

@@ -42,9 +42,10 @@ type Need struct {
 
 // Needs are the rights that the submitting user must have: to create, patch and
 // delete what the manifest has, and what left it, which the agent will delete;
-// to deploy to the cluster if it is not this one; to act as the service account
-// if one is named. Each right is there once.
-func Needs(cm *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
+// to deploy to the cluster if it is not this one, and to the one that it is
+// moved away from; to act as the service account if one is named. Each right is
+// there once. Stored is the Application as it is, without annotations if there is none.
+func Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
 	var needs []Need
 	known := map[Access]bool{}
 	add := func(path string, access Access) {
@@ -60,10 +61,12 @@ func Needs(cm *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
 		addObject(add, "data."+application.ManifestKey, ref)
 	}
 	annotation := func(name string) string { return "metadata.annotations[" + name + "]" }
-	if cluster := application.ClusterOf(cm); cluster != application.LocalCluster {
-		add(annotation(application.ClusterAnnotation), Access{
-			Verb: application.DeployVerb, Group: application.Domain, Resource: application.ClustersResource, Name: cluster,
-		})
+	for _, cluster := range []string{application.ClusterOf(cm), application.ClusterOf(stored)} {
+		if cluster != application.LocalCluster {
+			add(annotation(application.ClusterAnnotation), Access{
+				Verb: application.DeployVerb, Group: application.Domain, Resource: application.ClustersResource, Name: cluster,
+			})
+		}
 	}
 	if account := cm.Annotations[application.ServiceAccountAnnotation]; account != "" {
 		add(annotation(application.ServiceAccountAnnotation), Access{
@@ -79,11 +82,12 @@ func addObject(add func(string, Access), path string, ref manifest.Ref) {
 	}
 }
 
-// Left gives those of the former objects that are not wanted any more.
+// Left gives those of the former objects that are not wanted any more, but for
+// what had no identity and so was never an object.
 func Left(wanted, former []manifest.Ref) []manifest.Ref {
 	left := slices.Clone(former)
 	return slices.DeleteFunc(left, func(ref manifest.Ref) bool {
-		return slices.ContainsFunc(wanted, func(w manifest.Ref) bool { return placeOf(w) == placeOf(ref) })
+		return ref.Name == "" || slices.ContainsFunc(wanted, func(w manifest.Ref) bool { return placeOf(w) == placeOf(ref) })
 	})
 }
 

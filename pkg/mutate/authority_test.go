@@ -26,6 +26,13 @@ func TestNeeds(t *testing.T) {
 		wanted, left []manifest.Ref
 		want         []string
 	}{
+		{"away from another cluster, where its objects are deleted", map[string]string{"was": "edge"}, nil, nil, []string{
+			`metadata.annotations[krake.dev/cluster]: deploy-to clusters.krake.dev "edge"`,
+		}},
+		{"from one to another", map[string]string{"krake.dev/cluster": "far", "was": "edge"}, nil, nil, []string{
+			`metadata.annotations[krake.dev/cluster]: deploy-to clusters.krake.dev "far"`,
+			`metadata.annotations[krake.dev/cluster]: deploy-to clusters.krake.dev "edge"`,
+		}},
 		{"nothing is wanted", nil, nil, nil, nil},
 		{"create, patch and delete of each resource, however many objects", nil,
 			[]manifest.Ref{deployment, config, refTo("apps", "deployments", "demo", "b")}, nil, []string{
@@ -63,10 +70,11 @@ func TestNeeds(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			cm := submitted()
+			cm, stored := submitted(), submitted()
 			cm.Annotations = test.annotations
+			stored.Annotations = map[string]string{"krake.dev/cluster": test.annotations["was"]}
 			var got []string
-			for _, need := range mutate.Needs(cm, test.wanted, test.left) {
+			for _, need := range mutate.Needs(cm, stored, test.wanted, test.left) {
 				got = append(got, need.Path+": "+need.String())
 			}
 			equal(t, "needs", test.want, got)
@@ -78,5 +86,5 @@ func TestLeft(t *testing.T) {
 	a, b := refTo("", "configmaps", "demo", "a"), refTo("", "configmaps", "demo", "b")
 	newer := a
 	newer.Resource.Version = "v2"
-	equal(t, "left", []manifest.Ref{b}, mutate.Left([]manifest.Ref{newer}, []manifest.Ref{a, b}))
+	equal(t, "left", []manifest.Ref{b}, mutate.Left([]manifest.Ref{newer}, []manifest.Ref{a, {}, b}))
 }

@@ -57,11 +57,10 @@ func checkServiceAccount(cm *corev1.ConfigMap) field.ErrorList {
 	if account == "default" {
 		return field.ErrorList{field.Forbidden(path, "every Pod of the namespace acts as default: name an account of its own")}
 	}
-	var refusals field.ErrorList
-	for _, problem := range validation.IsDNS1123Subdomain(account) {
-		refusals = append(refusals, field.Invalid(path, account, problem))
+	if len(validation.IsDNS1123Subdomain(account)) > 0 {
+		return field.ErrorList{field.Invalid(path, account, "it is no name: name a service account of the Application's namespace, or leave it out")}
 	}
-	return refusals
+	return nil
 }
 
 // checkData refuses what an Application cannot do without, and what would be

@@ -25,9 +25,11 @@ type Object struct {
 	// manifest does not identify the resource, which is refused elsewhere.
 	manifest.Ref
 
-	// ClusterScoped tells that the kind is in no namespace. Of a kind that the
-	// hub does not know this is left open, for the target to tell.
+	// ClusterScoped tells that the kind is in no namespace.
 	ClusterScoped bool
+	// Guessed tells that the API server that was asked does not know the kind, so
+	// that the resource is a guess and the scope is left open, for the target to tell.
+	Guessed bool
 }
 
 // Confine puts the objects where they belong, in the same order, or refuses
@@ -59,9 +61,16 @@ func (s Scope) Confine(namespace string, objects []Object) ([]manifest.Ref, fiel
 	return refs, refusals
 }
 
+// rbacGroup has the kinds by which rights are handed out. The API server looks
+// at the rights of whoever writes them, which is the agent.
+const rbacGroup = "rbac.authorization.k8s.io"
+
 func (s Scope) place(namespace string, i int, object Object) (manifest.Ref, *field.Error) {
 	ref := object.Ref
 	switch {
+	case object.Resource.Group == rbacGroup:
+		return ref, forbidden(resourcePath(i)+".kind", fmt.Sprintf(
+			"an agent that creates a %s hands out its own rights, not those of the Application's user: have an administrator create it", object.Kind))
 	case object.ClusterScoped && s != ClusterScope:
 		return ref, forbidden(resourcePath(i)+".kind", fmt.Sprintf(
 			"%s is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it", object.Kind))

@@ -26,8 +26,8 @@ func TestConfine(t *testing.T) {
 	config := func(namespace, name string) mutate.Object {
 		return located("v1", "ConfigMap", "configmaps", namespace, name, false)
 	}
-	role := func(namespace, name string) mutate.Object {
-		return located("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespace, name, true)
+	volume := func(namespace, name string) mutate.Object {
+		return located("v1", "PersistentVolume", "persistentvolumes", namespace, name, true)
 	}
 	tests := []struct {
 		why      string
@@ -42,18 +42,23 @@ func TestConfine(t *testing.T) {
 		{"another namespace is out of reach", mutate.NamespaceScope, []mutate.Object{config("other", "a")}, []string{"other/a"}, []any{
 			`data.spec.manifest[0].metadata.namespace: Forbidden: an Application creates objects in its own namespace only: leave it out, or create the Application in namespace "other"`,
 		}},
-		{"what is in no namespace is out of reach", mutate.NamespaceScope, []mutate.Object{config("", "a"), role("", "r")}, []string{"demo/a", "/r"}, []any{
-			"data.spec.manifest[1].kind: Forbidden: ClusterRole is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it",
+		{"what is in no namespace is out of reach", mutate.NamespaceScope, []mutate.Object{config("", "a"), volume("", "r")}, []string{"demo/a", "/r"}, []any{
+			"data.spec.manifest[1].kind: Forbidden: PersistentVolume is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it",
 		}},
-		{"a namespace in its text does not make it a namespaced one", mutate.NamespaceScope, []mutate.Object{role("demo", "r")}, []string{"demo/r"}, []any{
-			"data.spec.manifest[0].kind: Forbidden: ClusterRole is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it",
+		{"a namespace in its text does not make it a namespaced one", mutate.NamespaceScope, []mutate.Object{volume("demo", "r")}, []string{"demo/r"}, []any{
+			"data.spec.manifest[0].kind: Forbidden: PersistentVolume is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it",
 		}},
-		{"a scope that nobody set is the narrow one", "", []mutate.Object{role("", "r")}, []string{"/r"}, []any{
-			"data.spec.manifest[0].kind: Forbidden: ClusterRole is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it",
+		{"a scope that nobody set is the narrow one", "", []mutate.Object{volume("", "r")}, []string{"/r"}, []any{
+			"data.spec.manifest[0].kind: Forbidden: PersistentVolume is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it",
+		}},
+		{"rights are not handed out, in whatever scope", mutate.ClusterScope, []mutate.Object{
+			located("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", "", "r", false),
+		}, []string{"/r"}, []any{
+			"data.spec.manifest[0].kind: Forbidden: an agent that creates a RoleBinding hands out its own rights, not those of the Application's user: have an administrator create it",
 		}},
 		{"the wide scope reaches everything", mutate.ClusterScope,
-			[]mutate.Object{config("other", "a"), config("", "a"), role("", "r")}, []string{"other/a", "demo/a", "/r"}, []any{}},
-		{"what is in no namespace has none, whatever its text says", mutate.ClusterScope, []mutate.Object{role("demo", "r")}, []string{"/r"}, []any{}},
+			[]mutate.Object{config("other", "a"), config("", "a"), volume("", "r")}, []string{"other/a", "demo/a", "/r"}, []any{}},
+		{"what is in no namespace has none, whatever its text says", mutate.ClusterScope, []mutate.Object{volume("demo", "r")}, []string{"/r"}, []any{}},
 		{"one object with and without its namespace", mutate.NamespaceScope, []mutate.Object{config("", "a"), config("demo", "a")}, []string{"demo/a", "demo/a"}, []any{
 			"data.spec.manifest[1]: Invalid value: The resource is defined twice: v1 ConfigMap demo/a is v1 ConfigMap a, which the manifest has too: leave one out",
 		}},

@@ -1,12 +1,37 @@
 package mutate_test
 
 import (
+	"maps"
+	"reflect"
+	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
+
+// mostSeed is the length of the longest text of the corpus that a fuzzer starts
+// from: a long one is changed in one place out of many.
+const mostSeed = 2 << 10
+
+// seeds gives the short inputs of the corpus.
+func seeds(f *testing.F) []*corev1.ConfigMap {
+	f.Helper()
+	var short []*corev1.ConfigMap
+	for _, file := range badFiles(f) {
+		for _, input := range badInputs(f, file) {
+			cm, _ := input.request(f)
+			if spec := application.SpecOf(cm); len(spec.Manifest)+len(spec.ObserverSchema) <= mostSeed {
+				short = append(short, cm)
+			}
+		}
+	}
+	return short
+}
 
 // Whatever a user writes, there are refusals or a desired state that agrees
 // with itself, and the same ones each time.
@@ -21,8 +46,10 @@ func FuzzDesire(f *testing.F) {
 		first, refusals := mutate.Desire(spec, key3())
 		second, refusedAgain := mutate.Desire(spec, key3())
 		equal(t, "refusals", messages(refusals), messages(refusedAgain))
-		equal(t, "desired state", first.Resources, second.Resources)
-		equal(t, "schemas", first.Mangled.Documents(), second.Mangled.Documents())
+		// Not by go-cmp, which takes twice as long for each list within a list.
+		if !reflect.DeepEqual(first.Resources, second.Resources) || !reflect.DeepEqual(first.Mangled.Documents(), second.Mangled.Documents()) {
+			t.Errorf("the second time it gives something else:\n%v\n%v", first, second)
+		}
 		if len(refusals) == 0 {
 			checkDesired(t, first)
 		}
@@ -41,4 +68,132 @@ func checkDesired(t *testing.T, desired mutate.Desired) {
 			}
 		}
 	}
+}
+
+// What the webhook sees in a text, kubectl, the agent and the API server see as well.
+func FuzzDecodeAsKubectl(f *testing.F) {
+	for _, cm := range seeds(f) {
+		f.Add([]byte(cm.Data["spec.manifest"]))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) { checkAsKubectl(t, text) })
+}
+
+// A user creates an Application and changes it, and forges whatever there is to
+// forge: nothing of it gets into what is stored.
+func FuzzPrepare(f *testing.F) {
+	for _, cm := range seeds(f) {
+		f.Add(cm.Data["spec.manifest"], cm.Data["spec.observer_schema"], storedManifest, "", cm.Annotations["krake.dev/cluster"], `[{"kind":"forged"}]`)
+		f.Add(storedManifest, "", cm.Data["spec.manifest"], cm.Data["spec.observer_schema"], "", "forged")
+	}
+	f.Fuzz(func(t *testing.T, manifest, observerSchema, laterManifest, laterSchema, cluster, forged string) {
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "demo", Name: "web",
+				Labels:      map[string]string{"team": forged},
+				Annotations: map[string]string{"krake.dev/application": "v1", "krake.dev/cluster": cluster},
+			},
+			Data: map[string]string{"spec.manifest": manifest, "spec.observer_schema": observerSchema},
+		}
+		forge(cm)
+		if !checkPrepared(t, cm, nil) {
+			return
+		}
+		learned(t, cm)
+		later := cm.DeepCopy()
+		later.Data["spec.manifest"], later.Data["spec.observer_schema"] = laterManifest, laterSchema
+		forge(later)
+		for key := range later.Data {
+			if application.IsAgentKey(key) {
+				later.Data[key] = forged
+			}
+		}
+		checkPrepared(t, later, cm)
+	})
+}
+
+// learned has an agent record what it learned.
+func learned(t *testing.T, cm *corev1.ConfigMap) {
+	t.Helper()
+	app, err := application.Read(cm)
+	if err != nil {
+		t.Fatalf("what was published cannot be read: %v", err)
+	}
+	app.Learned, app.Finalized = key3(), true
+	app.Status = application.Status{ObservedSpec: app.Spec.Digest(), State: application.StateRunning}
+	if err := app.Record(cm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkPrepared prepares a request, and checks what must be so of every one. It
+// tells if the request is admitted.
+func checkPrepared(t *testing.T, cm, stored *corev1.ConfigMap) bool {
+	t.Helper()
+	sent, before := cm.DeepCopy(), stored.DeepCopy()
+	prepared := prepare(cm, stored)
+	equal(t, "the stored object", before, stored)
+	again := sent.DeepCopy()
+	equal(t, "what is told of the same request", told(prepared), told(prepare(again, stored)))
+	if len(prepared.Refusals) > 0 {
+		return false
+	}
+	equal(t, "what is made of the same request", cm, again)
+	twice := cm.DeepCopy()
+	second := prepare(twice, stored)
+	second.Warnings = prepared.Warnings // of forged status there is none left to warn of
+	equal(t, "what is told the second time", told(prepared), told(second))
+	equal(t, "what is prepared twice", cm, twice)
+	checkUnforged(t, cm, stored)
+	equal(t, "the user's text", application.SpecOf(sent), application.SpecOf(cm))
+	if _, err := application.Read(cm); err != nil && isReadable(stored) {
+		t.Errorf("what is published cannot be read: %v", err)
+	}
+	return true
+}
+
+// isReadable tells if no document that is stored already is broken.
+func isReadable(stored *corev1.ConfigMap) bool {
+	if stored == nil || !application.IsApplication(stored) {
+		return true
+	}
+	_, err := application.Read(stored)
+	return err == nil
+}
+
+func told(prepared mutate.Prepared) []any {
+	return append(messages(prepared.Refusals), strings.Join(prepared.Warnings, "\n"), prepared.Checked, prepared.Wanted, prepared.Former)
+}
+
+// checkUnforged checks that what only agents write is what is stored, and that
+// what the webhook writes is what a request without forged status would give.
+func checkUnforged(t *testing.T, cm, stored *corev1.ConfigMap) {
+	t.Helper()
+	if stored == nil || !application.IsApplication(stored) {
+		stored = &corev1.ConfigMap{}
+	}
+	honest := cm.DeepCopy()
+	dropStatus(honest)
+	prepare(honest, stored)
+	equal(t, "what an honest request gives", honest, cm)
+	for key, value := range cm.Data {
+		if application.IsAgentKey(key) && stored.Data[key] != value {
+			t.Errorf("data %s is forged: %q", key, value)
+		}
+	}
+	for key, value := range cm.BinaryData {
+		if application.IsAgentKey(key) && string(stored.BinaryData[key]) != string(value) {
+			t.Errorf("binary data %s is forged: %q", key, value)
+		}
+	}
+	for _, finalizer := range cm.Finalizers {
+		if application.IsOurFinalizer(finalizer) && !strings.Contains(strings.Join(stored.Finalizers, " "), finalizer) {
+			t.Errorf("finalizer %s is forged", finalizer)
+		}
+	}
+}
+
+// dropStatus takes away what a request may not bring.
+func dropStatus(cm *corev1.ConfigMap) {
+	maps.DeleteFunc(cm.Data, func(key, _ string) bool { return application.IsStatusKey(key) })
+	maps.DeleteFunc(cm.BinaryData, func(key string, _ []byte) bool { return application.IsStatusKey(key) })
 }

@@ -1,8 +1,10 @@
 package mutate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,8 +32,11 @@ type Prepared struct {
 // or makes one by annotating it: status that it brings is thrown away, the
 // status documents are computed.
 func PrepareForCreate(cm *corev1.ConfigMap) Prepared {
+	brought := statusOf(cm)
 	dropStatus(cm)
-	return publish(cm, &corev1.ConfigMap{}, nil)
+	prepared := publish(cm, &corev1.ConfigMap{}, nil)
+	prepared.Warnings = append(ignored(brought, cm), prepared.Warnings...)
+	return prepared
 }
 
 // PrepareForUpdate completes a user's update of a ConfigMap of which at least
@@ -47,8 +52,17 @@ func PrepareForUpdate(cm, stored *corev1.ConfigMap) Prepared {
 			field.NewPath("metadata", "annotations").Key(application.FormatAnnotation),
 			"an Application cannot be turned back into a plain ConfigMap: delete it")}}
 	}
+	brought := statusOf(cm)
 	dropStatus(cm)
 	keepStatus(cm, stored)
+	prepared := prepareChange(cm, stored)
+	prepared.Warnings = append(ignored(brought, cm), prepared.Warnings...)
+	return prepared
+}
+
+// prepareChange prepares an update of an Application that stays one, with the
+// stored status.
+func prepareChange(cm, stored *corev1.ConfigMap) Prepared {
 	// What the request says of its deletion is not yet what the API server will store.
 	if !stored.DeletionTimestamp.IsZero() {
 		if cm.Annotations[application.ForceDeleteAnnotation] == "true" {
@@ -132,12 +146,12 @@ func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 	return prepared
 }
 
-// formerOf gives the identities of a stored spec. What cannot be read any more,
+// formerOf gives the identities of a stored spec that was admitted. What cannot be read any more,
 // since another version of this program has admitted it, is not told: the agent
 // deletes what its inventory says, on proof.
 func formerOf(stored *corev1.ConfigMap) []manifest.ID {
 	resources, err := manifest.Decode([]byte(application.SpecOf(stored).Manifest))
-	if err != nil {
+	if err != nil || !application.IsAdmitted(stored) {
 		return nil
 	}
 	return identities(objectsOf(resources))
@@ -166,6 +180,52 @@ func prepare(draft *draft, learned []map[string]any) (Desired, []string, field.E
 		return Desired{}, nil, refusals
 	}
 	return desired, slices.Concat(suspect(draft, desired), warnings), nil
+}
+
+// statusOf gives what webhook and agents write, by its place.
+func statusOf(cm *corev1.ConfigMap) map[string]string {
+	status := map[string]string{}
+	for key, value := range cm.Data {
+		if application.IsStatusKey(key) {
+			status["data."+key] = value
+		}
+	}
+	for key, value := range cm.BinaryData {
+		if application.IsStatusKey(key) {
+			status["binaryData."+key] = string(value)
+		}
+	}
+	for label, value := range cm.Labels {
+		if application.IsStatusLabel(label) {
+			status["metadata.labels["+label+"]"] = value
+		}
+	}
+	for _, finalizer := range cm.Finalizers {
+		if application.IsOurFinalizer(finalizer) {
+			status["metadata.finalizers["+finalizer+"]"] = ""
+		}
+	}
+	return status
+}
+
+// ignored warns of status that a request has brought and that is not what will
+// be stored: kubectl says that it was set.
+func ignored(brought map[string]string, cm *corev1.ConfigMap) []string {
+	status := statusOf(cm)
+	var places []string
+	for _, place := range slices.Sorted(maps.Keys(brought)) {
+		if value, ok := status[place]; !ok || value != brought[place] {
+			places = append(places, place)
+		}
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	const most = 3
+	if more := len(places) - most; more > 0 {
+		places = append(places[:most], fmt.Sprintf("%d more", more))
+	}
+	return []string{strings.Join(places, ", ") + ": only webhook and agents write it, so that what the request says of it is without effect"}
 }
 
 // dropStatus removes everything that only the webhook and the agents write.

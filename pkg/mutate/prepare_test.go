@@ -143,9 +143,9 @@ func TestCreateRefuses(t *testing.T) {
 		{"the service account of every Pod", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "default" },
 			"metadata.annotations[krake.dev/service-account]: Forbidden: every Pod of the namespace acts as default: name an account of its own"},
 		{"a service account elsewhere", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "a/b" },
-			`metadata.annotations[krake.dev/service-account]: Invalid value: "a/b": a lowercase RFC 1123 subdomain must consist of`},
+			`metadata.annotations[krake.dev/service-account]: Invalid value: "a/b": it is no name: name a service account of the Application's namespace, or leave it out`},
 		{"no service account", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "" },
-			`metadata.annotations[krake.dev/service-account]: Invalid value: "": a lowercase RFC 1123 subdomain must consist of`},
+			`metadata.annotations[krake.dev/service-account]: Invalid value: "": it is no name: name a service account of the Application's namespace, or leave it out`},
 		{"no manifest", func(cm *corev1.ConfigMap) { delete(cm.Data, "spec.manifest") },
 			"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON"},
 		{"a manifest that is refused", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "kind: [\n" },
@@ -457,4 +457,23 @@ func TestSummary(t *testing.T) {
 	if got, want := mutate.Summary(refusals), "immutable: Forbidden: a; data: Required value: b"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// Whoever sets status is told that it has no effect, and nobody else is: not who
+// sends back what is stored, nor the API server that asks a second time.
+func TestStatusThatIsIgnored(t *testing.T) {
+	cm := submitted()
+	forge(cm)
+	equal(t, "warnings of a creation", "binaryData.inventory.far, binaryData.status.learned, data.inventory.edge, 10 more: "+
+		"only webhook and agents write it, so that what the request says of it is without effect", mutate.PrepareForCreate(cm).Warnings[0])
+	equal(t, "warnings of the same, asked again", 1, len(mutate.PrepareForCreate(cm).Warnings)) // that of the schema
+
+	was := stored(t)
+	equal(t, "warnings of what is stored", 0, len(mutate.PrepareForUpdate(was.DeepCopy(), was).Warnings))
+	equal(t, "warnings of a request without status", 0, len(mutate.PrepareForUpdate(submitted(), was).Warnings))
+	labelled := was.DeepCopy()
+	labelled.Labels["krake.dev/state"] = "FAILED"
+	equal(t, "warnings of a label", []string{
+		"metadata.labels[krake.dev/state]: only webhook and agents write it, so that what the request says of it is without effect",
+	}, mutate.PrepareForUpdate(labelled, was).Warnings)
 }

@@ -38,7 +38,7 @@ func (r *reservedKeys) in(value any) {
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			r.steps = append(r.steps, key)
 			if strings.Contains(key, "/") && application.IsReserved(key) {
-				r.refusals = append(r.refusals, forbidden(r.place(), fmt.Sprintf("keys of %s are set by the agent: leave it out", application.Domain)))
+				r.refusals = append(r.refusals, forbidden(r.place(), reasonOf(key)))
 			}
 			r.in(value[key])
 			r.steps = r.steps[:len(r.steps)-1]
@@ -50,6 +50,13 @@ func (r *reservedKeys) in(value any) {
 			r.steps = r.steps[:len(r.steps)-1]
 		}
 	}
+}
+
+func reasonOf(key string) string {
+	if key == application.FormatAnnotation {
+		return "an Application has no Applications: create this one by itself"
+	}
+	return fmt.Sprintf("keys of %s are set by the agent: leave it out", application.Domain)
 }
 
 // place gives the path as the other refusals have it: spec.ports[0].name, and

@@ -38,7 +38,7 @@ func checkSchemas(schemas []map[string]any) field.ErrorList {
 		}
 		refusals = slices.Concat(refusals, checkMetadata(document, at), checkSecretSchema(document, at), checkReserved(document, at))
 		spec, _ := document["spec"].(map[string]any)
-		if _, ok := spec["nodeName"]; ok && isKind(document, "v1", "Pod") {
+		if _, ok := spec["nodeName"]; ok && isCore(document, "Pod") {
 			refusals = append(refusals, forbidden(at+".spec.nodeName", "it is for the scheduler to write: leave it out"))
 		}
 	}
@@ -52,8 +52,14 @@ func isList(resource map[string]any) bool {
 	return kind == "List" || hasItems && strings.HasSuffix(kind, "List")
 }
 
-func isKind(resource map[string]any, apiVersion, kind string) bool {
-	return resource["apiVersion"] == apiVersion && resource["kind"] == kind
+// isCore tells if a resource is of a kind of the core group, however that is
+// written: a value must not get past because of a way to write it that no API
+// server would take.
+func isCore(resource map[string]any, kind string) bool {
+	apiVersion, _ := resource["apiVersion"].(string)
+	written, _ := resource["kind"].(string)
+	group, _, grouped := strings.Cut(strings.TrimSpace(apiVersion), "/")
+	return (!grouped || group == "" || group == "core") && strings.EqualFold(strings.TrimSpace(written), kind)
 }
 
 // checkNames refuses names that are none: they become a part of a request's path.
@@ -71,10 +77,18 @@ func checkNames(resource map[string]any, at string) field.ErrorList {
 			refusals = append(refusals, invalid(at+".metadata.namespace", problem))
 		}
 	}
-	if gvk := id.GroupVersionKind(); gvk.Version == "" {
+	if gvk := id.GroupVersionKind(); gvk.GroupVersion().String() != id.APIVersion || len(validation.IsDNS1035Label(gvk.Version)) > 0 ||
+		gvk.Group != "" && len(validation.IsDNS1123Subdomain(gvk.Group)) > 0 {
 		refusals = append(refusals, invalid(at+".apiVersion", "it is neither a version nor a group and a version"))
 	}
+	if !isIdentifier(id.Kind) {
+		refusals = append(refusals, invalid(at+".kind", "a kind has letters and digits only, and begins with a letter"))
+	}
 	return refusals
+}
+
+func isIdentifier(kind string) bool {
+	return len(validation.IsDNS1035Label(strings.ToLower(kind))) == 0 && !strings.Contains(kind, "-")
 }
 
 // checkMetadata lets name, namespace, labels and annotations through. What else
@@ -115,7 +129,7 @@ func secretKeys() []string { return []string{"data", "stringData"} }
 // checkSecret refuses the values of Secrets: whoever may view ConfigMaps would
 // see them.
 func checkSecret(resource map[string]any, at string) field.ErrorList {
-	if !isKind(resource, "v1", "Secret") {
+	if !isCore(resource, "Secret") {
 		return nil
 	}
 	var refusals field.ErrorList
@@ -129,7 +143,7 @@ func checkSecret(resource map[string]any, at string) field.ErrorList {
 }
 
 func checkSecretSchema(document map[string]any, at string) field.ErrorList {
-	if !isKind(document, "v1", "Secret") {
+	if !isCore(document, "Secret") {
 		return nil
 	}
 	const reason = "it would copy values of the Secret into the status, which whoever may view ConfigMaps can see: leave it out"

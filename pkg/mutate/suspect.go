@@ -3,6 +3,7 @@ package mutate
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,8 +141,8 @@ func below(fields map[string]any, path ...string) map[string]any {
 func checkTypes(resources []map[string]any) (warnings []string, refusals field.ErrorList) {
 	for i, resource := range resources {
 		unknown, unreadable := apitypes.Check(resource)
-		if unreadable != "" {
-			refusals = append(refusals, invalid(resourcePath(i), unreadable))
+		if unreadable != nil {
+			refusals = append(refusals, invalid(strings.TrimSuffix(resourcePath(i)+"."+unreadable.Field, "."), unreadable.Problem))
 		}
 		for _, problem := range unknown {
 			warnings = append(warnings, resourcePath(i)+": "+problem)

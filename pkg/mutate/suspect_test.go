@@ -72,9 +72,9 @@ func TestSuspicious(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	tests := []struct{ why, manifest, want string }{
 		{"a text where a number belongs", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: hunter2}}",
-			"data.spec.manifest[0]: Invalid value: spec.replicas: its type has to be int32, and is string"},
+			"data.spec.manifest[0].spec.replicas: Invalid value: its type has to be int32, and is string"},
 		{"a truth where a text belongs, as YAML 1.1 reads y", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {m: y}}",
-			"data.spec.manifest[0]: Invalid value: data: its type has to be string, and is bool"},
+			"data.spec.manifest[0].data: Invalid value: its type has to be string, and is bool"},
 		{"a quantity that is none", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, resources: {limits: {cpu: hunter2}}}]}}",
 			"data.spec.manifest[0]: Invalid value: a value has not the form of its type: a quantity, a time or the like"},
 	}

@@ -23,6 +23,9 @@ const (
 	agentsKeys    = "only agents write the keys status, status.learned, status.last_observed_manifest and inventory.*: leave them as they are stored, and out of a new Application"
 	agentsLabel   = "only agents set the label krake.dev/state: leave it as it is stored, and out of a new Application"
 	addFinalizer  = "only agents add finalizers that end in .krake.dev/resources: leave them as they are stored, and out of a new Application"
+	addOwner      = "an owner may have the Application deleted: to add one wants the right to delete Applications"
+	giveUp        = "krake.dev/force-delete gives up on what the Application holds: it wants the right to delete Applications"
+	goesOn        = "the Application is being deleted: leave its format, its cluster and its service account as they are"
 	dropFinalizer = "the agent removes its finalizer when its objects are gone: wait for it, or, if its cluster is lost, " +
 		"delete the Application and annotate it with krake.dev/force-delete=true"
 
@@ -354,8 +357,42 @@ func TestForceDelete(t *testing.T) {
 			noAnnotation("krake.dev/force-delete"), dropFinalizerOf("local"),
 		}, dropFinalizer},
 		{"add a finalizer by force", administrator, changed(moved, force), []edit{addFinalizerOf("third")}, addFinalizer},
+		{"give up without the right to delete", configMapEditor, deleted(moved), []edit{force, dropFinalizerOf("local"), dropFinalizerOf("other")}, giveUp},
+		{"ask for it without the right", configMapEditor, moved, []edit{force}, giveUp},
+		{"ask for it in a new one without the right", configMapEditor, nil, []edit{annotated, force}, giveUp},
+		{"leave it as it is without the right", configMapEditor, changed(moved, force), []edit{label("team", "red")}, allowed},
+		{"take it back without the right", configMapEditor, changed(moved, force), []edit{noAnnotation("krake.dev/force-delete")}, allowed},
+		{"say anything but yes without the right", configMapEditor, moved, []edit{annotate("krake.dev/force-delete", "false")}, allowed},
+		{"move a deleting one", administrator, deleted(moved), []edit{annotate("krake.dev/cluster", "third")}, goesOn},
+		{"move a deleting one to where it would be by default", administrator, deleted(moved), []edit{noAnnotation("krake.dev/cluster")}, goesOn},
+		{"change the format of a deleting one", administrator, deleted(moved), []edit{annotate("krake.dev/application", "v2")}, goesOn},
+		{"change the identity of a deleting one", administrator, deleted(moved), []edit{annotate("krake.dev/service-account", "x")}, goesOn},
+		{"annotate a deleting one", administrator, deleted(moved), []edit{annotate("note", "x")}, allowed},
 		{"forge status of a deleting Application", administrator, deleted(moved), []edit{data("status", "[]")}, agentsKeys},
 		{"forge status by force", administrator, changed(deleted(moved), force), []edit{data("inventory.local", "[1]")}, agentsKeys},
+	})
+}
+
+// The garbage collector deletes what has no owner any more, whoever has named it.
+func TestOwners(t *testing.T) {
+	owned, other := ownedByDefault(t), ownedByDefault(t)
+	none := func(cm *corev1.ConfigMap) { cm.OwnerReferences = nil }
+	check(t, []write{
+		{"add an owner", configMapEditor, moved, []edit{owned}, addOwner},
+		{"add an owner with the right to delete", namespaceEditor, moved, []edit{owned}, allowed},
+		{"create one with an owner", configMapEditor, nil, []edit{annotated, owned}, allowed},
+		{"make one that has an owner an Application", configMapEditor, changed(barePlain, owned), []edit{annotated}, allowed},
+		{"take the owner away", configMapEditor, changed(moved, owned), []edit{none}, allowed},
+		{"leave the owner", configMapEditor, changed(moved, owned), []edit{other, label("team", "red")}, allowed},
+		{"name the owner so that it is not found", configMapEditor, changed(moved, owned), []edit{func(cm *corev1.ConfigMap) {
+			cm.OwnerReferences[0].Name = "absent"
+		}}, addOwner},
+		{"name a kind of the owner that there is none of", configMapEditor, changed(moved, owned), []edit{func(cm *corev1.ConfigMap) {
+			cm.OwnerReferences[0].Kind = "Node"
+		}}, addOwner},
+		{"put another owner in its place", configMapEditor, changed(moved, owned), []edit{func(cm *corev1.ConfigMap) {
+			cm.OwnerReferences[0].UID = "00000000-0000-0000-0000-000000000000"
+		}}, addOwner},
 	})
 }
 

@@ -1,0 +1,44 @@
+package webhook
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// drainTime is how long a server that is to stop goes on answering. An API server
+// that posts on a kept connection just when it is closed has a failed admission,
+// so that connections are given up by their answers first.
+const drainTime = 2 * time.Second
+
+// drain has a server stop later than it is told to, and give up its connections
+// in the meantime.
+type drain struct {
+	next    http.Handler
+	leaving atomic.Bool
+}
+
+// ServeHTTP implements http.Handler.
+func (d *drain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if d.leaving.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	d.next.ServeHTTP(w, r)
+}
+
+// serve serves until some time after the context has ended.
+func (d *drain) serve(ctx context.Context, start func(context.Context) error) error {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	detach := context.AfterFunc(ctx, func() {
+		d.leaving.Store(true)
+		select {
+		case <-serving.Done():
+		case <-time.After(drainTime):
+			stop()
+		}
+	})
+	defer detach()
+	return start(serving)
+}

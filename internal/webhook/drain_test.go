@@ -1,0 +1,62 @@
+package webhook
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// A server that is to stop goes on answering, and gives up its connections with
+// the answers.
+func TestDrain(t *testing.T) {
+	d := &drain{next: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	server := httptest.NewServer(d)
+	t.Cleanup(server.Close)
+	closes := func() bool {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := server.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		return response.Close
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	serving, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- d.serve(ctx, func(ctx context.Context) error {
+			close(serving)
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	<-serving
+	if closes() {
+		t.Error("a connection is given up before the end")
+	}
+	told := time.Now()
+	stop()
+	for !d.leaving.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	if !closes() {
+		t.Error("a connection is kept at the end")
+	}
+	if err := <-ended; err != nil || time.Since(told) < drainTime {
+		t.Errorf("it stopped after %s: %v", time.Since(told), err)
+	}
+}
+
+// A server that fails by itself is not waited for.
+func TestDrainOfWhatFails(t *testing.T) {
+	d := &drain{}
+	begin := time.Now()
+	if err := d.serve(t.Context(), func(context.Context) error { return http.ErrServerClosed }); err == nil || time.Since(begin) >= drainTime {
+		t.Errorf("after %s: %v", time.Since(begin), err)
+	}
+}

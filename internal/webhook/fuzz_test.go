@@ -1,0 +1,136 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"unicode/utf8"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	strictjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Whoever reaches the port can send what it likes. There is an answer to
+// everything, and no panic: with a patch that fits, and with none the second
+// time, or with a reason.
+func FuzzHandler(f *testing.F) {
+	for _, body := range startingReviews(f) {
+		f.Add(body)
+	}
+	webhook := &admission.Webhook{Handler: newTestHandler(everybody)}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		response := answerTo(t, webhook, body)
+		var sent admissionv1.AdmissionReview
+		if json.Unmarshal(body, &sent) != nil || sent.Request == nil {
+			if response.Allowed {
+				t.Error("what is no review is allowed")
+			}
+			return
+		}
+		if response.UID != sent.Request.UID {
+			t.Errorf("the answer is to %q", response.UID)
+		}
+		if !response.Allowed {
+			if response.Result == nil || response.Result.Code < 400 || response.Result.Message == "" || len(response.Patch) > 0 {
+				t.Errorf("refused without a reason: %+v", response)
+			}
+			return
+		}
+		if isSentByServer(sent.Request.Object.Raw) && isSentByServer(sent.Request.OldObject.Raw) {
+			checkSecondAnswer(t, webhook, sent, response.Patch)
+		}
+	})
+}
+
+func answerTo(t *testing.T, webhook http.Handler, body []byte) *admissionv1.AdmissionResponse {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	webhook.ServeHTTP(recorder, request)
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(recorder.Body.Bytes(), &review); err != nil || recorder.Code != http.StatusOK || review.Response == nil {
+		t.Fatalf("no answer, but %d %q: %v", recorder.Code, recorder.Body, err)
+	}
+	return review.Response
+}
+
+// isSentByServer tells if an API server could have written the object: each
+// field once, in its own case, and all of it text.
+func isSentByServer(object []byte) bool {
+	if len(object) == 0 || bytes.Equal(object, []byte("null")) {
+		return true
+	}
+	var cm corev1.ConfigMap
+	strict, err := strictjson.UnmarshalStrict(object, &cm)
+	return err == nil && len(strict) == 0 && utf8.Valid(object)
+}
+
+// checkSecondAnswer applies the patch, and sends what comes of it.
+func checkSecondAnswer(t *testing.T, webhook http.Handler, sent admissionv1.AdmissionReview, operations []byte) {
+	t.Helper()
+	if len(operations) == 0 {
+		return
+	}
+	patch, err := jsonpatch.DecodePatch(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent.Request.Object.Raw, err = patch.Apply(sent.Request.Object.Raw)
+	if err != nil {
+		t.Fatalf("%s does not fit: %v", operations, err)
+	}
+	body, err := json.Marshal(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second := answerTo(t, webhook, body); !second.Allowed || len(second.Patch) > 0 {
+		t.Errorf("the second answer is another one: %s %v", second.Patch, second.Result)
+	}
+}
+
+// startingReviews are what a fuzzer starts from: creations, updates, what is no
+// ConfigMap, and what is no review.
+func startingReviews(f *testing.F) [][]byte {
+	f.Helper()
+	const created = `{metadata: {name: app, annotations: {krake.dev/application: v1}}, data: {spec.manifest: '` + manifestOne + `'}}`
+	objects := []string{
+		created, published,
+		`{metadata: {name: app, annotations: {krake.dev/application: v1}}}`,
+		`{metadata: {generateName: app-, annotations: {krake.dev/application: v2}}, immutable: true}`,
+		`{metadata: {name: app, annotations: {krake.dev/application: v1}}, data: {spec.manifest: "a: &x [*x]"}}`,
+		`{metadata: {name: app, annotations: {krake.dev/application: v1}}, data: {spec.manifest: "{apiVersion: v1, kind: Namespace, metadata: {name: a}}"}}`,
+		`{metadata: {name: app, annotations: {krake.dev/application: v1}}, data: {spec.manifest: "{apiVersion: a/v1, kind: Song, metadata: {name: a, namespace: b}}", status.learned: x}, binaryData: {status: eA==}}`,
+		`{metadata: {name: app}}`, `[]`, `"x"`, `{data: {a: 1}}`, `{metadata: []}`,
+	}
+	var bodies [][]byte
+	for _, user := range []string{"alice", "system:serviceaccount:krake-agents:local"} {
+		for _, object := range objects {
+			bodies = append(bodies,
+				rawReview(f, "CREATE", user, object, "null"), rawReview(f, "UPDATE", user, object, published), rawReview(f, "UPDATE", user, published, object))
+		}
+	}
+	return append(bodies, rawReview(f, "DELETE", "alice", "null", published), []byte("{}"), []byte("null"), []byte(""), []byte("{"),
+		[]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}`))
+}
+
+func rawReview(f *testing.F, operation, user, object, stored string) []byte {
+	f.Helper()
+	texts := make([][]byte, 0, 2)
+	for _, text := range []string{object, stored} {
+		asJSON, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			f.Fatal(err)
+		}
+		texts = append(texts, asJSON)
+	}
+	return fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"review","namespace":"demo",`+
+		`"name":"app","operation":%q,"userInfo":{"username":%q},"object":%s,"oldObject":%s}}`, operation, user, texts[0], texts[1])
+}

@@ -1,0 +1,422 @@
+package mutate_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// What an input may cost. Allocations do not depend on the machine; of the time,
+// that of the processor is counted, which other programs do not take away.
+const (
+	mostAllocated = 128 << 20
+	mostTime      = 2 * time.Second
+)
+
+// marker stands for a value that nobody must be told.
+const marker = "hunter2"
+
+// badInput is a case of testdata/bad. The request is the Application demo/web
+// with manifest and observer schema, changed by the merge patch Request.
+// With Stored it is an update: of the same Application with a ConfigMap in its
+// manifest, as it was admitted, changed by the merge patch Stored.
+//
+// With Each there is one case for each of its values: $each is replaced by the
+// value, or $name by that of the key "name" where the values are objects.
+type badInput struct {
+	Why            string          `json:"why"`
+	Each           []any           `json:"each,omitempty"`
+	Manifest       *parts          `json:"manifest,omitempty"`
+	ObserverSchema *parts          `json:"observer_schema,omitempty"`
+	Request        json.RawMessage `json:"request,omitempty"`
+	Stored         json.RawMessage `json:"stored,omitempty"`
+	Scope          mutate.Scope    `json:"scope,omitempty"`
+	// Causes are all refusals, in their order, each with a part of its detail:
+	// "data.spec.manifest[0].kind: Invalid value: a List is not supported".
+	Causes []string `json:"causes,omitempty"`
+	// Accepted tells that there are none; Warnings has a part of each warning then.
+	Accepted bool     `json:"accepted,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	// Open says what is wrong with this program, which does not answer as the
+	// case says: a defect that is known, and that must not be mended unnoticed.
+	Open string `json:"open,omitempty"`
+}
+
+// parts is a text, or a list of texts, of {repeat: [text, times]}, where %d is
+// the number of the time, and of {hex: bytes}.
+type parts string
+
+func (p *parts) UnmarshalJSON(text []byte) error {
+	var whole string
+	if json.Unmarshal(text, &whole) == nil {
+		*p = parts(whole)
+		return nil
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, raw := range list {
+		if err := writePart(&b, raw); err != nil {
+			return fmt.Errorf("part %s: %w", raw, err)
+		}
+	}
+	*p = parts(b.String())
+	return nil
+}
+
+func writePart(b *strings.Builder, raw []byte) error {
+	var whole string
+	if json.Unmarshal(raw, &whole) == nil {
+		b.WriteString(whole)
+		return nil
+	}
+	var part struct {
+		Repeat []any  `json:"repeat"`
+		Hex    string `json:"hex"`
+	}
+	if err := json.Unmarshal(raw, &part); err != nil {
+		return err
+	}
+	if len(part.Repeat) == 2 {
+		text, _ := part.Repeat[0].(string)
+		times, _ := part.Repeat[1].(float64)
+		for i := range int(times) {
+			b.WriteString(strings.ReplaceAll(text, "%d", fmt.Sprint(i)))
+		}
+	}
+	decoded, err := hex.DecodeString(part.Hex)
+	b.Write(decoded)
+	return err
+}
+
+// badInputs reads a file of testdata/bad.
+func badInputs(t testing.TB, file string) []badInput {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "bad", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inputs []badInput
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return inputs
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		asJSON, err := yaml.YAMLToJSONStrict(document)
+		if err != nil {
+			t.Fatalf("%s: %v in\n%s", file, err, document)
+		}
+		for _, one := range expanded(t, asJSON) {
+			var input badInput
+			decoder := json.NewDecoder(bytes.NewReader(one))
+			decoder.DisallowUnknownFields()
+			if err := decoder.Decode(&input); err != nil {
+				t.Fatalf("%s: %v in\n%s", file, err, document)
+			}
+			if input.Accepted == (len(input.Causes) > 0) {
+				t.Fatalf("%s: %q is neither accepted nor refused, or both", file, input.Why)
+			}
+			inputs = append(inputs, input)
+		}
+	}
+}
+
+// expanded gives a case for each value of its Each.
+func expanded(t testing.TB, document []byte) [][]byte {
+	t.Helper()
+	var of struct{ Each []any }
+	if err := json.Unmarshal(document, &of); err != nil {
+		t.Fatalf("%v in\n%s", err, document)
+	}
+	if len(of.Each) == 0 {
+		return [][]byte{document}
+	}
+	var all [][]byte
+	for _, value := range of.Each {
+		values, named := value.(map[string]any)
+		if !named {
+			values = map[string]any{"each": value}
+		}
+		one := document
+		for name, value := range values {
+			quoted, err := json.Marshal(fmt.Sprint(value))
+			if err != nil {
+				t.Fatal(err)
+			}
+			one = bytes.ReplaceAll(one, []byte("$"+name), quoted[1:len(quoted)-1])
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+const storedManifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}\n"
+
+// request gives what the user sends, and what is stored if it is an update.
+func (b badInput) request(t testing.TB) (cm, stored *corev1.ConfigMap) {
+	t.Helper()
+	cm = submitted()
+	cm.Labels, cm.Finalizers = nil, nil
+	cm.Data = map[string]string{"spec.manifest": storedManifest}
+	if b.Stored != nil {
+		if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
+			t.Fatal(prepared.Refusals)
+		}
+		cm.UID, cm.ResourceVersion = "u1", "7"
+		stored = merged(t, cm, b.Stored)
+		cm = stored.DeepCopy()
+	}
+	cm = merged(t, cm, b.Request)
+	// Not through the merge patch: what is no UTF-8 would not survive it.
+	for key, text := range map[string]*parts{"spec.manifest": b.Manifest, "spec.observer_schema": b.ObserverSchema} {
+		if text != nil {
+			cm.Data[key] = string(*text)
+		}
+	}
+	return cm, stored
+}
+
+func merged(t testing.TB, cm *corev1.ConfigMap, patch []byte) *corev1.ConfigMap {
+	t.Helper()
+	if len(patch) == 0 {
+		return cm
+	}
+	text, err := json.Marshal(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err = jsonpatch.MergePatch(text, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var after corev1.ConfigMap
+	if err := json.Unmarshal(text, &after); err != nil {
+		t.Fatal(err)
+	}
+	return &after
+}
+
+// verdict is what became of an input.
+type verdict struct {
+	refusals field.ErrorList
+	warnings []string
+	// cm is the ConfigMap as it was completed.
+	cm *corev1.ConfigMap
+	// allocated bytes and taken time are those of the computation.
+	allocated uint64
+	taken     time.Duration
+}
+
+// judge computes what admission does of an input without any API server.
+func judge(cm, stored *corev1.ConfigMap, scope mutate.Scope) verdict {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	started := processorTime()
+	prepared := prepare(cm, stored)
+	_, unreachable := scope.Confine(cm.Namespace, objects(prepared.Wanted))
+	taken := processorTime() - started
+	runtime.ReadMemStats(&after)
+	return verdict{
+		refusals:  append(prepared.Refusals, unreachable...),
+		warnings:  prepared.Warnings,
+		cm:        cm,
+		allocated: after.TotalAlloc - before.TotalAlloc,
+		taken:     taken,
+	}
+}
+
+func prepare(cm, stored *corev1.ConfigMap) mutate.Prepared {
+	if stored == nil {
+		return mutate.PrepareForCreate(cm)
+	}
+	return mutate.PrepareForUpdate(cm, stored)
+}
+
+// processorTime is that of all threads of this process until now.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// objects locates identities as an API server with a few kinds would, and takes
+// others for namespaced ones of a guessed resource, as the webhook does.
+func objects(ids []manifest.ID) []mutate.Object {
+	located := make([]mutate.Object, 0, len(ids))
+	for _, id := range ids {
+		gvk := id.GroupVersionKind()
+		resource := strings.ToLower(gvk.Kind) + "s"
+		if kind, ok := renamed[gvk.GroupKind()]; ok {
+			gvk.Group, resource = kind.Group, kind.Resource
+		}
+		located = append(located, mutate.Object{
+			Ref:           manifest.Ref{ID: id, Resource: gvk.GroupVersion().WithResource(resource)},
+			ClusterScoped: clusterScoped[gvk.Kind],
+		})
+	}
+	return located
+}
+
+// clusterScoped are the kinds in no namespace; renamed those that a server knows
+// by two groups, of which one is stored.
+var (
+	clusterScoped = map[string]bool{
+		"Namespace": true, "Node": true, "PersistentVolume": true, "ClusterRole": true, "ClusterRoleBinding": true,
+		"CustomResourceDefinition": true, "StorageClass": true, "PriorityClass": true, "APIService": true, "CSIDriver": true,
+		"MutatingWebhookConfiguration": true, "ValidatingWebhookConfiguration": true, "ValidatingAdmissionPolicy": true,
+		"IngressClass": true, "RuntimeClass": true, "VolumeAttachment": true, "CertificateSigningRequest": true, "FlowSchema": true,
+	}
+	renamed = map[apischema.GroupKind]apischema.GroupResource{
+		{Group: "extensions", Kind: "Deployment"}: {Group: "apps", Resource: "deployments"},
+		{Group: "extensions", Kind: "Ingress"}:    {Group: "networking.k8s.io", Resource: "ingresss"},
+		{Group: "", Kind: "Event"}:                {Group: "events.k8s.io", Resource: "events"},
+	}
+)
+
+// check compares the verdict with what the case says.
+func (b badInput) check(t *testing.T, got verdict) {
+	t.Helper()
+	problem := differences("causes", b.Causes, texts(got.refusals), sameCause)
+	if b.Accepted {
+		problem += differences("warnings", b.Warnings, got.warnings, strings.Contains)
+	}
+	switch {
+	case b.Open == "" && problem != "":
+		t.Error(problem)
+	case b.Open != "" && problem == "":
+		t.Errorf("this is mended, so say so here: %s", b.Open)
+	case b.Open != "":
+		t.Logf("open: %s", b.Open)
+	}
+	for _, told := range append(texts(got.refusals), got.warnings...) {
+		if strings.Contains(told, marker) {
+			t.Errorf("a value is repeated: %s", told)
+		}
+	}
+	if got.allocated > mostAllocated || got.taken > mostTime {
+		t.Errorf("it takes %s and %d MiB", got.taken, got.allocated>>20)
+	}
+}
+
+func texts(refusals field.ErrorList) []string {
+	var texts []string
+	for _, refusal := range refusals {
+		texts = append(texts, refusal.Error())
+	}
+	return texts
+}
+
+func differences(what string, want, got []string, same func(got, want string) bool) string {
+	ok := len(want) == len(got)
+	for i := range min(len(want), len(got)) {
+		ok = ok && same(got[i], want[i])
+	}
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("%s: got\n  %s\nwant\n  %s\n", what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+}
+
+// sameCause tells if place and type are the same, and the detail holds what is wanted.
+func sameCause(got, want string) bool {
+	for _, kind := range []string{": Invalid value: ", ": Forbidden: ", ": Required value: ", ": Unsupported value: "} {
+		if place, part, ok := strings.Cut(want, kind); ok {
+			gotPlace, detail, ok := strings.Cut(got, kind)
+			return ok && place == gotPlace && part != "" && strings.Contains(detail, part)
+		}
+	}
+	return false
+}
+
+// costs remembers what was slowest and what was hungriest.
+type costs struct{ slowest, hungriest verdict }
+
+func (c *costs) count(t *testing.T, got verdict) {
+	if got.taken > c.slowest.taken {
+		c.slowest = got
+	}
+	if got.allocated > c.hungriest.allocated {
+		c.hungriest = got
+	}
+	if got.taken > mostTime/20 || got.allocated > mostAllocated/20 {
+		t.Logf("%s and %d KiB", got.taken, got.allocated>>10)
+	}
+}
+
+// judgeFile judges the cases of a file and gives how many there are.
+func judgeFile(t *testing.T, file string) int {
+	t.Helper()
+	inputs := badInputs(t, file)
+	judge(submitted(), nil, "") // what is computed once in a program's life is no case's cost
+	var most costs
+	for _, input := range inputs {
+		t.Run(input.Why, func(t *testing.T) {
+			got := input.judge(t)
+			input.check(t, got)
+			most.count(t, got)
+		})
+	}
+	t.Logf("%s: %d cases, the slowest took %s, the hungriest %d KiB",
+		file, len(inputs), most.slowest.taken, most.hungriest.allocated>>10)
+	return len(inputs)
+}
+
+func (b badInput) judge(t testing.TB) verdict {
+	t.Helper()
+	cm, stored := b.request(t)
+	return judge(cm, stored, b.Scope)
+}
+
+// badFiles are those of testdata/bad.
+func badFiles(t testing.TB) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("testdata", "bad", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range paths {
+		paths[i] = filepath.Base(paths[i])
+	}
+	return paths
+}
+
+// What is refused, and in which words; and what looks as if it should be, and is
+// not.
+func TestBadInputs(t *testing.T) {
+	count := 0
+	for _, file := range badFiles(t) {
+		t.Run(strings.TrimSuffix(file, ".yaml"), func(t *testing.T) { count += judgeFile(t, file) })
+	}
+	t.Logf("%d inputs", count)
+	if count < 300 && !t.Failed() {
+		t.Errorf("there are only %d inputs", count)
+	}
+}

@@ -1,0 +1,129 @@
+package mutate_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// same compares two JSON values. An integer and a float of the same value are
+// the same: 1.0 in a text is 1 as soon as it was written as JSON. (go-cmp takes
+// twice as long for each list that lies within another one.)
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, same)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, same)
+	case int64:
+		if b, ok := b.(float64); ok {
+			return float64(a) == b && b < 1<<63 && int64(b) == a
+		}
+	case float64:
+		if b, ok := b.(int64); ok {
+			return same(b, a)
+		}
+	}
+	return a == b
+}
+
+// checkAsKubectl checks that all who read a text see the same in it: this
+// program, kubectl, and whoever reads what was written as JSON. It tells if
+// kubectl reads the text at all.
+func checkAsKubectl(t *testing.T, text []byte) (accepted, byKubectl bool) {
+	t.Helper()
+	decoded, err := manifest.Decode(text)
+	if err != nil {
+		return false, false // and not by kubectl: it might take hours
+	}
+	for i, resource := range decoded {
+		checkSurvives(t, i, resource)
+	}
+	theirs, err := asKubectl(text)
+	if err != nil {
+		return true, false
+	}
+	if !slices.EqualFunc(theirs, decoded, same) && !hasOddBreaks(text) {
+		t.Errorf("%q is read as %v, and by kubectl as %v", text, decoded, theirs)
+	}
+	return true, true
+}
+
+// checkSurvives checks that a resource is the same after it was stored, and
+// after it was sent to an API server.
+func checkSurvives(t *testing.T, i int, resource any) {
+	t.Helper()
+	text, err := json.Marshal(resource)
+	if err != nil {
+		t.Fatalf("resource %d is no JSON: %v", i, err)
+	}
+	var stored any
+	if err := utiljson.Unmarshal(text, &stored); err != nil {
+		t.Fatalf("resource %d cannot be read again: %v", i, err)
+	}
+	if !same(resource, stored) {
+		t.Errorf("resource %d is read as %v, and stored as %v", i, resource, stored)
+	}
+	again, err := json.Marshal(stored)
+	if err != nil || !bytes.Equal(text, again) {
+		t.Errorf("resource %d is written as %s, and the second time as %s: %v", i, text, again, err)
+	}
+	fields, isObject := resource.(map[string]any)
+	if kind, _ := fields["kind"].(string); !isObject || kind == "" {
+		return // the API server reads objects with a kind only
+	}
+	var sent unstructured.Unstructured
+	if err := sent.UnmarshalJSON(text); err != nil {
+		return // refused by the API server as well
+	}
+	if !same(resource, sent.Object) {
+		t.Errorf("resource %d is read as %v, and sent as %v", i, resource, sent.Object)
+	}
+}
+
+// asKubectl reads a text as kubectl apply -f does, with lists of resources put
+// out, which kubectl would refuse.
+func asKubectl(text []byte) ([]any, error) {
+	var resources []any
+	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
+		var document runtime.RawExtension
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return resources, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		raw := bytes.TrimSpace(document.Raw)
+		if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+			continue
+		}
+		var value any
+		if err := utiljson.Unmarshal(raw, &value); err != nil {
+			return nil, err
+		}
+		if items, isList := value.([]any); isList {
+			resources = append(resources, items...)
+		} else {
+			resources = append(resources, value)
+		}
+	}
+}
+
+// hasOddBreaks tells of line breaks that YAML has and JSON has not. Within a
+// text of JSON behind a line "---" kubectl takes them for ends of lines, and
+// puts a space for them: there the text is read as JSON here.
+func hasOddBreaks(text []byte) bool { return bytes.ContainsAny(text, "\u0085\u2028\u2029") }

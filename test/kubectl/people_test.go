@@ -1,0 +1,115 @@
+package kubectl
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The people of the sessions.
+const (
+	edith = "edith" // has the ClusterRole edit
+	carl  = "carl"  // does everything with ConfigMaps, and nothing else
+	vera  = "vera"  // has the ClusterRole view
+)
+
+// namespaceOf gives the namespace of a session, by the name of its folder.
+func namespaceOf(folder string) string {
+	return strings.TrimPrefix(filepath.Base(folder), "script-")
+}
+
+// makeNamespace makes a namespace in which people have their rights.
+func makeNamespace(ctx context.Context, name string) error {
+	_, err := env.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create namespace %s: %w", name, err)
+	}
+	_, err = env.client.RbacV1().Roles(name).Create(ctx, &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "configmaps"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create Role configmaps: %w", err)
+	}
+	for _, grant := range []struct{ who, kind, role, verb, resource string }{
+		{edith, "ClusterRole", "edit", "create", "services"},
+		{carl, "Role", "configmaps", "create", "configmaps"},
+		{vera, "ClusterRole", "view", "get", "configmaps"},
+	} {
+		_, err := env.client.RbacV1().RoleBindings(name).Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: grant.who},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: grant.kind, Name: grant.role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: grant.who}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("bind %s to %s: %w", grant.who, grant.role, err)
+		}
+		if err := awaitRight(ctx, grant.who, grant.verb, grant.resource, name); err != nil {
+			return err
+		}
+	}
+	// The root certificate comes a moment later, and would be in some lists only.
+	return await(ctx, "kube-root-ca.crt", func() (bool, error) {
+		_, err := env.client.CoreV1().ConfigMaps(name).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
+// awaitRight waits until RBAC, which needs a moment, lets somebody do something.
+func awaitRight(ctx context.Context, who, verb, resource, namespace string) error {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               who,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Namespace: namespace},
+	}}
+	return await(ctx, fmt.Sprintf("%s may %s %s", who, verb, resource), func() (bool, error) {
+		answer, err := env.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err == nil && answer.Status.Allowed, err
+	})
+}
+
+// removeNamespace deletes a namespace and waits until it is gone, with the
+// objects of its Applications, so that a session can be had again.
+func removeNamespace(ctx context.Context, name string) error {
+	namespaces := env.client.CoreV1().Namespaces()
+	if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
+	}
+	return await(ctx, "namespace "+name+" is gone", func() (bool, error) {
+		_, err := namespaces.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
+}
+
+// await asks until the answer is yes.
+func await(ctx context.Context, what string, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		yes, err := done()
+		if err != nil {
+			return fmt.Errorf("wait until %s: %w", what, err)
+		}
+		if yes {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s: %w", what, ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// results is everything that was measured: the times of each cell by rounds,
+// and what the webhook says of them.
+type results struct {
+	Options
+
+	took   map[cell][][]time.Duration
+	phases map[cell]sums
+	// decoding is a part of computing; both by the size of the manifest.
+	decoding, computing map[int][]time.Duration
+}
+
+// comparison is what a kind costs under a setting, beside the others.
+type comparison struct {
+	n                  int
+	median, p90, added time.Duration
+	// ratio is what is added to what the trivial webhook adds; nine of ten times it
+	// would lie between low and high.
+	ratio, low, high float64
+}
+
+func (r results) compare(s setting, k kind) comparison {
+	times := slices.Concat(r.took[cell{s, k}]...)
+	c := comparison{
+		n: len(times), median: percentile(times, 50), p90: percentile(times, 90),
+		added: r.added(s, k), ratio: ratio(r.added(s, k), r.added(s, trivial)),
+	}
+	if k != plain && k != trivial {
+		c.low, c.high = r.interval(s, k)
+	}
+	return c
+}
+
+// added is the median beside that of plain.
+func (r results) added(s setting, k kind) time.Duration {
+	return percentile(slices.Concat(r.took[cell{s, k}]...), 50) - percentile(slices.Concat(r.took[cell{s, plain}]...), 50)
+}
+
+// interval tells how far the ratio depends on which rounds there were, from
+// other runs that are put together of the rounds of this one (bootstrap). What
+// the machine did in a round has befallen all kinds, so rounds stay together.
+func (r results) interval(s setting, k kind) (low, high float64) {
+	const runs = 1000
+	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // the same result each time is what is wanted
+	rounds := len(r.took[cell{s, k}])
+	ratios := make([]float64, runs)
+	for run := range ratios {
+		drawn := results{took: map[cell][][]time.Duration{}}
+		for range rounds {
+			round := random.IntN(rounds)
+			for _, of := range []kind{plain, trivial, k} {
+				c := cell{s, of}
+				drawn.took[c] = append(drawn.took[c], r.took[c][round])
+			}
+		}
+		ratios[run] = ratio(drawn.added(s, k), drawn.added(s, trivial))
+	}
+	slices.Sort(ratios)
+	return ratios[runs*5/100], ratios[runs*95/100-1]
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+
+// percentile gives the time below which that part of them lies; between two,
+// what is between them.
+func percentile(times []time.Duration, percent float64) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	place := float64(len(sorted)-1) * percent / 100
+	below := int(place)
+	above := min(below+1, len(sorted)-1)
+	return sorted[below] + time.Duration((place-float64(below))*float64(sorted[above]-sorted[below]))
+}

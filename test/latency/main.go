@@ -1,0 +1,78 @@
+// Latency measures what admission costs whoever creates an Application, on a
+// real API server that it starts for it and stops again. Run it from the root of
+// the repository:
+//
+//	go run ./test/latency
+//	go run ./test/latency --rounds 60 --seed 7 --markdown
+//
+// ConfigMaps of the same size are posted in five ways: plain; through a webhook
+// that answers with a patch of one operation; through one that answers at once
+// with a patch like ours; as an Application of a user whose rights the webhook
+// has just asked for; and as one of a user whom it has never met. All take turns in an order that the seed gives, so that whatever
+// else the machine does falls on all of them alike. The figures are differences
+// and ratios of what was measured side by side, and are not compared to limits
+// here: no machine is quiet enough for that.
+//
+// The API server calls the replica of the webhook directly. The agent is
+// stopped, and what was created is deleted before the next ones begin.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var options Options
+	options.AddFlags(pflag.CommandLine)
+	pflag.Parse()
+
+	err := options.Validate()
+	if err == nil {
+		err = run(ctx, options, os.Stdout, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "latency:", err)
+		os.Exit(1)
+	}
+}
+
+// Options are what the user can choose.
+type Options struct {
+	Sizes    []int
+	Rounds   int
+	Seed     uint64
+	Markdown bool
+}
+
+// AddFlags adds the flags with their defaults.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.IntSliceVar(&o.Sizes, "sizes", []int{10, 100, 250}, "sizes of the manifests, in KiB")
+	flags.IntVar(&o.Rounds, "rounds", 30, fmt.Sprintf("how often each kind has its turn, of %d requests", turn))
+	flags.Uint64Var(&o.Seed, "seed", 1, "what the order of the turns and the manifests are made from")
+	flags.BoolVar(&o.Markdown, "markdown", false, "write the tables as Markdown")
+}
+
+// Validate tells what cannot be used.
+func (o *Options) Validate() error {
+	var failures []error
+	if o.Rounds < 1 {
+		failures = append(failures, errors.New("--rounds: there must be one"))
+	}
+	for _, size := range o.Sizes {
+		if size < 5 || size > manifest.MaxBytes>>10 {
+			failures = append(failures, fmt.Errorf("--sizes: %d is not from 5 to %d", size, manifest.MaxBytes>>10))
+		}
+	}
+	return errors.Join(failures...)
+}

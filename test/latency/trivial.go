@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+const (
+	// configuration is that of our webhook.
+	configuration = "krake-webhook"
+	// trivialAnnotation makes a ConfigMap one for the trivial webhook, which puts
+	// trivialLabel on it, and what was prepared for the annotation's value.
+	trivialAnnotation = "latency.example.com/trivial"
+	trivialLabel      = "latency.example.com/seen"
+)
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// trivialWebhook decodes the object, as all do, and answers with a patch that is
+// there already: of one operation, or of those by which ours changes an
+// Application of that size. Between the two is what the API server makes of a
+// larger patch and a larger object; what is beyond them, is ours.
+type trivialWebhook map[string][]byte
+
+// newTrivialWebhook looks at what ours adds to an Application of each size.
+func (w *world) newTrivialWebhook(ctx context.Context, sizes []int) (trivialWebhook, error) {
+	operations := []operation{{"add", "/metadata/labels", map[string]string{trivialLabel: "true"}}}
+	one, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err
+	}
+	patches := trivialWebhook{"": one}
+	for _, size := range sizes {
+		answer, err := w.poster.post(ctx, newRequest(cached, size, "example"), dryRun)
+		if err != nil {
+			return nil, err
+		}
+		patch := slices.Clone(operations)
+		for key, value := range answer.cm.Data {
+			if key != application.ManifestKey {
+				patch = append(patch, operation{"add", "/data/" + key, value})
+			}
+		}
+		if len(answer.cm.BinaryData) > 0 {
+			patch = append(patch, operation{"add", "/binaryData", answer.cm.BinaryData})
+		}
+		if patches[strconv.Itoa(size)], err = json.Marshal(patch); err != nil {
+			return nil, err
+		}
+	}
+	return patches, nil
+}
+
+// Handle implements admission.Handler.
+func (t trivialWebhook) Handle(_ context.Context, request admission.Request) admission.Response {
+	var cm corev1.ConfigMap
+	if err := json.Unmarshal(request.Object.Raw, &cm); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	patch := t[cm.Annotations[trivialAnnotation]]
+	kind := admissionv1.PatchTypeJSONPatch
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Patch: patch, PatchType: &kind}}
+}
+
+// serveTrivial serves the trivial webhook by the same framework as ours, and
+// registers it as ours is, but for the annotation.
+func (w *world) serveTrivial(ctx context.Context, sizes []int) (io.Closer, error) {
+	webhook, err := w.newTrivialWebhook(ctx, sizes)
+	if err != nil {
+		return nil, err
+	}
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{
+		Handler:           &admission.Webhook{Handler: webhook},
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12},
+		ReadHeaderTimeout: 30 * time.Second,
+	}
+	go func() { _ = server.ServeTLS(listener, "", "") }() // ends with the server; a request that is not answered tells
+	return server, w.registerTrivial(ctx, "https://"+listener.Addr().String(), certificate)
+}
+
+func (w *world) registerTrivial(ctx context.Context, url string, ca []byte) error {
+	configurations := w.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	ours, err := configurations.Get(ctx, configuration, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	hook := ours.Webhooks[0].DeepCopy()
+	hook.Name = "trivial.latency.example.com"
+	hook.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca}
+	for i, condition := range hook.MatchConditions {
+		hook.MatchConditions[i].Expression = strings.ReplaceAll(condition.Expression, application.FormatAnnotation, trivialAnnotation)
+	}
+	_, err = configurations.Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "latency-trivial"}, Webhooks: []admissionregistrationv1.MutatingWebhook{*hook},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("register the trivial webhook: %w", err)
+	}
+	return poll(ctx, func() error {
+		answer, err := w.poster.post(ctx, newRequest(trivial, smallest, "registered"), dryRun)
+		if err != nil {
+			return err
+		}
+		return answer.treated(trivial)
+	})
+}
+
+// poll tries until it succeeds, and gives up with the last failure.
+func poll(ctx context.Context, try func() error) error {
+	const patience, pause = time.Minute, 50 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		failure := try()
+		if failure == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return failure
+		case <-time.After(pause):
+		}
+	}
+}
