@@ -63,7 +63,23 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	if code != 0 {
 		showLogs(installed.Logs())
 	}
-	return code, nil
+	return code, checkForbidden()
+}
+
+// checkForbidden fails if webhook or agent have tried what they may not, in
+// whatever test of this run.
+func checkForbidden() error {
+	if env.cluster.AuditLog() == "" {
+		return nil
+	}
+	forbidden, err := forbiddenRequests()
+	if err != nil {
+		return err
+	}
+	if len(forbidden) > 0 {
+		return fmt.Errorf("%d requests of webhook and agent were refused: %q", len(forbidden), forbidden)
+	}
+	return nil
 }
 
 // showLogs prints the ends of the logs: the folder is gone when the tests are.

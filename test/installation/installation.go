@@ -29,26 +29,46 @@ type Installation struct {
 	// root is the checkout that the programs are built from.
 	root string
 
-	agent   *command
-	webhook *command
+	options  Options
+	agent    *command
+	replicas []*replica
+	// balancer is where the API server calls the webhook.
+	balancer *balancer
+}
+
+// Options are how an installation is to be. The zero value is the usual one.
+type Options struct {
+	Replicas    int      // of the webhook; one if not set
+	WebhookArgs []string // added to the flags of the webhook
 }
 
 // Install builds the two commands, applies the manifests, and starts webhook
 // and agent. It returns when both are ready and the API server calls the
 // webhook. What it does is told to log.
 func Install(ctx context.Context, in *cluster.Cluster, log io.Writer) (*Installation, error) {
-	i := &Installation{cluster: in, log: log, dir: filepath.Join(in.Dir(), "installation")}
-	port, err := freePort()
+	return InstallWith(ctx, in, Options{}, log)
+}
+
+// InstallWith is [Install], with options.
+func InstallWith(ctx context.Context, in *cluster.Cluster, options Options, log io.Writer) (*Installation, error) {
+	balancer, err := startBalancer()
 	if err != nil {
 		return nil, err
+	}
+	i := &Installation{
+		cluster: in, log: log, dir: filepath.Join(in.Dir(), "installation"), options: options, balancer: balancer,
+	}
+	for n := range max(1, options.Replicas) {
+		i.replicas = append(i.replicas, &replica{name: fmt.Sprintf("webhook-%d", n+1)})
 	}
 	steps := []struct {
 		what string
 		do   func(context.Context) error
 	}{
 		{"build webhook and agent", i.build},
-		{"apply manifests/overlays/e2e", func(ctx context.Context) error { return i.apply(ctx, port) }},
-		{"start the webhook", func(ctx context.Context) error { return i.startWebhook(ctx, port) }},
+		{"apply manifests/overlays/e2e", i.Apply},
+		{"start the webhook", i.StartWebhook},
+		{"wait for the policies", i.waitEnforced},
 		{"start the agent", i.StartAgent},
 	}
 	for _, step := range steps {
@@ -98,9 +118,9 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// apply writes the embedded manifests to a folder, adds the port, and hands
-// them to kubectl.
-func (i *Installation) apply(ctx context.Context, port int) error {
+// Apply writes the embedded manifests to a folder, adds the port, and hands
+// them to kubectl. To do so again restores what was changed or deleted.
+func (i *Installation) Apply(ctx context.Context) error {
 	folder := filepath.Join(i.dir, "manifests")
 	if err := extract(folder); err != nil {
 		return fmt.Errorf("write manifests: %w", err)
@@ -115,7 +135,7 @@ resources: [../overlays/e2e]
 patches:
 - target: {kind: MutatingWebhookConfiguration}
   patch: '[{"op": "replace", "path": "/webhooks/0/clientConfig/service/port", "value": %d}]'
-`, port)
+`, i.balancer.port)
 	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o644); err != nil {
 		return err
 	}

@@ -1,0 +1,369 @@
+package e2e
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/manifests"
+)
+
+const webhookUser = "system:serviceaccount:krake-system:krake-webhook"
+
+// right is what a rule of a role allows, or what a request needs. The name is
+// empty where a rule is for all objects of the resource.
+type right struct {
+	user, group, resource, verb, name string
+}
+
+func (r right) String() string {
+	resource := r.resource
+	if r.group != "" {
+		resource += "." + r.group
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s: %s %s %s", r.user, r.verb, resource, r.name))
+}
+
+// unusedRights are granted, and a run need not use them.
+func unusedRights() []struct{ user, verb, resource, reason string } {
+	return []struct{ user, verb, resource, reason string }{
+		{agentUser, "list", "*", "informers list where the API server does not stream lists (WatchList): before Kubernetes 1.32, or with the feature off"},
+		{webhookUser, "list", "*", "the same"},
+	}
+}
+
+// ungrantedRights are used, although our manifests do not grant them.
+func ungrantedRights() []struct{ user, verb, resource, reason string } {
+	return []struct{ user, verb, resource, reason string }{
+		{agentUser, "*", "songs.music.example.com", "the tests add the kind, and a role for it as the documentation says"},
+		{agentUser, "*", "artists.music.example.com", "the same"},
+	}
+}
+
+// Webhook and agent have the rights that they use, and no other ones: all that
+// the shipped roles grant is in the audit log, and the other way round. What the
+// log has from other tests counts as well, but none of them is needed.
+func TestRBACGrantedIsUsed(t *testing.T) {
+	auditMark(t) // or skip
+	useEveryKind(t)
+	scrape(t)
+	granted := grantedRights(t)
+	used := usedRights(t)
+	t.Logf("%d rights are granted, %d used", len(granted), len(used))
+	if len(granted) < 90 || len(used) < 50 {
+		t.Error("that are too few for the roles and the log to have been read")
+	}
+	for g := range granted {
+		if !used[g] && !isExcepted(g, unusedRights()) {
+			t.Errorf("granted, but not used: %s", g)
+		}
+	}
+	for u := range used {
+		if !granted[u] && !isExcepted(u, ungrantedRights()) {
+			t.Errorf("used, but not granted by our manifests: %s", u)
+		}
+	}
+	for _, exception := range slices.Concat(unusedRights(), ungrantedRights()) {
+		t.Logf("excepted: %s: %s %s: %s", exception.user, exception.verb, exception.resource, exception.reason)
+	}
+	if forbidden, err := forbiddenRequests(); err != nil || len(forbidden) > 0 {
+		t.Errorf("%v; webhook or agent tried what they may not: %q", err, forbidden)
+	}
+}
+
+func isExcepted(r right, exceptions []struct{ user, verb, resource, reason string }) bool {
+	resource := schema.GroupResource{Group: r.group, Resource: r.resource}.String()
+	for _, e := range exceptions {
+		if e.user == r.user && (e.verb == "*" || e.verb == r.verb) && (e.resource == "*" || e.resource == resource) {
+			return true
+		}
+	}
+	return false
+}
+
+// useEveryKind has one Application make an object of each kind, which then
+// drifts twice, loses its label, and goes.
+func useEveryKind(t *testing.T) {
+	t.Helper()
+	namespace := newNamespace(t)
+	text, err := os.ReadFile("testdata/workloads.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	createApplication(t, namespace, "everything", string(text), "")
+	eventuallyState(t, "RUNNING", namespace, "everything")
+	var resources []schema.GroupVersionResource
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
+			t.Fatal(err)
+		}
+		gvk := kind.GroupVersionKind()
+		plural := map[string]string{"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"}[gvk.Kind]
+		if plural == "" {
+			plural = strings.ToLower(gvk.Kind) + "s"
+		}
+		resources = append(resources, gvk.GroupVersion().WithResource(plural))
+	}
+	for _, resource := range resources {
+		for range 2 { // the second time the Event is patched
+			change(t, resource, namespace, "all", `{"metadata": {"labels": {"revision": "2"}}}`)
+			eventuallyField(t, "1", resource, namespace, "all", "metadata", "labels", "revision")
+		}
+		mark := field(get(t, resource, namespace, "all"), "metadata", "labels", "krake.dev/owned-by")
+		change(t, resource, namespace, "all", `{"metadata": {"labels": {"krake.dev/owned-by": null}}}`)
+		eventuallyField(t, mark, resource, namespace, "all", "metadata", "labels", "krake.dev/owned-by")
+	}
+	kubectl(t, "--namespace", namespace, "delete", "configmap", "everything", "--timeout", timeout.String())
+	for _, resource := range resources {
+		if get(t, resource, namespace, "all") != nil {
+			t.Errorf("%s is still there", resource.Resource)
+		}
+	}
+}
+
+// scrape reads the metrics as somebody who may, and as somebody who may not.
+func scrape(t *testing.T) {
+	t.Helper()
+	namespace := newNamespace(t)
+	kubectl(t, "--namespace", namespace, "create", "serviceaccount", "prometheus")
+	token := strings.TrimSpace(kubectl(t, "--namespace", namespace, "create", "token", "prometheus"))
+	client := &http.Client{
+		Timeout:   timeout,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // it signs for itself
+	}
+	defer client.CloseIdleConnections()
+	get := func(url, token string) (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(text)
+	}
+	urls := env.installation.Metrics()
+	if len(urls) == 0 {
+		t.Fatal("the webhook serves no metrics")
+	}
+	for _, url := range urls {
+		if code, _ := get(url, ""); code != http.StatusUnauthorized {
+			t.Errorf("nobody is answered %d, want %d", code, http.StatusUnauthorized)
+		}
+		if code, _ := get(url, "wrong"); code == http.StatusOK { // controller-runtime takes it for an error of its own
+			t.Error("a wrong token is answered")
+		}
+		if code, _ := get(url, token); code != http.StatusForbidden {
+			t.Errorf("a ServiceAccount without the right is answered %d, want %d", code, http.StatusForbidden)
+		}
+	}
+	kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole=krake-metrics-reader", "--serviceaccount="+namespace+":prometheus")
+	t.Cleanup(func() { kubectl(t, "delete", "clusterrolebinding", namespace) })
+	for _, url := range urls {
+		eventually(t, func() string { // the refusal may be remembered for a while
+			code, text := get(url, token)
+			if code == http.StatusOK && strings.Contains(text, "krake_") {
+				return ""
+			}
+			return fmt.Sprintf("the metrics are answered %d", code)
+		})
+	}
+}
+
+// grantedRights are those that the shipped roles give to webhook and agent.
+func grantedRights(t *testing.T) map[right]bool {
+	t.Helper()
+	roles, bindings := shippedRoles(t)
+	rights := map[right]bool{}
+	for _, binding := range bindings {
+		for _, subject := range binding.Subjects {
+			user := "system:serviceaccount:" + subject.Namespace + ":" + subject.Name
+			if user != agentUser && user != webhookUser {
+				t.Fatalf("%s binds %s", binding.Name, user)
+			}
+			for _, rule := range rulesOf(t, binding.RoleRef, roles) {
+				maps.Copy(rights, rightsOf(user, rule))
+			}
+		}
+	}
+	return rights
+}
+
+// shippedRoles reads ClusterRoles and their bindings from the manifests, Roles
+// and RoleBindings as well, which have the same fields.
+func shippedRoles(t *testing.T) (roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) {
+	t.Helper()
+	err := fs.WalkDir(manifests.Files, "base", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") {
+			return err
+		}
+		text, err := manifests.Files.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			var role rbacv1.ClusterRole
+			var binding rbacv1.ClusterRoleBinding
+			if err := yaml.Unmarshal([]byte(document), &role); err == nil && strings.HasSuffix(role.Kind, "Role") {
+				roles = append(roles, role)
+			}
+			if err := yaml.Unmarshal([]byte(document), &binding); err == nil && strings.HasSuffix(binding.Kind, "RoleBinding") {
+				bindings = append(bindings, binding)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return roles, bindings
+}
+
+// rulesOf are the rules of a role, or of those that it is made of.
+func rulesOf(t *testing.T, ref rbacv1.RoleRef, roles []rbacv1.ClusterRole) []rbacv1.PolicyRule {
+	t.Helper()
+	at := slices.IndexFunc(roles, func(role rbacv1.ClusterRole) bool { return role.Kind == ref.Kind && role.Name == ref.Name })
+	if at < 0 {
+		t.Fatalf("there is no %s %s", ref.Kind, ref.Name)
+	}
+	rules := roles[at].Rules
+	if roles[at].AggregationRule == nil {
+		return rules
+	}
+	for _, selector := range roles[at].AggregationRule.ClusterRoleSelectors {
+		selects, err := metav1.LabelSelectorAsSelector(&selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, role := range roles {
+			if role.Kind == "ClusterRole" && selects.Matches(labels.Set(role.Labels)) {
+				rules = append(rules, role.Rules...)
+			}
+		}
+	}
+	return rules
+}
+
+func rightsOf(user string, rule rbacv1.PolicyRule) map[right]bool {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	rights := map[right]bool{}
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				for _, name := range names {
+					rights[right{user, group, resource, verb, name}] = true
+				}
+			}
+		}
+	}
+	return rights
+}
+
+// event is a line of the audit log, as far as rights go.
+type event struct {
+	Stage  string
+	Verb   string
+	User   struct{ Username string }
+	Object *struct{ APIGroup, Resource, Subresource, Name string } `json:"objectRef"`
+	Status struct {
+		Code    int
+		Message string
+	} `json:"responseStatus"`
+	URI string `json:"requestURI"`
+}
+
+// ourEvents reads what webhook and agent have asked for in the whole run.
+func ourEvents() ([]event, error) {
+	file, err := os.Open(env.cluster.AuditLog())
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var events []event
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("audit log: %w", err)
+		}
+		if e.User.Username == agentUser || e.User.Username == webhookUser {
+			events = append(events, e)
+		}
+	}
+	return events, lines.Err()
+}
+
+// usedRights are those that webhook and agent have made use of. A request is for
+// a name if a rule for its resource and verb has names.
+func usedRights(t *testing.T) map[right]bool {
+	t.Helper()
+	events, err := ourEvents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := grantedRights(t)
+	rights := map[right]bool{}
+	for _, e := range events {
+		if e.Object == nil { // what the API server serves, which everybody may ask
+			continue
+		}
+		resource := e.Object.Resource
+		if e.Object.Subresource != "" {
+			resource += "/" + e.Object.Subresource
+		}
+		used := right{e.User.Username, e.Object.APIGroup, resource, e.Verb, ""}
+		if !granted[used] && e.Object.Name != "" {
+			used.name = e.Object.Name
+		}
+		if !granted[used] {
+			used.name = ""
+		}
+		rights[used] = true
+	}
+	return rights
+}
+
+// forbiddenRequests are those of webhook and agent that the API server has
+// refused, but for objects in a namespace that is just being deleted.
+func forbiddenRequests() ([]string, error) {
+	events, err := ourEvents()
+	if err != nil {
+		return nil, fmt.Errorf("look for refused requests: %w", err)
+	}
+	var forbidden []string
+	for _, e := range events {
+		if e.Status.Code == http.StatusForbidden && !strings.Contains(e.Status.Message, "because it is being terminated") {
+			forbidden = append(forbidden, fmt.Sprintf("%s: %s %s: %s", e.User.Username, e.Verb, e.URI, e.Status.Message))
+		}
+	}
+	return forbidden, nil
+}

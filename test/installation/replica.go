@@ -1,0 +1,179 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// replica is one process of the webhook. Each start is on another port, as each
+// Pod has another address.
+type replica struct {
+	name    string
+	address string
+	metrics string
+	command *command // nil while it is down
+}
+
+// Addresses are where the replicas that run are reached without the balancer.
+func (i *Installation) Addresses() []string {
+	var addresses []string
+	for _, r := range i.running() {
+		addresses = append(addresses, r.address)
+	}
+	return addresses
+}
+
+// Metrics are where the replicas that run serve their metrics, by certificates
+// that nobody has signed.
+func (i *Installation) Metrics() []string {
+	var urls []string
+	for _, r := range i.running() {
+		urls = append(urls, "https://"+r.metrics+"/metrics")
+	}
+	return urls
+}
+
+// StartWebhook starts the replicas that are down, all at once, takes each into
+// rotation when it is ready, and returns when the API server calls them.
+func (i *Installation) StartWebhook(ctx context.Context) error {
+	var started []*replica
+	for _, r := range i.replicas {
+		if r.command != nil {
+			continue
+		}
+		if err := i.startReplica(ctx, r); err != nil {
+			return err
+		}
+		started = append(started, r)
+	}
+	for _, r := range started {
+		if err := r.command.waitReady(ctx); err != nil {
+			return err
+		}
+		if err := i.balancer.add(r.address); err != nil {
+			return err
+		}
+	}
+	return i.WaitCalled(ctx)
+}
+
+func (i *Installation) startReplica(ctx context.Context, r *replica) error {
+	kubeconfig, err := i.kubeconfig(ctx, "krake-system", "krake-webhook")
+	if err != nil {
+		return err
+	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	metrics, err := freePort()
+	if err != nil {
+		return err
+	}
+	r.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	r.metrics = net.JoinHostPort("127.0.0.1", strconv.Itoa(metrics))
+	arguments := []string{"--kubeconfig", kubeconfig, "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--metrics-bind-address", r.metrics}
+	r.command, err = i.start("webhook", r.name, append(arguments, i.options.WebhookArgs...)...)
+	return err
+}
+
+// KillWebhook kills the replicas of these indices, or all (SIGKILL).
+func (i *Installation) KillWebhook(indices ...int) error {
+	var failures []error
+	for _, r := range i.chosen(indices) {
+		failures = append(failures, r.command.process.Kill(), i.balancer.remove(r.address))
+		r.command = nil
+	}
+	return errors.Join(failures...)
+}
+
+// StopWebhook stops the replicas of these indices, or all, as a Deployment does:
+// each is taken out of rotation, and then asked to end (SIGTERM).
+func (i *Installation) StopWebhook(indices ...int) error {
+	var failures []error
+	for _, r := range i.chosen(indices) {
+		failures = append(failures, i.balancer.remove(r.address), r.command.process.Stop())
+		r.command = nil
+	}
+	return errors.Join(failures...)
+}
+
+// chosen are the running replicas of these indices, or all that run.
+func (i *Installation) chosen(indices []int) []*replica {
+	if len(indices) == 0 {
+		return i.running()
+	}
+	var chosen []*replica
+	for _, index := range indices {
+		if r := i.replicas[index]; r.command != nil {
+			chosen = append(chosen, r)
+		}
+	}
+	return chosen
+}
+
+func (i *Installation) running() []*replica {
+	var running []*replica
+	for _, r := range i.replicas {
+		if r.command != nil {
+			running = append(running, r)
+		}
+	}
+	return running
+}
+
+// HangWebhook has the webhook's address take every connection and request, and
+// never answer.
+func (i *Installation) HangWebhook() error { return i.balancer.hang() }
+
+// RefuseWebhook has the webhook's address refuse connections.
+func (i *Installation) RefuseWebhook() error { return i.balancer.refuse() }
+
+// ResumeWebhook undoes [Installation.HangWebhook] and
+// [Installation.RefuseWebhook]. What was sent to a hanging webhook is answered.
+func (i *Installation) ResumeWebhook() error { return i.balancer.resume() }
+
+// Connections is how many connections the webhook's address has accepted since
+// the installation.
+func (i *Installation) Connections() int64 { return i.balancer.accepted.Load() }
+
+// WaitCalled waits until the API server has taken the configuration in: an
+// Application that is wrong is then refused, and not by the API server itself.
+func (i *Installation) WaitCalled(ctx context.Context) error {
+	return poll(ctx, "the API server does not call the webhook", func() bool {
+		text, err := i.probe(ctx, "v0", "default")
+		return err != nil && strings.Contains(text, "Unsupported value")
+	})
+}
+
+// WaitNotCalled waits until the API server no longer knows a configuration.
+func (i *Installation) WaitNotCalled(ctx context.Context) error {
+	return poll(ctx, "the API server still calls the webhook", func() bool {
+		_, err := i.probe(ctx, "v0", "default")
+		return err == nil
+	})
+}
+
+// waitEnforced waits until the API server has taken the policies in: they alone
+// see the namespace of the webhook.
+func (i *Installation) waitEnforced(ctx context.Context) error {
+	return poll(ctx, "the API server does not enforce the policies", func() bool {
+		text, err := i.probe(ctx, application.Format, "krake-system")
+		return err != nil && strings.Contains(text, "ValidatingAdmissionPolicy")
+	})
+}
+
+// probe offers an Application.
+func (i *Installation) probe(ctx context.Context, format, namespace string) (string, error) {
+	probe := i.kubectl(ctx, "create", "--dry-run=server", "-f", "-")
+	probe.Stdin = strings.NewReader(fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+		"name": "krake-probe", "namespace": %q, "annotations": {%q: %q}}}`, namespace, application.FormatAnnotation, format))
+	text, err := probe.CombinedOutput()
+	return string(text), err
+}
