@@ -166,7 +166,7 @@ data:
 		places = append(places, cause.Field)
 	}
 	want := []string{
-		"metadata.annotations[krake.dev/clutser]", "data.spec.manifest[0].metadata.uid", "data.spec.manifest[2]",
+		"metadata.annotations[krake.dev/clutser]", "data.spec.manifest[0].metadata.uid", "data.spec.manifest[2].spec.ports",
 		"data.spec.manifest[0].metadata.namespace", "data.spec.manifest[1].kind",
 	}
 	if diff := cmp.Diff(want, places); diff != "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,9 @@ type handler struct {
 	scope     mutate.Scope
 	kinds     *kinds
 	authority *authority
+	// computing bounds what is computed at once: a text of 256 KiB can take 50 MiB
+	// while it is read, and more than there are processors at once gain nothing.
+	computing *semaphore.Weighted
 	now       func() time.Time
 	logger    logr.Logger
 }
@@ -59,7 +63,10 @@ func (h *handler) answer(ctx context.Context, request admission.Request) admissi
 	if cluster, ok := agentOf(request.UserInfo); ok {
 		return h.answerAgent(request, &cm, &stored, cluster)
 	}
-	prepared, after := h.prepare(request, &cm, &stored)
+	prepared, after, err := h.prepare(ctx, request, &cm, &stored)
+	if err != nil {
+		return unanswerable(err)
+	}
 	refs, former, refusals, err := h.place(request.Namespace, &prepared)
 	switch {
 	case err != nil:
@@ -83,15 +90,22 @@ func (h *handler) answer(ctx context.Context, request admission.Request) admissi
 	return difference(&cm, after).WithWarnings(told(prepared.Warnings)...)
 }
 
-func (h *handler) prepare(request admission.Request, cm, stored *corev1.ConfigMap) (mutate.Prepared, *corev1.ConfigMap) {
+// computingAtOnce is for the two processors that the Pod is limited to.
+const computingAtOnce = 2
+
+func (h *handler) prepare(ctx context.Context, request admission.Request, cm, stored *corev1.ConfigMap) (mutate.Prepared, *corev1.ConfigMap, error) {
+	if err := h.computing.Acquire(ctx, 1); err != nil {
+		return mutate.Prepared{}, nil, err
+	}
+	defer h.computing.Release(1)
 	started := h.now()
 	defer func() { durations.WithLabelValues(computePhase).Observe(h.now().Sub(started).Seconds()) }()
 	after := cm.DeepCopy()
 	after.Namespace = request.Namespace // the object need not say it
 	if request.Operation == admissionv1.Update {
-		return mutate.PrepareForUpdate(after, stored), after
+		return mutate.PrepareForUpdate(after, stored), after, nil
 	}
-	return mutate.PrepareForCreate(after), after
+	return mutate.PrepareForCreate(after), after, nil
 }
 
 // place finds where the objects are, those of the spec and those of the former

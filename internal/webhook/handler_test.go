@@ -14,6 +14,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +65,7 @@ func newTestHandler(may func(*authorizationv1.SubjectAccessReview) (bool, error)
 	return &handler{
 		kinds:     newKinds(mapper, clock.RealClock{}),
 		authority: newAuthority(reviewer.SubjectAccessReviews(), clock.RealClock{}),
+		computing: semaphore.NewWeighted(computingAtOnce),
 		now:       time.Now,
 		logger:    logr.Discard(),
 	}

@@ -19,8 +19,8 @@ const (
 	// do not hold up the usual ones.
 	smallAtOnce = 16
 	largeAtOnce = 2
-	// laneWait is how long a review waits for its turn, and bodyTime how long its
-	// sender may take.
+	// laneWait is how long a review waits for its turn, and bodyTime how much longer
+	// its sender may take.
 	laneWait = 3 * time.Second
 	bodyTime = 5 * time.Second
 )
@@ -39,6 +39,11 @@ func newLanes(next http.Handler, now func() time.Time) *lanes {
 
 // ServeHTTP implements http.Handler.
 func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Before anything else, so that no way out of here leaves a slow sender be.
+	if err := http.NewResponseController(w).SetReadDeadline(l.now().Add(laneWait + bodyTime)); err != nil {
+		http.Error(w, "the connection has no deadlines", http.StatusInternalServerError)
+		return
+	}
 	lane := l.small
 	switch {
 	case r.ContentLength < 0:
@@ -57,9 +62,5 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer lane.Release(1)
-	if err := http.NewResponseController(w).SetReadDeadline(l.now().Add(bodyTime)); err != nil {
-		http.Error(w, "the connection has no deadlines", http.StatusInternalServerError)
-		return
-	}
 	l.next.ServeHTTP(w, r)
 }

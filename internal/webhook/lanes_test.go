@@ -31,7 +31,7 @@ func send(ctx context.Context, t *testing.T, server *httptest.Server, body io.Re
 	if err != nil {
 		return 0
 	}
-	defer response.Body.Close()
+	_ = response.Body.Close()
 	return response.StatusCode
 }
 
@@ -108,14 +108,14 @@ func TestLanesCutOff(t *testing.T) {
 	server := httptest.NewServer(newLanes(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
 		read <- err
-	}), func() time.Time { return time.Now().Add(100*time.Millisecond - bodyTime) }))
+	}), func() time.Time { return time.Now().Add(100*time.Millisecond - laneWait - bodyTime) }))
 	t.Cleanup(server.Close)
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	if _, err := io.WriteString(connection, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -104,6 +105,7 @@ func newHandler(mgr manager.Manager, options Options) (*handler, error) {
 		scope:     options.Reach.Scope,
 		kinds:     newKinds(mgr.GetRESTMapper(), clock.RealClock{}),
 		authority: newAuthority(reviews.SubjectAccessReviews(), clock.RealClock{}),
+		computing: semaphore.NewWeighted(computingAtOnce),
 		now:       time.Now,
 		logger:    mgr.GetLogger(),
 	}, registerMetrics()
