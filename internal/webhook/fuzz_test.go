@@ -34,8 +34,8 @@ func FuzzHandler(f *testing.F) {
 			}
 			return
 		}
-		if response.UID != sent.Request.UID {
-			t.Errorf("the answer is to %q", response.UID)
+		if response.UID != sent.Request.UID && (response.UID != "" || response.Allowed) { // of what was no review the UID is not known
+			t.Errorf("the answer is to %q: %+v", response.UID, response)
 		}
 		if !response.Allowed {
 			if response.Result == nil || response.Result.Code < 400 || response.Result.Message == "" || len(response.Patch) > 0 {

@@ -17,8 +17,8 @@ const (
 	// smallAtOnce and largeAtOnce bound the memory that reviews take, which is
 	// several times their size: large ones get a lane of their own, so that they
 	// do not hold up the usual ones.
-	smallAtOnce = 16
-	largeAtOnce = 2
+	smallAtOnce = 8
+	largeAtOnce = 1
 	// laneWait is how long a review waits for its turn, and bodyTime how much longer
 	// its sender may take.
 	laneWait = 3 * time.Second

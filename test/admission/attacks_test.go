@@ -1,0 +1,409 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// What an attacker would try with the metadata of an Application, and with
+// requests of unusual kinds.
+func TestOddRequests(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	service := kinds()[2].object("", "web", "2")
+	raw := func(u user, verb, path, body string) error {
+		client := u.client(t).CoreV1().RESTClient()
+		request := client.Verb(verb).AbsPath("/api/v1/namespaces/" + namespace + "/" + path)
+		if body != "" {
+			request = request.SetHeader("Content-Type", "application/json").Body([]byte(body))
+		}
+		return request.Do(t.Context()).Error()
+	}
+	change := func(change func(*corev1.ConfigMap)) *corev1.ConfigMap {
+		app := withManifest(namespace, "new", service)
+		change(app)
+		return app
+	}
+	stored := func(change func(*corev1.ConfigMap)) *corev1.ConfigMap {
+		app := get(t, namespace, "web")
+		app.Data[application.ManifestKey] = service
+		change(app)
+		return app
+	}
+	now := metav1.Now()
+	cases := []struct {
+		name string
+		try  func() error
+		want verdict
+	}{
+		{"a deletionTimestamp in a new one", func() error {
+			return create(t, low, change(func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &now }))
+		}, noRights},
+		{"a deletionTimestamp with another spec", func() error {
+			return update(t, low, stored(func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &now }))
+		}, noRights},
+		{"a uid and a creationTimestamp", func() error {
+			return create(t, low, change(func(cm *corev1.ConfigMap) { cm.UID, cm.CreationTimestamp = "x", now }))
+		}, noRights},
+		{"immutable", func() error {
+			return create(t, editor, change(func(cm *corev1.ConfigMap) { cm.Immutable = new(true) }))
+		}, invalidText},
+		{"immutable, later", func() error { return patch(t, low, namespace, "web", `{"immutable": true}`) }, invalidText},
+		{"generateName", func() error {
+			return create(t, editor, change(func(cm *corev1.ConfigMap) { cm.Name, cm.GenerateName = "", "new-" }))
+		}, invalidText},
+		{"the spec in binary", func() error {
+			return patch(t, editor, namespace, "web", `{"data": {"spec.manifest": null}, "binaryData": {"spec.manifest": "W10="}}`)
+		}, invalidText},
+		{"no spec", func() error { return patch(t, editor, namespace, "web", `{"data": null}`) }, invalidText},
+		{"a key of the spec that nobody knows", func() error { return patch(t, editor, namespace, "web", `{"data": {"spec.x": "1"}}`) }, invalidText},
+		{"an annotation of ours that nobody knows", func() error {
+			return patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"krake.dev/owner": "x"}}}`)
+		}, invalidText},
+		{"another spec by a JSON patch", func() error {
+			return try(t, low, types.JSONPatchType, namespace, "web", fmt.Sprintf(`[{"op": "replace", "path": "/data/spec.manifest", "value": %q}]`, service))
+		}, noRights},
+		{"another spec by a strategic merge patch", func() error {
+			return try(t, low, types.StrategicMergePatchType, namespace, "web", manifestPatch(service))
+		}, noRights},
+		{"another spec by server-side apply", func() error {
+			return try(t, low, types.ApplyPatchType, namespace, "web", applicationYAML(t, withManifest(namespace, "web", service)))
+		}, noRights},
+		{"a new one by server-side apply", func() error {
+			return try(t, low, types.ApplyPatchType, namespace, "new", applicationYAML(t, withManifest(namespace, "new", service)))
+		}, noRights},
+		{"another spec and the annotation away and back", func() error {
+			return try(t, low, types.JSONPatchType, namespace, "web", fmt.Sprintf(`[{"op": "remove", "path": "/metadata/annotations"},
+				{"op": "replace", "path": "/data/spec.manifest", "value": %q},
+				{"op": "add", "path": "/metadata/annotations", "value": {"krake.dev/application": "v1"}}]`, service))
+		}, noRights},
+		{"a deletion", func() error { return raw(low, "DELETE", "configmaps/web", "") }, deniedByPolicy},
+		{"a deletion that orphans", func() error {
+			return raw(low, "DELETE", "configmaps/web", `{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Orphan", "gracePeriodSeconds": 0}`)
+		}, deniedByPolicy},
+		{"the finalizer away", func() error {
+			return patch(t, low, namespace, "web", `{"metadata": {"finalizers": null, "annotations": {"krake.dev/force-delete": "true"}}}`)
+		}, deniedByPolicy},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if v := verdictOf(c.try()); v != c.want {
+				t.Errorf("%s, want %s", v, c.want)
+			}
+		})
+	}
+	for _, c := range []struct{ verb, path string }{
+		{"PUT", "configmaps/absent"}, {"PATCH", "configmaps/web/status"}, {"PUT", "configmaps/web/status"}, {"PUT", "configmaps/web/scale"},
+		{"POST", "configmaps/web/eviction"}, {"POST", "configmaps/web/binding"}, {"POST", "configmaps/web"},
+	} {
+		body := applicationYAML(t, withManifest(namespace, "web", service))
+		if err := raw(root, c.verb, c.path, body); err == nil {
+			t.Errorf("%s %s was accepted", c.verb, c.path)
+		}
+	}
+	cm := get(t, namespace, "web")
+	if !strings.Contains(cm.Data[application.ManifestKey], "port: 80") || len(cm.Finalizers) != 1 || get(t, namespace, "new") != nil {
+		t.Errorf("it was changed: %v", cm)
+	}
+	mustHeal(t, namespace, "web")
+}
+
+// Rights count as RBAC counts them: for these groups, this API group, and for
+// all objects of a kind.
+func TestRightsAreThoseOfTheUser(t *testing.T) {
+	namespace := newNamespace(t)
+	makeKinds(t)
+	if text, err := root.kubectl(strings.NewReplacer("songs", "configmaps", "Song", "ConfigMap", "song", "configmap").Replace(strings.Split(stage, "---")[0]), "apply", "-f", "-"); err != nil {
+		t.Fatal(text)
+	}
+	if text, err := root.kubectl("", "wait", "--for=condition=Established", "crd/configmaps.stage.example.com"); err != nil {
+		t.Fatal(text)
+	}
+	config := kinds()[0].object("", "new", "1")
+	everyConfigMap := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: allVerbs()}
+	grant(t, "named", namespace, everyConfigMap,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"new"}, Verbs: []string{"patch", "delete"}})
+	grant(t, "status", namespace, everyConfigMap,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services/status"}, Verbs: []string{"*"}})
+	grant(t, "member", namespace, everyConfigMap)
+	_, err := env.client.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "group"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "builders"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string {
+		if v := dryCreate(t, namespace, rest.ImpersonationConfig{UserName: "member", Groups: []string{"builders"}}, config); v != admitted {
+			return "the API server does not know the bindings: " + string(v)
+		}
+		return ""
+	})
+	service := kinds()[2].object("", "new", "1")
+	for _, c := range []struct {
+		name   string
+		as     rest.ImpersonationConfig
+		object string
+		want   verdict
+	}{
+		{"by a group", rest.ImpersonationConfig{UserName: "member", Groups: []string{"builders"}}, service, admitted},
+		{"the same user without the group", rest.ImpersonationConfig{UserName: "member"}, service, noRights},
+		{"the same user with another group", rest.ImpersonationConfig{UserName: "member", Groups: []string{"others"}}, service, noRights},
+		{"the same user with the group as extra", rest.ImpersonationConfig{UserName: "member", Extra: map[string][]string{"groups": {"builders"}}}, service, noRights},
+		{"a right that is limited to the name", rest.ImpersonationConfig{UserName: "named"}, service, noRights},
+		{"a right on a subresource", rest.ImpersonationConfig{UserName: "status"}, service, noRights},
+		{"a right on the same word in another API group, which the hub knows", rest.ImpersonationConfig{UserName: "low"}, strings.Replace(config, "apiVersion: v1", "apiVersion: stage.example.com/v1", 1), noRights},
+		{"a right on the same word in another API group, which nobody knows", rest.ImpersonationConfig{UserName: "low"}, strings.Replace(config, "apiVersion: v1", "apiVersion: no.example.com/v1", 1), noRights},
+		{"the group of the agents, and no agent", rest.ImpersonationConfig{UserName: "low", Groups: []string{"system:serviceaccounts:krake-agents"}}, config, deniedByPolicy},
+		{"the name of an agent, without the group", rest.ImpersonationConfig{UserName: string(agent), Groups: []string{"builders"}}, config, invalidText},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if v := dryCreate(t, namespace, c.as, c.object); v != c.want {
+				t.Errorf("%s, want %s", v, c.want)
+			}
+		})
+	}
+}
+
+// dryCreate creates an Application as whoever that is, by a dry run.
+func dryCreate(t *testing.T, namespace string, as rest.ImpersonationConfig, object string) verdict {
+	t.Helper()
+	config := env.cluster.RESTConfig()
+	config.Impersonate = as
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.CoreV1().ConfigMaps(namespace).Create(t.Context(), withManifest(namespace, "new", object), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return verdictOf(err)
+}
+
+// An Application that asks for itself, or for another one, harms neither.
+func TestAnApplicationThatAsksForOne(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	before := get(t, namespace, "web")
+	for _, name := range []string{"self", "thief"} {
+		object := kinds()[0].object("", map[string]string{"self": "self", "thief": "web"}[name], "1")
+		if err := create(t, low, withManifest(namespace, name, object)); err != nil {
+			t.Fatal(err)
+		}
+		eventuallyState(t, application.StateFailed, namespace, name)
+	}
+	if text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", "self", "thief", "--timeout", timeout.String()); err != nil {
+		t.Fatal(text)
+	}
+	mustHeal(t, namespace, "web")
+	if after := get(t, namespace, "web"); after.UID != before.UID || after.Data[application.ManifestKey] != before.Data[application.ManifestKey] {
+		t.Errorf("it was changed: %v", after)
+	}
+	// A ConfigMap that an agent made does not become an Application.
+	if err := create(t, low, withManifest(namespace, "maker", kinds()[0].object("", "made", "1"))); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyState(t, application.StateRunning, namespace, "maker")
+	if v := verdictOf(patch(t, low, namespace, "made", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}, "data": {"spec.manifest": "[]"}}`)); v != invalidText {
+		t.Errorf("a ConfigMap of an Application becomes one: %s", v)
+	}
+	// Nor does the label of a holder make one of a plain ConfigMap.
+	plain := newApplication(namespace, "plain")
+	plain.Annotations, plain.Labels = nil, map[string]string{application.HolderLabel("local"): "true"}
+	if err := create(t, low, plain); err != nil {
+		t.Fatal(err)
+	}
+	mustHeal(t, namespace, "web")
+	if service(t, namespace, "plain") != nil || len(get(t, namespace, "plain").Finalizers) > 0 {
+		t.Error("a plain ConfigMap was carried out")
+	}
+}
+
+// absentOwner has the garbage collector delete what it is put on.
+const absentOwner = `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "absent", "uid": "00000000-0000-0000-0000-000000000000"}]}}`
+
+// Whoever may write ConfigMaps, but not delete Applications, does not have the
+// garbage collector do it.
+func TestTheGarbageCollectorIsNobodysDeputy(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	if err := createPlain(t, namespace); err != nil {
+		t.Fatal(err)
+	}
+	if v := verdictOf(patch(t, low, namespace, "web", absentOwner)); v != deniedByPolicy {
+		t.Errorf("low adds an owner to an Application: %s", v)
+	}
+	if err := patch(t, low, namespace, "plain", absentOwner); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string {
+		if get(t, namespace, "plain") != nil {
+			return "the garbage collector has not come by"
+		}
+		return ""
+	})
+	if cm := get(t, namespace, "web"); cm == nil || !cm.DeletionTimestamp.IsZero() || service(t, namespace, "web") == nil {
+		t.Error("the garbage collector has deleted the Application for somebody who may not")
+	}
+}
+
+// A deletion goes on as it began: who may not delete the Application neither
+// stops it, nor has it leave its objects behind.
+func TestADeletionGoesOn(t *testing.T) {
+	for name, attack := range map[string]string{
+		"by another cluster":         `{"metadata": {"annotations": {"krake.dev/cluster": "other"}}}`,
+		"by another format":          `{"metadata": {"annotations": {"krake.dev/application": "v2"}}}`,
+		"by another service account": `{"metadata": {"annotations": {"krake.dev/service-account": "powerful"}}}`,
+		"by giving up":               `{"metadata": {"annotations": {"krake.dev/force-delete": "true"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace := newNamespace(t)
+			mustRun(t, namespace, "web")
+			changeService(t, namespace, "web", `{"metadata": {"finalizers": ["example.com/hold"]}}`)
+			if text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", "web", "--wait=false"); err != nil {
+				t.Fatal(text)
+			}
+			eventuallyState(t, application.StateDeleting, namespace, "web")
+			if v := verdictOf(patch(t, low, namespace, "web", attack)); v != deniedByPolicy {
+				t.Errorf("low changes it: %s", v)
+			}
+			changed := get(t, namespace, "web")
+			if changed == nil {
+				t.Error("low had the Application go, and its objects stay")
+			} else {
+				for annotation, value := range changed.Annotations {
+					if strings.HasPrefix(annotation, "krake.dev/") && annotation+value != "krake.dev/applicationv1" {
+						t.Errorf("low has annotated the Application, which is being deleted, with %s=%s", annotation, value)
+					}
+				}
+			}
+			changeService(t, namespace, "web", `{"metadata": {"finalizers": null}}`)
+			// Let it go in any case.
+			_ = patch(t, root, namespace, "web", `{"metadata": {"annotations": {"krake.dev/cluster": null, "krake.dev/application": "v1"}}}`)
+			eventually(t, func() string {
+				if get(t, namespace, "web") != nil {
+					return "it is still there"
+				}
+				return ""
+			})
+		})
+	}
+}
+
+// One kind can be written in more ways than one.
+func TestASecretByAnotherWord(t *testing.T) {
+	namespace := newNamespace(t)
+	for _, apiVersion := range []string{"v1", "/v1", `"/v1"`, `"v1 "`, `"core/v1"`} {
+		text := "{apiVersion: " + apiVersion + ", kind: Secret, metadata: {name: a}, stringData: {password: x}}"
+		if v := verdictOf(create(t, editor, withManifest(namespace, "secret", text))); v == admitted {
+			t.Errorf("a Secret of apiVersion %s was admitted with its value", apiVersion)
+			if err := env.client.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "secret", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Who moves an Application away from a cluster has its objects deleted there.
+func TestMovingAwayWantsTheRight(t *testing.T) {
+	namespace := newNamespace(t)
+	app := newApplication(namespace, "web")
+	app.Annotations[application.ClusterAnnotation] = "other"
+	if v := verdictOf(create(t, editor, app)); v != noRights {
+		t.Errorf("without the right to deploy there: %s", v)
+	}
+	if err := create(t, root, app); err != nil {
+		t.Fatal(err)
+	}
+	if v := verdictOf(patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"krake.dev/cluster": null}}}`)); v != noRights {
+		t.Errorf("edit may not deploy to the other cluster, and moves the Application away from it: %s", v)
+	}
+}
+
+// What was stored while there was no webhook can be put right by whoever may do
+// what is right.
+func TestWhatWasNeverAdmittedCanBePutRight(t *testing.T) {
+	namespace := newNamespace(t)
+	withoutConfiguration(t)
+	for name, manifest := range map[string]string{
+		"nameless": "{apiVersion: v1, kind: Service, metadata: {}}",
+		"scalar":   "a",
+		"nokind":   "{metadata: {name: a}}",
+	} {
+		if err := create(t, low, withManifest(namespace, name, manifest)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	applyAgain(t, t.Context())
+	for _, name := range []string{"nameless", "scalar", "nokind"} {
+		right := manifestPatch(strings.ReplaceAll(manifest, "name: web", "name: "+name))
+		if err := patch(t, editor, namespace, name, right); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An agent that was given RBAC kinds does not lend its own rights: the API
+// server lets who writes a RoleBinding hand out the rights that the writer has,
+// and the writer would be the agent.
+func TestTheAgentLendsNoRights(t *testing.T) {
+	namespace := newNamespace(t)
+	const name = "test-roles-for-the-agent"
+	_, err := env.client.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"krake.dev/aggregate-to-agent": "true"}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if text, err := root.kubectl("", "delete", "clusterrole", name); err != nil {
+			t.Error(text)
+		}
+	})
+	const binder user = "binder" // may bind what they have themselves, which is next to nothing
+	grant(t, binder, namespace,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: allVerbs()},
+		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: allVerbs()})
+	eventually(t, func() string {
+		if agent.can("create", "rolebindings.rbac.authorization.k8s.io", namespace) && binder.can("create", "configmaps", namespace) {
+			return ""
+		}
+		return "the API server does not know the roles"
+	})
+	lend := "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: lent}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: krake-workloads}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: binder}]}"
+	byHand, err := yaml.YAMLToJSON([]byte(lend))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := binder.kubectl(string(byHand), "--namespace", namespace, "create", "-f", "-")
+	if err == nil || !strings.Contains(text, "attempting to grant RBAC permissions not currently held") {
+		t.Fatalf("by hand: %v %s", err, text)
+	}
+	v := verdictOf(create(t, binder, withManifest(namespace, "lend", lend)))
+	t.Logf("by an Application: %s", v)
+	if v != admitted {
+		return
+	}
+	eventually(t, func() string {
+		if get(t, namespace, "lend").Data[application.StatusKey] == "" {
+			return "the agent has not come by"
+		}
+		return ""
+	})
+	if binder.can("create", "deployments.apps", namespace) {
+		t.Error("the agent has lent its rights to a user who has none of them")
+	}
+}

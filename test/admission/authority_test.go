@@ -1,0 +1,339 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// place is how the manifest says the namespace.
+type place string
+
+const (
+	absent place = "absent"
+	own    place = "own"
+	other  place = "other"
+)
+
+// matrix are the parts that every cell of the table needs.
+type matrix struct {
+	namespace, other string
+	clients          map[user]kubernetes.Interface
+}
+
+// rowUsers are the rows of the table, each for some places.
+func rowUsers() []user {
+	return []user{viewer, low, editor, admin, root, deployer, guesser, neighbour, agent, nobody}
+}
+
+// block is a block of the table: what is tried, and with the namespace said how.
+type block struct {
+	verb   string
+	places []place
+	try    func(m *matrix, ctx context.Context, u user, k kind, p place) error
+}
+
+func blocks() []block {
+	return []block{
+		{"create", []place{absent, own, other}, (*matrix).create},
+		{"update", []place{absent, own, other}, (*matrix).update},
+		{"remove", []place{absent}, (*matrix).remove},
+		{"delete", []place{absent}, (*matrix).delete},
+	}
+}
+
+// Who may do what by an Application, on a real API server with the shipped
+// roles and policies: the table testdata/authority.txt says it, and nothing here.
+func TestAuthorityMatrix(t *testing.T) {
+	want, err := os.ReadFile("testdata/authority.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMatrix(t)
+	var table strings.Builder
+	cells := 0
+	for _, b := range blocks() {
+		text, n := m.tabulate(t, b)
+		table.WriteString(text)
+		cells += n
+	}
+	t.Logf("%d cells", cells)
+	if cells < 400 {
+		t.Errorf("the table has %d cells, want at least 400", cells)
+	}
+	if diff := cmp.Diff(normalized(string(want)), normalized(table.String())); diff != "" {
+		t.Errorf("the verdicts (-want +got):\n%s", diff)
+	}
+	m.really(t)
+}
+
+// normalized leaves the legend and the widths of the columns out.
+func normalized(table string) string {
+	var lines []string
+	for line := range strings.Lines(table) {
+		if words := strings.Fields(line); len(words) > 0 && !strings.HasPrefix(words[0], "#") {
+			lines = append(lines, strings.Join(words, " "))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// newMatrix has root make an Application for each kind that one can be made for.
+func newMatrix(t *testing.T) *matrix {
+	t.Helper()
+	m := &matrix{namespace: newNamespace(t), other: newNamespace(t), clients: map[user]kubernetes.Interface{}}
+	bindMore(t, m.namespace, m.other)
+	makeKinds(t)
+	for _, u := range rowUsers() {
+		m.clients[u] = u.client(t)
+	}
+	for _, k := range kinds() {
+		app := withManifest(m.namespace, "held-"+k.column, base(k), k.object("", "held-"+k.column, "1"))
+		if k.refused {
+			app.Data[application.ManifestKey] = base(k)
+		}
+		if err := create(t, root, app); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// base is what every Application of the matrix has.
+func base(k kind) string { return kinds()[0].object("", "base-"+k.column, "1") }
+
+// tabulate tries each cell of a block.
+func (m *matrix) tabulate(t *testing.T, b block) (text string, cells int) {
+	t.Helper()
+	var lines []string
+	header := b.verb
+	for _, k := range kinds() {
+		header += " " + k.column
+	}
+	lines = append(lines, header)
+	type row struct {
+		user  user
+		place place
+	}
+	var rows []row
+	for _, u := range rowUsers() {
+		for _, p := range b.places {
+			rows = append(rows, row{u, p})
+		}
+	}
+	verdicts := make([]string, len(rows))
+	var next sync.Mutex
+	at := 0
+	parallel(4, func(int) {
+		for {
+			next.Lock()
+			i := at
+			at++
+			next.Unlock()
+			if i >= len(rows) {
+				return
+			}
+			for _, k := range kinds() {
+				verdicts[i] += " " + string(m.cell(t.Context(), b, rows[i].user, k, rows[i].place))
+			}
+		}
+	})
+	for i, r := range rows {
+		lines = append(lines, fmt.Sprintf("%s %s%s", short(r.user), r.place, verdicts[i]))
+		cells += len(kinds()) - strings.Count(verdicts[i], " "+string(notACell))
+	}
+	return strings.Join(lines, "\n") + "\n", cells
+}
+
+// short is what the table calls a user.
+func short(u user) string {
+	if u == agent {
+		return "agent"
+	}
+	return string(u)
+}
+
+func (m *matrix) cell(ctx context.Context, b block, u user, k kind, p place) verdict {
+	if k.refused && (b.verb == "remove" || b.verb == "delete") { // it never got in
+		return notACell
+	}
+	return verdictOf(b.try(m, ctx, u, k, p))
+}
+
+// object is that of a kind, in a place.
+func (m *matrix) object(k kind, p place, name, revision string) string {
+	return k.object(map[place]string{absent: "", own: m.namespace, other: m.other}[p], name, revision)
+}
+
+// create creates an Application with the object.
+func (m *matrix) create(ctx context.Context, u user, k kind, p place) error {
+	app := withManifest(m.namespace, "new", m.object(k, p, "object", "1"))
+	made, err := m.clients[u].CoreV1().ConfigMaps(m.namespace).Create(ctx, app, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return applies(made, "object", true, err)
+}
+
+// update changes the object in an Application that root made, or puts it in
+// where root could not have done so.
+func (m *matrix) update(ctx context.Context, u user, k kind, p place) error {
+	return m.patch(ctx, u, k, true, base(k), m.object(k, p, "held-"+k.column, "2"))
+}
+
+// remove removes the object from an Application that root made.
+func (m *matrix) remove(ctx context.Context, u user, k kind, _ place) error {
+	return m.patch(ctx, u, k, false, base(k))
+}
+
+func (m *matrix) patch(ctx context.Context, u user, k kind, there bool, objects ...string) error {
+	made, err := m.clients[u].CoreV1().ConfigMaps(m.namespace).Patch(ctx, "held-"+k.column, types.MergePatchType,
+		[]byte(manifestPatch(objects...)), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	return applies(made, `"held-`+k.column, there, err)
+}
+
+// delete deletes an Application that root made.
+func (m *matrix) delete(ctx context.Context, u user, k kind, _ place) error {
+	return m.clients[u].CoreV1().ConfigMaps(m.namespace).Delete(ctx, "held-"+k.column, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+}
+
+// applies makes an error of what was admitted without the webhook's work.
+func applies(made *corev1.ConfigMap, name string, want bool, err error) error {
+	if err != nil {
+		return err
+	}
+	if got := strings.Contains(made.Data[application.LastAppliedKey], name); got != want {
+		return fmt.Errorf("admitted, but that %s is in the last applied manifest is %t", name, got)
+	}
+	return nil
+}
+
+// really does what the table says, for some cells of it, without the dry run:
+// what is admitted is carried out, of the rest nothing is there.
+func (m *matrix) really(t *testing.T) {
+	t.Helper()
+	done := 0
+	for _, u := range []user{viewer, low, editor, deployer, root} {
+		for _, k := range kinds()[:7] {
+			if k.column == "secret" { // which agents may not make, as they are shipped
+				continue
+			}
+			done++
+			name := "real-" + string(u) + "-" + k.column
+			v := verdictOf(create(t, u, withManifest(m.namespace, name, k.object("", name, "1"))))
+			if v == admitted {
+				eventually(t, func() string {
+					if m.has(t, k, name) {
+						return ""
+					}
+					return fmt.Sprintf("%s: no %s", name, k.kind)
+				})
+			} else if get(t, m.namespace, name) != nil || m.has(t, k, name) {
+				t.Errorf("%s: %s, but something is there", name, v)
+			}
+			want := m.cell(t.Context(), blocks()[0], u, k, absent)
+			if v != want {
+				t.Errorf("%s creates an Application with %s: %s, in the dry run %s", u, k.kind, v, want)
+			}
+		}
+	}
+	for _, u := range []user{viewer, low, deployer, editor} {
+		done += 2
+		deploy, config := kinds()[1], kinds()[0]
+		name := "taken-" + string(u)
+		if err := create(t, root, withManifest(m.namespace, name, config.object("", name, "1"), deploy.object("", name, "1"))); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() string {
+			if m.has(t, deploy, name) {
+				return ""
+			}
+			return "no Deployment " + name
+		})
+		m.takeAway(t, u, name)
+	}
+	t.Logf("%d cells were really done", done)
+}
+
+// takeAway removes the Deployment from an Application, and then deletes that.
+func (m *matrix) takeAway(t *testing.T, u user, name string) {
+	t.Helper()
+	deploy, config := kinds()[1], kinds()[0]
+	removed := verdictOf(patch(t, u, m.namespace, name, manifestPatch(config.object("", name, "1"))))
+	deleted := verdictOf(u.client(t).CoreV1().ConfigMaps(m.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
+	if removed == admitted {
+		eventually(t, func() string {
+			if m.has(t, deploy, name) {
+				return "there still is a Deployment " + name
+			}
+			return ""
+		})
+	}
+	if deleted == admitted {
+		eventuallyGone(t, m.namespace, name)
+	}
+	mustHeal(t, m.namespace, m.beacon(t)) // the agent has had its chance
+	if want := removed != admitted && deleted != admitted; m.has(t, deploy, name) != want {
+		t.Errorf("%s: removed %s, deleted %s, and the Deployment is there: %t", u, removed, deleted, !want)
+	}
+}
+
+// beacon is an Application whose healing shows that the agent is at work.
+func (m *matrix) beacon(t *testing.T) string {
+	t.Helper()
+	if get(t, m.namespace, "web") == nil {
+		mustRun(t, m.namespace, "web")
+	}
+	return "web"
+}
+
+func (m *matrix) has(t *testing.T, k kind, name string) bool {
+	t.Helper()
+	text, err := root.kubectl("", "--namespace", m.namespace, "get", k.resource, name, "--ignore-not-found", "-o", "name")
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return text != ""
+}
+
+// A right is asked for as it is now: for one that the user has got there is no
+// delay, and one that was taken away lasts for the ten seconds of the cache.
+func TestARightIsAskedFor(t *testing.T) {
+	namespace := newNamespace(t)
+	create := func() verdict {
+		app := withManifest(namespace, "new", kinds()[2].object("", "new", "1"))
+		_, err := low.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), app, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return verdictOf(err)
+	}
+	if v := create(); v != noRights {
+		t.Fatalf("without the right: %s", v)
+	}
+	bind(t, low, namespace, "ClusterRole", "edit")
+	eventually(t, func() string {
+		if low.may(t, "delete", "services", namespace) {
+			return ""
+		}
+		return "the API server does not know the binding"
+	})
+	if v := create(); v != admitted {
+		t.Errorf("with the right: %s", v)
+	}
+	if err := env.client.RbacV1().RoleBindings(namespace).Delete(t.Context(), "low-edit", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	eventually(t, func() string {
+		if v := create(); v != noRights {
+			return "the right was revoked, and the verdict is " + string(v)
+		}
+		return ""
+	})
+}

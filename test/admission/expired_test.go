@@ -1,0 +1,144 @@
+package admission
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// expired is a webhook whose certificate has expired. That it would admit
+// everything is of no use, as it is never asked.
+type expired struct {
+	url         string
+	authority   []byte // PEM
+	connections atomic.Int64
+}
+
+func startExpired(t *testing.T) *expired {
+	t.Helper()
+	serving, authority := expiredPair(t)
+	e := &expired{authority: authority}
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, MinVersion: tls.VersionTLS12}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // that a handshake fails is what it is for
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			e.connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	e.url = server.URL
+	return e
+}
+
+// expiredPair is a serving certificate that ceased to be valid an hour ago, of
+// an authority that is valid.
+func expiredPair(t *testing.T) (serving tls.Certificate, authority []byte) {
+	t.Helper()
+	now := time.Now()
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: now.Add(-2 * time.Hour), NotAfter: now.Add(-time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caText, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leafText, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{leafText}, PrivateKey: key},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caText})
+}
+
+// configure has the API server call the expired webhook too, for the
+// Applications of one namespace: as the shipped configuration says, but for
+// what change changes. It waits until that is so.
+func (e *expired) configure(t *testing.T, namespace string, change func(*admissionregistrationv1.MutatingWebhook)) {
+	t.Helper()
+	configurations := env.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	shipped, err := configurations.Get(t.Context(), "krake-webhook", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhook := shipped.Webhooks[0]
+	webhook.Name = "test.krake.dev"
+	webhook.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &e.url, CABundle: e.authority}
+	webhook.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
+	change(&webhook)
+	const name = "krake-test"
+	_, err = configurations.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks:   []admissionregistrationv1.MutatingWebhook{webhook},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := configurations.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, func() string {
+		_, err := env.client.CoreV1().ConfigMaps(namespace).Create(t.Context(), newApplication(namespace, "probe"),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if e.connections.Load() > 0 || strings.Contains(errorText(err), webhook.Name) {
+			return ""
+		}
+		return "the API server does not call " + e.url
+	})
+}
+
+// withoutConfiguration deletes the shipped configuration until the test ends.
+func withoutConfiguration(t *testing.T) {
+	t.Helper()
+	err := env.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(t.Context(), "krake-webhook", metav1.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { applyAgain(t, context.Background()) })
+	if err := env.installation.WaitNotCalled(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// applyAgain restores what was deleted, as an administrator would.
+func applyAgain(t *testing.T, ctx context.Context) { //nolint:revive // a test comes before its context
+	t.Helper()
+	if err := env.installation.Apply(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := env.installation.WaitCalled(ctx); err != nil {
+		t.Fatal(err)
+	}
+}

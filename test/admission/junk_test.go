@@ -1,0 +1,274 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// Whoever reaches the port of the webhook can post to it. That takes neither
+// memory without bound nor the turn of the API server's requests.
+func TestA21(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	target := newTarget(t)
+	t.Run("1,000 posts of junk at once", func(t *testing.T) { postJunk(t, target, namespace) })
+	t.Run("a body without its length is refused", func(t *testing.T) {
+		// A reader of no known type has the client send it in chunks.
+		if code, _ := target.post(t.Context(), io.MultiReader(strings.NewReader("{}"))); code != http.StatusLengthRequired {
+			t.Errorf("answered %d, want %d", code, http.StatusLengthRequired)
+		}
+	})
+	t.Run("a body that is too large is refused", func(t *testing.T) {
+		if code, _ := target.post(t.Context(), bytes.NewReader(make([]byte, 8<<20))); code != http.StatusRequestEntityTooLarge && code != 0 {
+			t.Errorf("answered %d, want %d", code, http.StatusRequestEntityTooLarge)
+		}
+		if code := target.announce(t, 100<<20); code != http.StatusRequestEntityTooLarge {
+			t.Errorf("announced only: answered %d, want %d", code, http.StatusRequestEntityTooLarge)
+		}
+	})
+	t.Run("who sends slowly is cut off", func(t *testing.T) { target.sendSlowly(t) })
+	t.Run("a review by hand", func(t *testing.T) { reviewByHand(t, target, namespace) })
+	mustHeal(t, namespace, "web")
+}
+
+// target is a replica of the webhook, reached past the API server.
+type target struct {
+	address string
+	client  *http.Client
+	trust   *tls.Config
+	pids    []int // of all replicas
+}
+
+func newTarget(t *testing.T) *target {
+	t.Helper()
+	configuration, err := env.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "krake-webhook", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(configuration.Webhooks[0].ClientConfig.CABundle) {
+		t.Fatal("the configuration has no CA")
+	}
+	trust := &tls.Config{RootCAs: roots, ServerName: serverName, MinVersion: tls.VersionTLS13}
+	transport := &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	found := &target{
+		address: env.installation.Addresses()[0], trust: trust,
+		client: &http.Client{Transport: transport, Timeout: timeout},
+	}
+	for _, process := range env.cluster.Processes() {
+		select {
+		case <-process.Exited():
+		default:
+			if strings.HasPrefix(process.Name(), "webhook-") {
+				found.pids = append(found.pids, process.PID())
+			}
+		}
+	}
+	return found
+}
+
+// post posts a body as the API server would; code 0 is for a connection that
+// was ended before there was an answer.
+func (g *target) post(ctx context.Context, body io.Reader) (code int, answer string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+g.address+"/mutate-application", body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := g.client.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return response.StatusCode, err.Error()
+	}
+	return response.StatusCode, string(text)
+}
+
+// announce sends the head of a request only.
+func (g *target) announce(t *testing.T, length int) (code int) {
+	t.Helper()
+	connection := g.dial(t)
+	fmt.Fprintf(connection, "POST /mutate-application HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", length)
+	answer := make([]byte, len("HTTP/1.1 413"))
+	if _, err := io.ReadFull(connection, answer); err != nil {
+		t.Fatal(err)
+	}
+	code, err := strconv.Atoi(string(answer[len("HTTP/1.1 "):]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+func (g *target) dial(t *testing.T) net.Conn {
+	t.Helper()
+	connection, err := (&tls.Dialer{Config: g.trust}).DialContext(t.Context(), "tcp", g.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { connection.Close() })
+	if err := connection.SetDeadline(time.Now().Add(timeout)); err != nil {
+		t.Fatal(err)
+	}
+	return connection
+}
+
+// sendSlowly opens more connections than there are turns, announces a body on
+// each, and never sends it: each is ended by the other side.
+func (g *target) sendSlowly(t *testing.T) {
+	t.Helper()
+	begin := time.Now()
+	var connections []net.Conn
+	for range 24 {
+		connection := g.dial(t)
+		fmt.Fprint(connection, "POST /mutate-application HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+		connections = append(connections, connection)
+	}
+	var mu sync.Mutex
+	open := 0
+	parallel(len(connections), func(worker int) {
+		if _, err := io.Copy(io.Discard, connections[worker]); errors.Is(err, os.ErrDeadlineExceeded) {
+			mu.Lock()
+			defer mu.Unlock()
+			open++
+		}
+	})
+	t.Logf("%d of %d were cut off, the last after %s", len(connections)-open, len(connections), time.Since(begin).Round(100*time.Millisecond))
+	if open > 0 {
+		t.Errorf("%d connections are still open after %s", open, timeout)
+	}
+}
+
+// junk are bodies of mixed sizes: no reviews, and reviews of junk.
+func junk(namespace string) [][]byte {
+	review := func(manifest string) []byte {
+		app := newApplication(namespace, "junk")
+		app.Data[application.ManifestKey] = manifest
+		return reviewOf("root", app)
+	}
+	many := strings.Repeat("{apiVersion: v1, kind: Service, metadata: {name: NAME}, spec: {ports: [{port: 80}]}}\n---\n", 99)
+	return [][]byte{
+		[]byte("junk"),
+		[]byte("{}"),
+		[]byte(`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}`),
+		bytes.Repeat([]byte("["), 100<<10),
+		append(append([]byte(`{"a":"`), bytes.Repeat([]byte("x"), 6<<20)...), `"}`...),
+		bytes.Repeat([]byte{0}, 600<<10),
+		review("a: " + strings.Repeat("[", 200<<10)),
+		review(many),
+		review("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: " + strings.Repeat("x", 250<<10) + "}}"),
+		review("a: &a " + strings.Repeat("x", 100<<10) + "\nb: [" + strings.Repeat("*a, ", 3000) + "]"),
+		review(strings.Repeat("- \n", 80<<10)),
+		reviewOf("root", nil),
+	}
+}
+
+// reviewOf is what the API server would post if the user created the object.
+func reviewOf(u user, object any) []byte {
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+		"request": map[string]any{
+			"uid": "x", "operation": "CREATE", "namespace": "default", "name": "junk",
+			"kind":     map[string]any{"group": "", "version": "v1", "kind": "ConfigMap"},
+			"resource": map[string]any{"group": "", "version": "v1", "resource": "configmaps"},
+			"userInfo": map[string]any{"username": string(u)},
+			"object":   object,
+		},
+	})
+	if err != nil {
+		panic(err) // it can be encoded
+	}
+	return text
+}
+
+// postJunk posts a thousand times at once, while Applications are admitted.
+func postJunk(t *testing.T, g *target, namespace string) {
+	t.Helper()
+	bodies := junk(namespace)
+	var admissions tally
+	var mu sync.Mutex
+	answers := map[int]int{}
+	client := editor.client(t).CoreV1().ConfigMaps(namespace)
+	during(t.Context(), func(ctx context.Context) {
+		_ = admissions.count(func() error {
+			_, err := client.Create(ctx, newApplication(namespace, "new"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+	}, func() {
+		parallel(1000, func(worker int) {
+			code, _ := g.post(t.Context(), bytes.NewReader(bodies[worker%len(bodies)]))
+			mu.Lock()
+			defer mu.Unlock()
+			answers[code]++
+		})
+	})
+	t.Logf("answers by code: %v", answers)
+	admissions.check(t, "real admissions meanwhile")
+	for _, pid := range g.pids {
+		peak := peakMemory(t, pid)
+		t.Logf("a webhook's peak of memory: %d MiB", peak>>20)
+		if peak >= 256<<20 {
+			t.Errorf("a webhook has taken %d MiB, want less than 256", peak>>20)
+		}
+	}
+}
+
+// peakMemory is the most that a process had in memory, in bytes. Where the system
+// does not tell, it is not known, and said so.
+func peakMemory(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Logf("the peak of memory is not known here: %v", err)
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kilobytes << 10
+}
+
+// reviewByHand posts a review that names a user: the answer is about the rights
+// that the manifest asks for, and says nothing else of anybody.
+func reviewByHand(t *testing.T, g *target, namespace string) {
+	t.Helper()
+	for _, u := range []user{low, root} {
+		code, answer := g.post(t.Context(), bytes.NewReader(reviewOf(u, newApplication(namespace, "junk"))))
+		t.Logf("about %s: %d %s", u, code, answer)
+		if code != http.StatusOK {
+			t.Errorf("answered %d", code)
+		}
+		for _, word := range []string{"rolebinding", "RBAC", "clusterrole", string(editor) + `"`, string(admin) + `"`} {
+			if strings.Contains(answer, word) {
+				t.Errorf("the answer says %s: %s", word, answer)
+			}
+		}
+	}
+	if get(t, "default", "junk") != nil {
+		t.Error("a review by hand has stored something")
+	}
+}

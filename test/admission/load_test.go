@@ -1,0 +1,122 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// tally is what became of many requests, by several workers.
+type tally struct {
+	mu       sync.Mutex
+	took     []time.Duration
+	failures []error
+}
+
+// count does something and remembers how it went. It gives the error back.
+func (a *tally) count(do func() error) error {
+	begin := time.Now()
+	err := do()
+	took := time.Since(begin)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.took = append(a.took, took)
+	if err != nil {
+		a.failures = append(a.failures, err)
+	}
+	return err
+}
+
+func (a *tally) len() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.took)
+}
+
+// check logs the figures under a name, and fails if a request has failed.
+func (a *tally) check(t *testing.T, name string) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	slices.Sort(a.took)
+	t.Logf("%s: %d, %d failed; p50 %s, p99 %s, most %s", name, len(a.took), len(a.failures), a.at(50), a.at(99), a.at(100))
+	if len(a.failures) > 0 {
+		t.Errorf("%s: %d of %d failed; the first: %v", name, len(a.failures), len(a.took), a.failures[0])
+	}
+}
+
+// at gives a percentile.
+func (a *tally) at(percent int) time.Duration {
+	if len(a.took) == 0 {
+		return 0
+	}
+	return a.took[(len(a.took)-1)*percent/100].Round(100 * time.Microsecond)
+}
+
+// parallel runs the workers and returns when all have ended.
+func parallel(workers int, work func(worker int)) {
+	var all sync.WaitGroup
+	for worker := range workers {
+		all.Go(func() { work(worker) })
+	}
+	all.Wait()
+}
+
+// writePlain creates, updates, patches and deletes ConfigMaps that are no
+// Applications: four writes for each round, as low, who may do nothing else.
+func writePlain(t *testing.T, writes *tally, namespace string, workers, rounds int) {
+	t.Helper()
+	client := low.client(t).CoreV1().ConfigMaps(namespace)
+	parallel(workers, func(worker int) {
+		for round := range rounds {
+			// Every other one has annotations: a condition that cannot cope with
+			// either kind would show.
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("plain-%d-%d", worker, round)}}
+			if round%2 == 0 {
+				cm.Annotations = map[string]string{"example.com/note": "x"}
+				cm.Data = map[string]string{"a": "1"}
+			}
+			_ = writes.count(func() error {
+				_, err := client.Create(t.Context(), cm, metav1.CreateOptions{})
+				return err
+			})
+			cm.Data = map[string]string{"a": "2"}
+			_ = writes.count(func() error {
+				_, err := client.Update(t.Context(), cm, metav1.UpdateOptions{})
+				return err
+			})
+			_ = writes.count(func() error {
+				_, err := client.Patch(t.Context(), cm.Name, types.MergePatchType, []byte(`{"data": {"a": "3"}}`), metav1.PatchOptions{})
+				return err
+			})
+			_ = writes.count(func() error {
+				return client.Delete(t.Context(), cm.Name, metav1.DeleteOptions{})
+			})
+		}
+	})
+}
+
+// during runs work in the background while do runs, again and again until do
+// has ended, at least once.
+func during(ctx context.Context, work func(ctx context.Context), do func()) {
+	ctx, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() {
+		for {
+			work(context.WithoutCancel(ctx))
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	})
+	do()
+	stop()
+	background.Wait()
+}

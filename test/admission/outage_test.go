@@ -1,0 +1,327 @@
+package admission
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// notCalled is what users read when the webhook cannot be reached.
+const notCalled = `failed calling webhook "application.krake.dev": failed to call webhook: ` +
+	`Post "https://krake-webhook.krake-system.svc:`
+
+// killWebhook kills all replicas, which are started again when the test ends,
+// and waits until the API server sees it: a connection that it kept may end
+// with another error.
+func killWebhook(t *testing.T) {
+	t.Helper()
+	if err := env.installation.KillWebhook(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.installation.StartWebhook(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	eventuallyRefused(t)
+}
+
+// eventuallyRefused waits until Applications are refused because nobody listens.
+func eventuallyRefused(t *testing.T) {
+	t.Helper()
+	eventually(t, func() string {
+		_, err := env.client.CoreV1().ConfigMaps("default").Create(t.Context(), newApplication("default", "probe"),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil && strings.Contains(err.Error(), "connect: connection refused") {
+			return ""
+		}
+		return "no connection is refused, but: " + errorText(err)
+	})
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "accepted"
+	}
+	return err.Error()
+}
+
+// While the webhook is down the cluster lives on, and Applications too: they
+// cannot be changed, and nobody can forge their status, but their agent carries
+// them out, and they can be deleted.
+func TestA17(t *testing.T) {
+	namespace, doomed := newNamespace(t), newNamespace(t)
+	mustRun(t, namespace, "web")
+	mustRun(t, namespace, "leaving")
+	mustRun(t, doomed, "one")
+	mustRun(t, doomed, "two")
+	killWebhook(t)
+
+	t.Run("1,000 writes of plain ConfigMaps succeed", func(t *testing.T) {
+		var writes tally
+		writePlain(t, &writes, namespace, 8, 32)
+		writes.check(t, "plain writes")
+		if writes.len() < 1000 {
+			t.Errorf("only %d writes", writes.len())
+		}
+	})
+	t.Run("new namespaces get their kube-root-ca.crt", func(t *testing.T) {
+		for range 5 {
+			created := makeNamespace(t)
+			eventually(t, func() string {
+				if get(t, created, "kube-root-ca.crt") == nil {
+					return "no kube-root-ca.crt in " + created
+				}
+				return ""
+			})
+		}
+	})
+	t.Run("no Application is created or changed, and the user reads why", func(t *testing.T) {
+		cannotBeWritten(t, namespace)
+	})
+	t.Run("status cannot be forged", func(t *testing.T) { cannotBeForged(t, namespace) })
+	t.Run("drift is healed", func(t *testing.T) { mustHeal(t, namespace, "web") })
+	t.Run("an Application is deleted, and its status says so meanwhile", func(t *testing.T) {
+		changeService(t, namespace, "leaving", `{"metadata": {"finalizers": ["example.com/hold"]}}`)
+		if text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", "leaving", "--wait=false"); err != nil {
+			t.Fatal(text)
+		}
+		eventuallyState(t, application.StateDeleting, namespace, "leaving")
+		changeService(t, namespace, "leaving", `{"metadata": {"finalizers": null}}`)
+		eventuallyGone(t, namespace, "leaving")
+	})
+	t.Run("a namespace with Applications is deleted", func(t *testing.T) {
+		if text, err := root.kubectl("", "delete", "namespace", doomed, "--timeout", timeout.String()); err != nil {
+			t.Errorf("%v\n%s", err, text)
+		}
+	})
+	t.Run("after the restart Applications are admitted again", func(t *testing.T) {
+		if err := env.installation.StartWebhook(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustRun(t, namespace, "new")
+		if err := patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"example.com/note": "x"}}}`); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// cannotBeWritten: neither a new Application nor the one named web.
+func cannotBeWritten(t *testing.T, namespace string) {
+	t.Helper()
+	stored := get(t, namespace, "web")
+	annotated := `{"metadata": {"annotations": {"` + application.FormatAnnotation + `": "v1"}}}`
+	if err := create(t, editor, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "plain"}}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := editor.kubectl(applicationYAML(t, newApplication(namespace, "kubectl")), "create", "-f", "-")
+	if err == nil || !strings.HasPrefix(text, `Error from server (InternalError): error when creating "STDIN": Internal error occurred: `+notCalled) ||
+		!strings.HasSuffix(text, "connect: connection refused\n") {
+		t.Errorf("kubectl says: %s", text)
+	}
+	for what, err := range map[string]error{
+		"create":               create(t, editor, newApplication(namespace, "client")),
+		"make one":             patch(t, editor, namespace, "plain", annotated),
+		"change the spec":      patch(t, editor, namespace, "web", `{"data": {"spec.manifest": "[]"}}`),
+		"change a label":       patch(t, root, namespace, "web", `{"metadata": {"labels": {"a": "b"}}}`),
+		"strip its annotation": patch(t, root, namespace, "web", `{"metadata": {"annotations": null}}`),
+	} {
+		if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), notCalled) {
+			t.Errorf("%s: %s", what, errorText(err))
+		}
+	}
+	if diff := cmp.Diff(stored, get(t, namespace, "web")); diff != "" {
+		t.Errorf("the Application was changed (-before +after):\n%s", diff)
+	}
+}
+
+// cannotBeForged: whoever tries to write what only webhook and agents write is
+// refused, and nothing of it is stored.
+func cannotBeForged(t *testing.T, namespace string) {
+	t.Helper()
+	cases := []struct{ name, patch string }{
+		{"the status", `{"data": {"status": "{}"}}`},
+		{"the status, removed", `{"data": {"status": null}}`},
+		{"the status, in binary", `{"binaryData": {"status": "e30="}}`},
+		{"learned values", `{"data": {"status.learned": "[]"}}`},
+		{"the last observed manifest", `{"data": {"status.last_observed_manifest": "[]"}}`},
+		{"the last applied manifest", `{"data": {"status.last_applied_manifest": "[]"}}`},
+		{"the inventory", `{"data": {"inventory.local": "[{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"name\":\"victim\"}]"}}`},
+		{"an inventory of another cluster", `{"data": {"inventory.other": "[]"}}`},
+		{"the state", `{"metadata": {"labels": {"krake.dev/state": "FAILED"}}}`},
+		{"the holder", `{"metadata": {"labels": {"holder.krake.dev/local": null}}}`},
+		{"the finalizer", `{"metadata": {"finalizers": null}}`},
+		{"the annotation away and the status in one", `{"metadata": {"annotations": null}, "data": {"status": "{}"}}`},
+	}
+	before := get(t, namespace, "web")
+	for _, c := range cases {
+		for _, who := range []user{low, admin, root} {
+			if err := patch(t, who, namespace, "web", c.patch); err == nil {
+				t.Errorf("%s: %s could write it", c.name, who)
+			}
+		}
+	}
+	plain := newApplication(namespace, "forged")
+	plain.Annotations = nil
+	plain.Data[application.StatusKey] = "{}"
+	if err := create(t, low, plain); err != nil {
+		t.Fatal(err)
+	}
+	if err := patch(t, low, namespace, "forged", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}}`); err == nil {
+		t.Error("a ConfigMap with forged status became an Application")
+	}
+	if diff := cmp.Diff(before, get(t, namespace, "web")); diff != "" {
+		t.Errorf("the Application was changed (-before +after):\n%s", diff)
+	}
+}
+
+// A webhook that hangs holds up the writes of Applications until the timeout of
+// five seconds, and nothing else.
+func TestA18(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	var usual, beside tally
+	writePlain(t, &usual, namespace, 4, 25)
+	usual.check(t, "plain writes, the webhook answers")
+	hangWebhook(t)
+
+	t.Run("plain ConfigMaps and agents do not get there", func(t *testing.T) {
+		before := callsOfWebhook(t)
+		var hanging tally
+		writePlain(t, &hanging, namespace, 4, 25)
+		hanging.check(t, "plain writes, the webhook hangs")
+		mustHeal(t, namespace, "web")
+		if calls := callsOfWebhook(t) - before; calls != 0 {
+			t.Errorf("the API server called the webhook %d times", calls)
+		}
+	})
+	t.Run("the write of an Application ends at the timeout", func(t *testing.T) {
+		var text string
+		var err error
+		begin := time.Now()
+		during(t.Context(), func(context.Context) { writePlain(t, &beside, namespace, 2, 5) }, func() {
+			text, err = editor.kubectl(applicationYAML(t, newApplication(namespace, "slow")), "create", "-f", "-")
+			t.Logf("kubectl create took %s", time.Since(begin).Round(time.Millisecond))
+		})
+		beside.check(t, "plain writes, beside one that waits for the webhook")
+		if took := time.Since(begin); took < 5*time.Second || took > timeout {
+			t.Errorf("took %s, want the 5 s of the configuration", took)
+		}
+		if err == nil || !strings.Contains(text, notCalled) || !strings.HasSuffix(text, "?timeout=5s\": context deadline exceeded\n") {
+			t.Errorf("kubectl says: %s", text)
+		}
+		if get(t, namespace, "slow") != nil {
+			t.Error("the Application was stored")
+		}
+	})
+	if err := env.installation.ResumeWebhook(); err != nil {
+		t.Fatal(err)
+	}
+	before := callsOfWebhook(t)
+	mustRun(t, namespace, "slow")
+	if callsOfWebhook(t) == before {
+		t.Error("the API server does not count its calls")
+	}
+}
+
+// callsOfWebhook is how often the API server has called the webhook so far, by
+// its own count. Those that it is about are in it when they have been answered.
+func callsOfWebhook(t *testing.T) int {
+	t.Helper()
+	text, err := env.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "apiserver_admission_webhook_admission_duration_seconds_count{") ||
+			!strings.Contains(line, `name="application.krake.dev"`) {
+			continue
+		}
+		fields := strings.Fields(line)
+		count, err := strconv.Atoi(fields[len(fields)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls += count
+	}
+	return calls
+}
+
+// hangWebhook has the webhook hang until the test ends.
+func hangWebhook(t *testing.T) {
+	t.Helper()
+	if err := env.installation.HangWebhook(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.installation.ResumeWebhook(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// The webhook needs nothing that it blocks: with its configuration in place, and
+// all replicas down, it comes up by itself.
+func TestA20(t *testing.T) {
+	namespace := newNamespace(t)
+	restart := func(t *testing.T) {
+		t.Helper()
+		if err := env.installation.StartWebhook(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("a cold start", func(t *testing.T) {
+		killWebhook(t)
+		restart(t)
+		mustRun(t, namespace, "cold")
+	})
+	t.Run("a cold start without certificates, as after the installation", func(t *testing.T) {
+		killWebhook(t)
+		const noData = `[{"op": "remove", "path": "/data"}]`
+		if _, err := env.client.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate",
+			types.JSONPatchType, []byte(noData), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		const noAuthority = `[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`
+		if _, err := env.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(t.Context(), "krake-webhook",
+			types.JSONPatchType, []byte(noAuthority), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		restart(t)
+		mustRun(t, namespace, "first")
+	})
+	t.Run("all replicas restart at once, while ConfigMaps and the Secret are written", func(t *testing.T) {
+		var plain, secret tally
+		during(t.Context(), func(context.Context) {
+			writePlain(t, &plain, namespace, 2, 5)
+			_ = secret.count(func() error {
+				_, err := env.client.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate",
+					types.MergePatchType, []byte(`{"metadata": {"annotations": {"example.com/at": "`+time.Now().String()+`"}}}`), metav1.PatchOptions{})
+				return err
+			})
+		}, func() {
+			for range 3 {
+				if err := env.installation.KillWebhook(); err != nil {
+					t.Error(err)
+				}
+				if err := env.installation.StartWebhook(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		plain.check(t, "plain writes")
+		secret.check(t, "writes of the Secret")
+		mustRun(t, namespace, "after")
+	})
+}

@@ -1,0 +1,38 @@
+package admission
+
+import (
+	"context"
+	"sync"
+	"testing"
+)
+
+// The replicas are restarted one after the other, as by a rolling update, under
+// constant load: not one admission fails.
+func TestRollingRestart(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	var dryRuns tally
+	ctx, stop := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	load.Go(func() {
+		parallel(8, func(worker int) { admitDryRuns(ctx, t, &dryRuns, namespace, worker) })
+	})
+	for restart := range 8 {
+		before := dryRuns.len()
+		if err := env.installation.StopWebhook(restart % 2); err != nil {
+			t.Error(err)
+		}
+		if err := env.installation.StartWebhook(t.Context()); err != nil {
+			t.Error(err)
+		}
+		eventually(t, func() string {
+			if dryRuns.len() < before+50 {
+				return "there is no load"
+			}
+			return ""
+		})
+	}
+	stop()
+	load.Wait()
+	dryRuns.check(t, "admissions during restarts")
+}

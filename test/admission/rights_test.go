@@ -1,0 +1,294 @@
+package admission
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// More users than [newNamespace] binds: see [bindMore].
+const (
+	deployer  user = "deployer"  // may write ConfigMaps and Deployments, but no Services
+	guesser   user = "guesser"   // may write ConfigMaps, and widgets.far.example.com, which the hub does not know
+	neighbour user = "neighbour" // has edit in the other namespace
+	nobody    user = "nobody"
+	agent     user = "system:serviceaccount:krake-agents:local"
+)
+
+// allVerbs are those by which objects are written and read.
+func allVerbs() []string {
+	return []string{"create", "get", "list", "watch", "update", "patch", "delete"}
+}
+
+// bindMore gives their roles to the users that only tests of authority have.
+func bindMore(t *testing.T, namespace, other string) {
+	t.Helper()
+	forConfigMaps := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: allVerbs()}
+	grant(t, deployer, namespace, forConfigMaps,
+		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: allVerbs()})
+	grant(t, guesser, namespace, forConfigMaps,
+		rbacv1.PolicyRule{APIGroups: []string{"far.example.com"}, Resources: []string{"widgets"}, Verbs: allVerbs()})
+	bind(t, neighbour, other, "ClusterRole", "edit")
+	eventually(t, func() string {
+		if neighbour.may(t, "create", "services", other) && guesser.may(t, "create", "configmaps", namespace) {
+			return ""
+		}
+		return "the API server does not know the bindings"
+	})
+}
+
+// grant makes a role of the user's name, with these rules, and binds it.
+func grant(t *testing.T, u user, namespace string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: string(u)}, Rules: rules}
+	if _, err := env.client.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	bind(t, u, namespace, "Role", string(u))
+}
+
+func bind(t *testing.T, u user, namespace, kind, role string) {
+	t.Helper()
+	_, err := env.client.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: string(u) + "-" + role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
+		Subjects:   []rbacv1.Subject{u.subject()},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kind is a kind of object that a manifest may ask for.
+type kind struct {
+	column     string // of the table, as kubectl abbreviates it
+	resource   string // with its group, as the API server has it
+	apiVersion string
+	kind       string
+	rest       string // of the object, in YAML's flow style, with a leading comma
+	refused    bool   // to every Application: it reaches further than that
+}
+
+const pods = `selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: a}]}}`
+
+// kinds are the columns of the table.
+func kinds() []kind {
+	return []kind{
+		{"cm", "configmaps", "v1", "ConfigMap", `, data: {a: "1"}`, false},
+		{"deploy", "deployments.apps", "apps/v1", "Deployment", `, spec: {replicas: 0, ` + pods + `}`, false},
+		{"svc", "services", "v1", "Service", `, spec: {ports: [{port: 80}]}`, false},
+		{"sts", "statefulsets.apps", "apps/v1", "StatefulSet", `, spec: {replicas: 0, serviceName: a, ` + pods + `}`, false},
+		{
+			"cj", "cronjobs.batch", "batch/v1", "CronJob",
+			`, spec: {suspend: true, schedule: "0 0 * * *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}`, false,
+		},
+		{"secret", "secrets", "v1", "Secret", ``, false},
+		{"sa", "serviceaccounts", "v1", "ServiceAccount", ``, false},
+		{"role", "roles.rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1", "Role", `, rules: []`, true},
+		{
+			"rb", "rolebindings.rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1", "RoleBinding",
+			`, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, subjects: []`, true,
+		},
+		{"netpol", "networkpolicies.networking.k8s.io", "networking.k8s.io/v1", "NetworkPolicy", `, spec: {podSelector: {matchLabels: {app: a}}}`, false},
+		{
+			"hpa", "horizontalpodautoscalers.autoscaling", "autoscaling/v2", "HorizontalPodAutoscaler",
+			`, spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: elsewhere}}`, false,
+		},
+		{"song", "songs.stage.example.com", "stage.example.com/v1", "Song", `, spec: {key: a}`, false},
+		{"widget", "widgets.far.example.com", "far.example.com/v1", "Widget", `, spec: {key: a}`, false},
+		{"theater", "theaters.stage.example.com", "stage.example.com/v1", "Theater", `, spec: {key: a}`, true},
+		{"crole", "clusterroles.rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1", "ClusterRole", `, rules: []`, true},
+		{"ns", "namespaces", "v1", "Namespace", ``, true},
+	}
+}
+
+// object is an object of the kind as a manifest has it; the namespace may be empty.
+func (k kind) object(namespace, name, revision string) string {
+	if namespace != "" {
+		namespace = ", namespace: " + namespace
+	}
+	return fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s%s, labels: {revision: %q}}%s}\n",
+		k.apiVersion, k.kind, name, namespace, revision, k.rest)
+}
+
+// stage has two kinds that the hub knows: one is namespaced, the other is not.
+const stage = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: songs.stage.example.com}
+spec:
+  group: stage.example.com
+  scope: Namespaced
+  names: {kind: Song, plural: songs, singular: song}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: theaters.stage.example.com}
+spec:
+  group: stage.example.com
+  scope: Cluster
+  names: {kind: Theater, plural: theaters, singular: theater}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`
+
+// makeKinds has the hub know the kinds of the stage.
+func makeKinds(t *testing.T) {
+	t.Helper()
+	for _, arguments := range [][]string{
+		{"apply", "-f", "-"}, {"wait", "-f", "-", "--for=condition=Established", "--timeout", timeout.String()},
+	} {
+		if text, err := root.kubectl(stage, arguments...); err != nil {
+			t.Fatalf("%v: %v\n%s", arguments, err, text)
+		}
+	}
+}
+
+// withManifest is an Application whose manifest has these objects.
+func withManifest(namespace, name string, objects ...string) *corev1.ConfigMap {
+	app := newApplication(namespace, name)
+	app.Data[application.ManifestKey] = strings.Join(objects, "---\n")
+	return app
+}
+
+// manifestPatch is a merge patch that replaces the manifest.
+func manifestPatch(objects ...string) string {
+	return dataPatch(map[string]string{application.ManifestKey: strings.Join(objects, "---\n")})
+}
+
+func dataPatch(data map[string]string) string {
+	text, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		panic(err) // strings can be encoded
+	}
+	return string(text)
+}
+
+// verdict is what became of a request, and who decided so.
+type verdict string
+
+const (
+	admitted       verdict = "A"
+	noConfigMaps   verdict = "F" // the API server: the user may not write ConfigMaps
+	noRights       verdict = "R" // the webhook: the user may not do what the Application would
+	confined       verdict = "C" // the webhook: no Application may do it
+	deniedByPolicy verdict = "P"
+	invalidText    verdict = "I" // the webhook: wrong for another reason
+	notACell       verdict = "."
+)
+
+// verdictOf tells who refused, by what the user reads. What fits nothing is
+// given as it is.
+func verdictOf(err error) verdict {
+	text := errorText(err)
+	has := func(part string) bool { return strings.Contains(text, part) }
+	switch {
+	case err == nil:
+		return admitted
+	case apierrors.IsForbidden(err) && has("an Application does nothing that its user may not do"):
+		return noRights
+	case apierrors.IsForbidden(err) && has("ValidatingAdmissionPolicy 'krake-"):
+		return deniedByPolicy
+	case apierrors.IsForbidden(err) && has("cannot") && has(`resource "configmaps" in API group ""`):
+		return noConfigMaps
+	case apierrors.IsInvalid(err) && (has("an Application creates objects in its own namespace only") || has("hands out its own rights")):
+		return confined
+	case apierrors.IsInvalid(err):
+		return invalidText
+	}
+	return verdict(text)
+}
+
+// request is a line of the audit log.
+type request struct {
+	Verb string
+	User struct {
+		Username string
+		Groups   []string
+	}
+	Object struct {
+		APIGroup, Resource, Namespace, Name string
+	} `json:"objectRef"`
+	Status struct{ Code int } `json:"responseStatus"`
+	URI    string             `json:"requestURI"`
+}
+
+func (r request) String() string {
+	return fmt.Sprintf("%s %s -> %d", r.Verb, r.URI, r.Status.Code)
+}
+
+func (r request) isWrite() bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
+
+// requestsBy reads what a user has asked for since the offset from the audit log.
+func requestsBy(t *testing.T, u user, since int64) []request {
+	t.Helper()
+	file, err := os.Open(env.cluster.AuditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(since, 0); err != nil {
+		t.Fatal(err)
+	}
+	var found []request
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var r request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatalf("audit log: %v", err)
+		}
+		if r.User.Username == string(u) {
+			found = append(found, r)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// auditEnd is the present end of the audit log. A cluster without one cannot
+// show what the test is for: it is skipped, and says so.
+func auditEnd(t *testing.T) int64 {
+	t.Helper()
+	if env.cluster.AuditLog() == "" {
+		t.Skip("the cluster has no audit log that can be read: set KRAKE_E2E_AUDIT_LOG")
+	}
+	info, err := os.Stat(env.cluster.AuditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// try patches a ConfigMap as a user, by any kind of patch.
+func try(t *testing.T, as user, how types.PatchType, namespace, name, patch string) error {
+	t.Helper()
+	options := metav1.PatchOptions{}
+	if how == types.ApplyPatchType {
+		options.FieldManager = string(as)
+		options.Force = new(true)
+	}
+	_, err := as.client(t).CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, how, []byte(patch), options)
+	return err
+}
+
+// can tells if RBAC allows something to the user. The resource is named with its
+// API group.
+func (u user) can(verb, resource, namespace string) bool {
+	answer, err := u.kubectl("", "--namespace", namespace, "auth", "can-i", verb, resource)
+	return err == nil && strings.TrimSpace(answer) == "yes"
+}

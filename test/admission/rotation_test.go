@@ -1,0 +1,231 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+const (
+	// pairRotations and authorityRotations are as many as the requirement says.
+	pairRotations      = 20
+	authorityRotations = 5
+
+	serverName = "krake-webhook.krake-system.svc"
+)
+
+// Twenty times the pair is replaced, and five times the CA, while Applications
+// are created and changed all the time: not one of these requests fails.
+func TestA19(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	seen := watchRotation(t)
+	connections := env.installation.Connections()
+
+	var dryRuns, stored, afresh tally
+	ctx, stop := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	load.Go(func() {
+		parallel(4, func(worker int) { admitDryRuns(ctx, t, &dryRuns, namespace, worker) })
+	})
+	load.Go(func() { admitReal(ctx, t, &stored, namespace) })
+	for range pairRotations {
+		seen.rotate(t, "tls.crt", func(before, now *x509.Certificate) bool { return !now.Equal(before) })
+		handshakeAfresh(t, &afresh, namespace)
+	}
+	for range authorityRotations {
+		// From before the change until after it: what matters is the moment
+		// between what is served and what is trusted.
+		during(t.Context(), func(context.Context) { handshakeAfresh(t, &afresh, namespace) }, func() {
+			seen.rotate(t, "ca.key", func(before, now *x509.Certificate) bool {
+				return !bytes.Equal(now.AuthorityKeyId, before.AuthorityKeyId)
+			})
+		})
+		handshakeAfresh(t, &afresh, namespace)
+	}
+	stop()
+	load.Wait()
+
+	dryRuns.check(t, "admissions, dry run")
+	stored.check(t, "admissions")
+	afresh.check(t, "admissions by new connections")
+	seen.check(t)
+	opened := env.installation.Connections() - connections
+	t.Logf("the API server opened %d connections to the webhook", opened)
+	if opened < pairRotations+authorityRotations {
+		t.Error("not every pair was seen by the API server")
+	}
+}
+
+// rotation is what each replica has served, by its address.
+type rotation struct {
+	pairs, authorities map[string]map[string]bool
+}
+
+func watchRotation(t *testing.T) *rotation {
+	t.Helper()
+	r := &rotation{pairs: map[string]map[string]bool{}, authorities: map[string]map[string]bool{}}
+	for _, address := range env.installation.Addresses() {
+		r.pairs[address], r.authorities[address] = map[string]bool{}, map[string]bool{}
+	}
+	if len(r.pairs) != 2 {
+		t.Fatalf("%d replicas, want 2", len(r.pairs))
+	}
+	return r
+}
+
+// rotate asks for a new certificate as an administrator does, by removing a key
+// from the Secret, and waits until all replicas serve what is new.
+func (r *rotation) rotate(t *testing.T, key string, isNew func(before, now *x509.Certificate) bool) {
+	t.Helper()
+	before := map[string]*x509.Certificate{}
+	for address := range r.pairs {
+		before[address] = serving(t, address)
+	}
+	_, err := env.client.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate", types.JSONPatchType,
+		[]byte(`[{"op": "remove", "path": "/data/`+key+`"}]`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address := range r.pairs {
+		eventually(t, func() string {
+			now := serving(t, address)
+			r.pairs[address][string(now.Raw)] = true
+			r.authorities[address][string(now.AuthorityKeyId)] = true
+			if isNew(before[address], now) {
+				return ""
+			}
+			return fmt.Sprintf("after the removal of %s, %s serves the certificate %v", key, address, now.SerialNumber)
+		})
+	}
+}
+
+// check fails if a replica has served fewer certificates than were asked for.
+func (r *rotation) check(t *testing.T) {
+	t.Helper()
+	for address := range r.pairs {
+		pairs, authorities := len(r.pairs[address]), len(r.authorities[address])
+		t.Logf("%s served %d pairs, of %d CAs", address, pairs, authorities)
+		if pairs < pairRotations+authorityRotations || authorities < authorityRotations {
+			t.Errorf("%s served %d pairs of %d CAs", address, pairs, authorities)
+		}
+	}
+}
+
+// serving is the certificate of a replica, which who trusts the configuration's
+// CAs has to trust.
+func serving(t *testing.T, address string) *x509.Certificate {
+	t.Helper()
+	dialer := &tls.Dialer{Config: &tls.Config{
+		ServerName:         serverName,
+		InsecureSkipVerify: true, //nolint:gosec // verified below, by what is read after the certificate
+		MinVersion:         tls.VersionTLS12,
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	leaf := connection.(*tls.Conn).ConnectionState().PeerCertificates[0]
+
+	configuration, err := env.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, "krake-webhook", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(configuration.Webhooks[0].ClientConfig.CABundle)
+	if _, err := leaf.Verify(x509.VerifyOptions{DNSName: serverName, Roots: roots}); err != nil {
+		t.Errorf("%s serves what nobody trusts: %v", address, err)
+	}
+	return leaf
+}
+
+// pace is the pause of who creates load: it is to be constant, not the most
+// that the machine can do.
+const pace = 20 * time.Millisecond
+
+// admitDryRuns creates and updates Applications all the time, without storing them.
+func admitDryRuns(ctx context.Context, t *testing.T, admissions *tally, namespace string, worker int) {
+	t.Helper()
+	client := editor.client(t).CoreV1().ConfigMaps(namespace)
+	for round := 0; ctx.Err() == nil; round++ {
+		_ = admissions.count(func() error {
+			_, err := client.Create(t.Context(), newApplication(namespace, fmt.Sprintf("dry-%d", worker)),
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+		change := fmt.Sprintf(`{"metadata": {"annotations": {"example.com/round": "%d"}}, "data": {"spec.manifest": %q}}`,
+			round, newApplication(namespace, fmt.Sprintf("web-%d", round)).Data[application.ManifestKey])
+		_ = admissions.count(func() error {
+			_, err := client.Patch(t.Context(), "web", types.MergePatchType, []byte(change), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+		time.Sleep(pace)
+	}
+}
+
+// admitReal creates, changes and deletes Applications.
+func admitReal(ctx context.Context, t *testing.T, admissions *tally, namespace string) {
+	t.Helper()
+	client := editor.client(t).CoreV1().ConfigMaps(namespace)
+	for round := 0; ctx.Err() == nil; round++ {
+		name := fmt.Sprintf("real-%d", round)
+		_ = admissions.count(func() error {
+			_, err := client.Create(t.Context(), newApplication(namespace, name), metav1.CreateOptions{})
+			return err
+		})
+		_ = admissions.count(func() error {
+			_, err := client.Patch(t.Context(), name, types.MergePatchType,
+				[]byte(`{"metadata": {"annotations": {"example.com/note": "x"}}}`), metav1.PatchOptions{})
+			return err
+		})
+		_ = admissions.count(func() error { return client.Delete(t.Context(), name, metav1.DeleteOptions{}) })
+		time.Sleep(10 * pace)
+	}
+}
+
+// handshakeAfresh makes the API server open connections: it would go on with
+// those that it has, and never see a new certificate. So many requests are held
+// back for a moment that it needs more than it keeps.
+func handshakeAfresh(t *testing.T, admissions *tally, namespace string) {
+	t.Helper()
+	const requests, patience = 40, time.Second // far less than the webhook's timeout
+	client := editor.client(t).CoreV1().ConfigMaps(namespace)
+	before := env.installation.Connections()
+	opened := func() bool { return env.installation.Connections() > before }
+	for !opened() {
+		err := env.installation.HangWebhook()
+		var all sync.WaitGroup
+		for n := range requests {
+			all.Go(func() {
+				_ = admissions.count(func() error {
+					_, err := client.Create(t.Context(), newApplication(namespace, fmt.Sprintf("afresh-%d", n)),
+						metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+					return err
+				})
+			})
+		}
+		for deadline := time.Now().Add(patience); !opened() && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		err = errors.Join(err, env.installation.ResumeWebhook())
+		all.Wait()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}

@@ -1,0 +1,632 @@
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// dangerous are objects that whoever may write ConfigMaps would rule the cluster
+// by, or a namespace, if the agent made them. NAME is replaced.
+func dangerous() []string {
+	const rbac = "rbac.authorization.k8s.io/v1"
+	const registration = "admissionregistration.k8s.io/v1"
+	return []string{
+		"{apiVersion: " + rbac + ", kind: ClusterRoleBinding, metadata: {name: NAME}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: low}]}",
+		"{apiVersion: " + rbac + ", kind: ClusterRole, metadata: {name: NAME}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}",
+		"{apiVersion: " + rbac + ", kind: RoleBinding, metadata: {name: NAME}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: low}]}",
+		"{apiVersion: " + rbac + ", kind: Role, metadata: {name: NAME}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}",
+		"{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}",
+		"{apiVersion: v1, kind: Node, metadata: {name: NAME}}",
+		"{apiVersion: v1, kind: PersistentVolume, metadata: {name: NAME}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /}}}",
+		"{apiVersion: v1, kind: Secret, metadata: {name: NAME}, stringData: {a: b}}",
+		"{apiVersion: v1, kind: Secret, metadata: {name: NAME, annotations: {kubernetes.io/service-account.name: default}}, type: kubernetes.io/service-account-token, data: {a: Yg==}}",
+		"{apiVersion: v1, kind: ResourceQuota, metadata: {name: NAME}, spec: {hard: {pods: 0}}}",
+		"{apiVersion: v1, kind: LimitRange, metadata: {name: NAME}, spec: {limits: []}}",
+		"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: NAME.example.com}}",
+		"{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.NAME}, spec: {group: NAME, version: v1}}",
+		"{apiVersion: " + registration + ", kind: MutatingWebhookConfiguration, metadata: {name: NAME}}",
+		"{apiVersion: " + registration + ", kind: ValidatingWebhookConfiguration, metadata: {name: NAME}}",
+		"{apiVersion: " + registration + ", kind: ValidatingAdmissionPolicy, metadata: {name: NAME}}",
+		"{apiVersion: " + registration + ", kind: ValidatingAdmissionPolicyBinding, metadata: {name: NAME}}",
+		"{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: NAME}, spec: {signerName: kubernetes.io/kube-apiserver-client, request: aGVsbG8=, usages: [client auth]}}",
+		"{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: NAME}, value: 1000000000}",
+		"{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: NAME}, provisioner: example.com/a}",
+		"{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: NAME}, handler: a}",
+		"{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: PriorityLevelConfiguration, metadata: {name: NAME}, spec: {type: Exempt}}",
+	}
+}
+
+// refusalBy tells by which of its locks the agent does without an object: of the
+// kinds that it cannot refuse by themselves it may write none.
+func refusalBy(object string) (reason string) {
+	for _, kind := range []string{"ResourceQuota", "LimitRange"} {
+		if strings.Contains(object, "kind: "+kind+", metadata") {
+			return "Forbidden"
+		}
+	}
+	return "Refused"
+}
+
+// mayWrite are the resources that the agent may write, as it is shipped.
+func mayWrite() []string {
+	return []string{
+		"configmaps", "persistentvolumeclaims", "serviceaccounts", "services", "daemonsets", "deployments", "statefulsets",
+		"cronjobs", "jobs", "horizontalpodautoscalers", "ingresses", "networkpolicies", "poddisruptionbudgets",
+	}
+}
+
+// onlyAllowedWrites fails if the agent has tried to write anything, since the
+// offset, but its Lease, and in namespaces of these tests Events and what it may
+// write. Earlier tests leave namespaces that are just being deleted.
+func onlyAllowedWrites(t *testing.T, since int64) {
+	t.Helper()
+	writes := 0
+	for _, r := range requestsBy(t, agent, since) {
+		if !r.isWrite() || r.Object.Resource == "leases" && r.Object.Namespace == application.AgentsNamespace {
+			continue
+		}
+		writes++
+		known := r.Object.Resource == "events" || slices.Contains(mayWrite(), r.Object.Resource)
+		if !known || !strings.HasPrefix(r.Object.Namespace, "admission-") {
+			t.Errorf("the agent wrote: %s", r)
+		}
+	}
+	t.Logf("%d writes of the agent were looked at", writes)
+}
+
+// danger is an Application with one of the dangerous objects, by the user's name.
+func danger(namespace string, i int, u user) *corev1.ConfigMap {
+	name := fmt.Sprintf("danger-%d-%s", i, u)
+	return withManifest(namespace, name, strings.ReplaceAll(dangerous()[i], "NAME", name))
+}
+
+// Whoever may write ConfigMaps, or may edit, gets none of the objects that would
+// give them more: the webhook refuses. Past the webhook, the agent does.
+func TestA1(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	since := auditEnd(t)
+	if len(dangerous()) < 20 {
+		t.Fatalf("%d kinds", len(dangerous()))
+	}
+	t.Run("the webhook refuses", func(t *testing.T) { dangerByWebhook(t, namespace) })
+	t.Run("so does the agent, when the webhook's configuration is gone", func(t *testing.T) { dangerByAgent(t, namespace) })
+	mustHeal(t, namespace, "web")
+	for _, r := range requestsBy(t, agent, since) {
+		if r.isWrite() && strings.HasPrefix(r.Object.Name, "danger-") && r.Object.Resource != "configmaps" {
+			t.Errorf("the agent tried: %s", r)
+		}
+	}
+	onlyAllowedWrites(t, since)
+	text, err := root.kubectl("", "get", "clusterroles,clusterrolebindings,namespaces,nodes,crd,priorityclasses", "-o", "name")
+	if err != nil || strings.Contains(text, "danger-") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func dangerByWebhook(t *testing.T, namespace string) {
+	t.Helper()
+	for i := range dangerous() {
+		for _, u := range []user{low, editor, root} {
+			if u == root && refusalBy(dangerous()[i]) == "Forbidden" {
+				continue // who may do everything may ask for these
+			}
+			app := danger(namespace, i, u)
+			v := verdictOf(create(t, u, app))
+			if v != noRights && v != confined && v != invalidText || get(t, namespace, app.Name) != nil {
+				t.Errorf("%s: %s: %s", app.Name, v, dangerous()[i])
+			}
+		}
+	}
+}
+
+func dangerByAgent(t *testing.T, namespace string) {
+	t.Helper()
+	withoutConfiguration(t)
+	for i := range dangerous() {
+		app := danger(namespace, i, low)
+		app.Labels = map[string]string{application.HolderLabel("local"): "true"} // as if it had been admitted
+		if err := create(t, low, app); err != nil {
+			t.Fatal(err)
+		}
+		eventuallyState(t, application.StateFailed, namespace, app.Name)
+		status := get(t, namespace, app.Name).Data[application.StatusKey]
+		if !strings.Contains(status, `"reason":"`+refusalBy(dangerous()[i])+`"`) {
+			t.Errorf("%s: %s", dangerous()[i], status)
+		}
+	}
+	applyAgain(t, t.Context())
+}
+
+// escapes are manifests that name another namespace, openly and not. OTHER is it.
+func escapes() map[string]string {
+	const cm = "{apiVersion: v1, kind: ConfigMap, metadata: {name: escape, namespace: OTHER}}"
+	return map[string]string{
+		"openly":                           cm,
+		"kube-system":                      strings.ReplaceAll(cm, "OTHER", "kube-system"),
+		"as JSON":                          `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "escape", "namespace": "OTHER"}}`,
+		"as the second document":           "{apiVersion: v1, kind: ConfigMap, metadata: {name: fine}}\n---\n" + cm,
+		"with a capital letter":            strings.ReplaceAll(cm, "namespace: OTHER", "namespace: Other"),
+		"with a slash in it":               strings.ReplaceAll(cm, "namespace: OTHER", "namespace: here/../OTHER"),
+		"with a slash in the name":         "{apiVersion: v1, kind: ConfigMap, metadata: {name: ../../OTHER/configmaps/escape}}",
+		"with a percent sign in the name":  "{apiVersion: v1, kind: ConfigMap, metadata: {name: ..%2f..%2fOTHER}}",
+		"given twice":                      "{apiVersion: v1, kind: ConfigMap, metadata: {name: escape, namespace: HERE, namespace: OTHER}}",
+		"by an anchor":                     "{apiVersion: v1, kind: ConfigMap, metadata: {name: &a escape, namespace: *a}}",
+		"by a merge key":                   "{apiVersion: v1, kind: ConfigMap, metadata: {<<: {namespace: OTHER}, name: escape}}",
+		"in a List":                        "{apiVersion: v1, kind: List, items: [" + cm + "]}",
+		"in a ConfigMapList":               "{apiVersion: v1, kind: ConfigMapList, items: [" + cm + "]}",
+		"in a List in a List":              "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: [" + cm + "]}]}",
+		"in an array":                      "[" + cm + "]",
+		"of a kind that is not namespaced": "{apiVersion: v1, kind: Namespace, metadata: {name: escape, namespace: HERE}}",
+		"of a Namespace by another word":   "{apiVersion: v1, kind: Namespace, metadata: {name: escape}}",
+		"by a version that nobody serves":  "{apiVersion: v2, kind: Service, metadata: {name: escape, namespace: OTHER}}",
+		"by the plural":                    "{apiVersion: v1, kind: configmaps, metadata: {name: escape, namespace: OTHER}}",
+	}
+}
+
+// No Application reaches another namespace, whatever its manifest looks like.
+func TestA2(t *testing.T) {
+	namespace, victim := newNamespace(t), newNamespace(t)
+	mustRun(t, namespace, "web")
+	since := auditEnd(t)
+	for name, manifest := range escapes() {
+		t.Run(name, func(t *testing.T) {
+			text := strings.NewReplacer("OTHER", victim, "HERE", namespace).Replace(manifest)
+			for _, u := range []user{low, editor, root} {
+				err := create(t, u, withManifest(namespace, "escape", text))
+				if v := verdictOf(err); v != confined && v != invalidText && v != noRights {
+					t.Errorf("%s: %s", u, v)
+				}
+			}
+		})
+	}
+	t.Run("at random", func(t *testing.T) { randomManifests(t, namespace, victim) })
+	mustHeal(t, namespace, "web")
+	onlyAllowedWrites(t, since)
+	for _, r := range requestsBy(t, agent, since) {
+		if r.isWrite() && (r.Object.Namespace == victim || strings.Contains(r.URI, victim)) {
+			t.Errorf("the agent wrote to the other namespace: %s", r)
+		}
+	}
+}
+
+// randomManifests has root, who may do everything, create Applications with all
+// kinds of objects and of namespaces. What the agent wrote, the audit log tells.
+func randomManifests(t *testing.T, namespace, victim string) {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 0))
+	namespaces := []string{"", namespace, victim, "kube-system", `""`, "default", "krake-system", "null", `"*"`, "[" + victim + "]", "{a: " + victim + "}"}
+	admissions := 0
+	var last string
+	for i := range 80 {
+		var objects []string
+		for j := range 1 + chance.IntN(3) {
+			k := kinds()[chance.IntN(len(kinds()))]
+			// Odd namespaces now and then, or nothing would ever be admitted.
+			where := namespaces[chance.IntN(2)]
+			if chance.IntN(3) == 0 {
+				where = namespaces[chance.IntN(len(namespaces))]
+			}
+			objects = append(objects, k.object(where, fmt.Sprintf("random-%d-%d", i, j), "1"))
+		}
+		name := fmt.Sprintf("random-%d", i)
+		if err := create(t, root, withManifest(namespace, name, objects...)); err == nil {
+			admissions++
+			last = name
+		}
+	}
+	t.Logf("%d of 80 were admitted", admissions)
+	if admissions < 10 {
+		t.Error("too few to show anything")
+	}
+	eventually(t, func() string {
+		if get(t, namespace, last).Data[application.StatusKey] == "" {
+			return "no status of " + last
+		}
+		return ""
+	})
+}
+
+// Whoever may write ConfigMaps only gains nothing: what an Application does, its
+// user may do without it. RBAC itself is the oracle.
+func TestA3(t *testing.T) {
+	namespace := newNamespace(t)
+	makeKinds(t)
+	for _, u := range []user{viewer, low, editor, admin} {
+		for _, k := range kinds()[:10] {
+			t.Run(fmt.Sprintf("%s, %s", u, k.kind), func(t *testing.T) {
+				want := admitted
+				for _, verb := range []string{"create", "patch", "delete"} {
+					if !u.can(verb, k.resource, namespace) {
+						want = noRights
+					}
+				}
+				if k.refused {
+					want = confined
+				}
+				if !u.may(t, "create", "configmaps", namespace) {
+					want = noConfigMaps
+				}
+				app := withManifest(namespace, "new", k.object("", "new", "1"))
+				_, err := u.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), app, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				if v := verdictOf(err); v != want {
+					t.Errorf("%s, want %s", v, want)
+				}
+			})
+		}
+	}
+	t.Run("a second user does not ride on the first one's rights", func(t *testing.T) { secondUser(t, namespace) })
+}
+
+// secondUser has low change the Application of somebody who may edit.
+func secondUser(t *testing.T, namespace string) {
+	t.Helper()
+	mustRun(t, namespace, "web")
+	before := get(t, namespace, "web")
+	deploy := kinds()[1].object("", "web", "1")
+	for name, change := range map[string]string{
+		"the spec":                    manifestPatch(strings.ReplaceAll(manifest, "port: 80", "port: 81")),
+		"the spec, white space":       manifestPatch(manifest + "\n"),
+		"the spec, an object more":    manifestPatch(manifest, deploy),
+		"the spec, the object out":    manifestPatch("[]"),
+		"the schema":                  `{"data": {"spec.observer_schema": "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: null}}"}}`,
+		"the cluster":                 `{"metadata": {"annotations": {"krake.dev/cluster": "other"}}}`,
+		"the service account":         `{"metadata": {"annotations": {"krake.dev/service-account": "builder"}}}`,
+		"the spec, as another's copy": manifestPatch(kinds()[0].object("", "mine", "1")),
+	} {
+		if v := verdictOf(patch(t, low, namespace, "web", change)); v != noRights {
+			t.Errorf("low changes %s: %s", name, v)
+		}
+	}
+	if err := patch(t, low, namespace, "web", `{"metadata": {"labels": {"team": "a"}, "annotations": {"example.com/note": "x"}}, "data": {"notes": "x"}}`); err != nil {
+		t.Errorf("low changes what is no business of the Application: %v", err)
+	}
+	after := get(t, namespace, "web")
+	for _, key := range []string{application.ManifestKey, application.LastAppliedKey, application.MangledSchemaKey} {
+		if before.Data[key] != after.Data[key] {
+			t.Errorf("%s was changed", key)
+		}
+	}
+	if v := verdictOf(patch(t, editor, namespace, "web", manifestPatch(strings.ReplaceAll(manifest, "port: 80", "port: 81")))); v != admitted {
+		t.Errorf("edit changes the spec: %s", v)
+	}
+}
+
+// Pods that reach into the node are the business of Pod Security, of the
+// namespace where they are: the user is warned, and the refusal is seen.
+func TestA4(t *testing.T) {
+	namespace := newNamespace(t)
+	if text, err := root.kubectl("", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted"); err != nil {
+		t.Fatal(text)
+	}
+	app := withManifest(namespace, "escape", `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: escape}
+spec:
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      volumes: [{name: root, hostPath: {path: /}}]
+      containers: [{name: a, image: a, securityContext: {privileged: true}}]
+`)
+	text, err := editor.kubectl(applicationYAML(t, app), "create", "-f", "-")
+	if err != nil || !strings.Contains(text, "Warning: data.spec.manifest[0]: a namespace with Pod Security baseline will refuse its Pods: ") ||
+		!strings.Contains(text, "hostPath volumes") || !strings.Contains(text, "privileged") {
+		t.Errorf("%v: %s", err, text)
+	}
+	eventually(t, func() string {
+		text, err := root.kubectl("", "--namespace", namespace, "get", "deployment", "escape", "-o",
+			`jsonpath={.status.conditions[?(@.type=="ReplicaFailure")].message}`)
+		if err == nil && strings.Contains(text, `violates PodSecurity "restricted`) {
+			return ""
+		}
+		return fmt.Sprintf("the Deployment does not say that its Pods are refused: %v %s", err, text)
+	})
+	if text, err := root.kubectl("", "--namespace", namespace, "get", "pods", "-o", "name"); err != nil || text != "" {
+		t.Errorf("%v: there are Pods: %s", err, text)
+	}
+}
+
+// Who names a service account must have the right to act as it, and an agent
+// that does not act as accounts says so, rather than act as itself.
+func TestA5(t *testing.T) {
+	namespace := newNamespace(t)
+	as := func(account string) *corev1.ConfigMap {
+		app := withManifest(namespace, "app", kinds()[0].object("", "made", "1"))
+		app.Annotations[application.ServiceAccountAnnotation] = account
+		return app
+	}
+	for _, account := range []string{"", " ", "  builder", "a/b", "../builder", "default", "elsewhere:builder", "Builder", "system:serviceaccount:x:y", "*", strings.Repeat("a", 300)} {
+		for _, u := range []user{low, editor, root} {
+			if v := verdictOf(create(t, u, as(account))); v != invalidText {
+				t.Errorf("%s names %q: %s", u, account, v)
+			}
+		}
+	}
+	if v := verdictOf(create(t, low, as("builder"))); v != noRights {
+		t.Errorf("low: %s", v)
+	}
+	since := auditEnd(t)
+	if err := create(t, editor, as("builder")); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyState(t, application.StateFailed, namespace, "app")
+	if status := get(t, namespace, "app").Data[application.StatusKey]; !strings.Contains(status, `"reason":"Refused"`) || !strings.Contains(status, "builder") {
+		t.Errorf("status is %s", status)
+	}
+	if v := verdictOf(patch(t, low, namespace, "app", `{"metadata": {"annotations": {"krake.dev/service-account": null}}}`)); v != admitted {
+		t.Errorf("low takes the account away, and may create all that is in the manifest: %s", v)
+	}
+	eventuallyState(t, application.StateRunning, namespace, "app")
+	for _, r := range requestsBy(t, agent, since) {
+		if r.isWrite() && r.Object.Resource == "serviceaccounts" {
+			t.Errorf("the agent wrote: %s", r)
+		}
+	}
+}
+
+// forgedData is what users would like to be believed.
+func forgedData() map[string]string {
+	const victim = `[{"apiVersion":"v1","kind":"Service","name":"victim"}]`
+	return map[string]string{
+		application.StatusKey:             `{"state":"RUNNING"}`,
+		application.LearnedKey:            `[{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"type":"NodePort"}}]`,
+		application.LastAppliedKey:        `[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}]`,
+		application.LastObservedKey:       victim,
+		application.MangledSchemaKey:      "[]",
+		application.InventoryKey("local"): victim,
+		application.InventoryKey("other"): victim,
+	}
+}
+
+// A forged status gives what the same request gives without forging.
+func TestA12(t *testing.T) {
+	honest := newNamespace(t)
+	mustRun(t, honest, "web")
+	want := settled(t, honest)
+	forged := newApplication("", "web")
+	forged.Labels = map[string]string{application.StateLabel: "RUNNING", application.HolderLabel("other"): "true", application.ClusterLabel: "other"}
+	forged.Finalizers = []string{application.Finalizer("other"), application.Finalizer("local")}
+	maps.Copy(forged.Data, forgedData())
+	in := func(namespace string) *corev1.ConfigMap {
+		app := forged.DeepCopy()
+		app.Namespace = namespace
+		return app
+	}
+	plain := func(namespace string) *corev1.ConfigMap {
+		app := in(namespace)
+		delete(app.Annotations, application.FormatAnnotation)
+		return app
+	}
+	data, err := json.Marshal(map[string]any{"data": forgedData(), "metadata": map[string]any{"labels": forged.Labels}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, forge := range map[string]func(t *testing.T, namespace string) error{
+		"created": func(t *testing.T, namespace string) error { t.Helper(); return create(t, editor, in(namespace)) },
+		"a plain ConfigMap that is annotated": func(t *testing.T, namespace string) error {
+			t.Helper()
+			if err := create(t, low, plain(namespace)); err != nil {
+				return err
+			}
+			return patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}}`)
+		},
+		"replaced by kubectl": func(t *testing.T, namespace string) error {
+			t.Helper()
+			mustRun(t, namespace, "web")
+			text, err := editor.kubectl(applicationYAML(t, in(namespace)), "replace", "-f", "-")
+			t.Log(text)
+			return err
+		},
+		"a plain ConfigMap that kubectl replaces": func(t *testing.T, namespace string) error {
+			t.Helper()
+			if err := create(t, low, plain(namespace)); err != nil {
+				return err
+			}
+			text, err := editor.kubectl(applicationYAML(t, in(namespace)), "replace", "-f", "-")
+			t.Log(text)
+			return err
+		},
+		"by a merge patch": func(t *testing.T, namespace string) error {
+			t.Helper()
+			mustRun(t, namespace, "web")
+			return try(t, low, types.MergePatchType, namespace, "web", string(data))
+		},
+		"by a strategic merge patch": func(t *testing.T, namespace string) error {
+			t.Helper()
+			mustRun(t, namespace, "web")
+			return try(t, low, types.StrategicMergePatchType, namespace, "web", string(data))
+		},
+		"by a JSON patch": func(t *testing.T, namespace string) error {
+			t.Helper()
+			mustRun(t, namespace, "web")
+			return try(t, low, types.JSONPatchType, namespace, "web", `[
+				{"op": "replace", "path": "/data/status.last_applied_manifest", "value": "[]"},
+				{"op": "remove", "path": "/data/inventory.local"}, {"op": "remove", "path": "/data/status"},
+				{"op": "add", "path": "/data/status.learned", "value": "[{}]"},
+				{"op": "remove", "path": "/metadata/labels"}, {"op": "remove", "path": "/metadata/finalizers"}]`)
+		},
+		"by server-side apply": func(t *testing.T, namespace string) error {
+			t.Helper()
+			mustRun(t, namespace, "web")
+			return try(t, editor, types.ApplyPatchType, namespace, "web", applicationYAML(t, in(namespace)))
+		},
+		"by a patch that takes the annotation away": func(t *testing.T, namespace string) error {
+			t.Helper()
+			mustRun(t, namespace, "web")
+			stripped := strings.Replace(string(data), `"metadata":{`, `"metadata":{"annotations":null,`, 1)
+			if v := verdictOf(try(t, low, types.MergePatchType, namespace, "web", stripped)); v != invalidText {
+				return fmt.Errorf("the annotation was taken away: %s", v)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace := newNamespace(t)
+			if err := env.client.CoreV1().RESTClient().Post().Namespace(namespace).Resource("services").
+				Body([]byte(`{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "victim"}, "spec": {"ports": [{"port": 1}]}}`)).
+				Do(t.Context()).Error(); err != nil {
+				t.Fatal(err)
+			}
+			if err := forge(t, namespace); err != nil {
+				t.Fatal(err)
+			}
+			eventuallyState(t, application.StateRunning, namespace, "web")
+			mustHeal(t, namespace, "web")
+			if diff := cmp.Diff(want, settled(t, namespace)); diff != "" {
+				t.Errorf("with and without forging (-without +with):\n%s", diff)
+			}
+			if service(t, namespace, "victim") == nil {
+				t.Error("the Service of somebody else is gone")
+			}
+		})
+	}
+}
+
+// settled is what matters of the Application web when its agent has nothing left
+// to do, without what is another for each.
+func settled(t *testing.T, namespace string) *corev1.ConfigMap {
+	t.Helper()
+	mustHeal(t, namespace, "web")
+	var cm *corev1.ConfigMap
+	eventually(t, func() string {
+		if cm = get(t, namespace, "web"); cm.Data[application.LastObservedKey] == "" {
+			return "nothing was observed"
+		}
+		return ""
+	})
+	data := map[string]string{}
+	for key, value := range cm.Data {
+		data[key] = strings.ReplaceAll(value, namespace, "NAMESPACE")
+	}
+	var status application.Status
+	if err := json.Unmarshal([]byte(data[application.StatusKey]), &status); err != nil {
+		t.Fatal(err)
+	}
+	for i := range status.Conditions {
+		status.Conditions[i].LastTransitionTime = metav1.Time{}
+	}
+	text, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[application.StatusKey] = string(text)
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Labels: cm.Labels, Finalizers: cm.Finalizers},
+		Data:       data, BinaryData: cm.BinaryData,
+	}
+}
+
+// An Application stays one until it is deleted; to strip the annotation, or to
+// make it one of another format, orphans nothing.
+func TestA15(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	before := get(t, namespace, "web")
+	plain := before.DeepCopy()
+	plain.Annotations, plain.ResourceVersion = nil, ""
+	for name, strip := range map[string]func(u user) error{
+		"a merge patch": func(u user) error {
+			return try(t, u, types.MergePatchType, namespace, "web", `{"metadata": {"annotations": {"krake.dev/application": null}}}`)
+		},
+		"a merge patch of all annotations": func(u user) error {
+			return try(t, u, types.MergePatchType, namespace, "web", `{"metadata": {"annotations": null}}`)
+		},
+		"a strategic merge patch": func(u user) error {
+			return try(t, u, types.StrategicMergePatchType, namespace, "web", `{"metadata": {"annotations": {"$patch": "replace"}}}`)
+		},
+		"a JSON patch": func(u user) error {
+			return try(t, u, types.JSONPatchType, namespace, "web", `[{"op": "remove", "path": "/metadata/annotations"}]`)
+		},
+		"a JSON patch that moves it": func(u user) error {
+			return try(t, u, types.JSONPatchType, namespace, "web", `[{"op": "move", "from": "/metadata/annotations/krake.dev~1application", "path": "/metadata/annotations/example.com~1application"}]`)
+		},
+		"an update": func(u user) error { return update(t, u, plain) },
+		"an update with spec and status gone": func(u user) error {
+			return update(t, u, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}})
+		},
+		"another format": func(u user) error {
+			return try(t, u, types.MergePatchType, namespace, "web", `{"metadata": {"annotations": {"krake.dev/application": "v2"}}}`)
+		},
+		"no format": func(u user) error {
+			return try(t, u, types.MergePatchType, namespace, "web", `{"metadata": {"annotations": {"krake.dev/application": ""}}}`)
+		},
+	} {
+		for _, u := range []user{low, editor, root} {
+			if v := verdictOf(strip(u)); v != invalidText {
+				t.Errorf("%s, by %s: %s", name, u, v)
+			}
+		}
+	}
+	// Whoever applied it and then leaves the annotation out removes it.
+	mine := newApplication(namespace, "applied")
+	for _, annotated := range []bool{true, false} {
+		if !annotated {
+			mine.Annotations = nil
+		}
+		if v := verdictOf(try(t, editor, types.ApplyPatchType, namespace, "applied", applicationYAML(t, mine))); annotated != (v == admitted) || !annotated && v != invalidText {
+			t.Errorf("server-side apply, annotated: %t: %s", annotated, v)
+		}
+	}
+	if diff := cmp.Diff(before, get(t, namespace, "web")); diff != "" {
+		t.Errorf("it was changed (-before +after):\n%s", diff)
+	}
+	mustHeal(t, namespace, "web")
+}
+
+// A dry run goes through all of admission, and leaves nothing behind: neither
+// in the store nor by the agent.
+func TestA22Dry(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	before, since := get(t, namespace, "web"), auditEnd(t)
+	yaml := applicationYAML(t, newApplication(namespace, "dry"))
+	changed := newApplication(namespace, "web")
+	changed.Data[application.ManifestKey] = strings.ReplaceAll(manifest, "port: 80", "port: 81")
+	text, err := editor.kubectl(yaml, "create", "--dry-run=server", "-o", "yaml", "-f", "-")
+	if err != nil || !strings.Contains(text, application.LastAppliedKey) || !strings.Contains(text, application.HolderLabel("local")) {
+		t.Errorf("%v: %s", err, text)
+	}
+	for _, arguments := range [][]string{
+		{"apply", "--dry-run=server", "-f", "-"},
+		{"apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-"},
+		{"replace", "--dry-run=server", "-f", "-"},
+		{"diff", "-f", "-"},
+		{"--namespace", namespace, "delete", "configmap", "web", "--dry-run=server"},
+	} {
+		text, err := editor.kubectl(applicationYAML(t, changed), arguments...)
+		if differs := arguments[0] == "diff"; differs != (err != nil) {
+			t.Errorf("%v: %v\n%s", arguments, err, text)
+		}
+	}
+	if diff := cmp.Diff(before, get(t, namespace, "web")); diff != "" {
+		t.Errorf("a dry run has changed the Application (-before +after):\n%s", diff)
+	}
+	if get(t, namespace, "dry") != nil {
+		t.Error("a dry run has created an Application")
+	}
+	for _, u := range []user{agent, "system:serviceaccount:krake-system:krake-webhook"} {
+		for _, r := range requestsBy(t, u, since) {
+			if r.isWrite() && r.Object.Namespace == namespace {
+				t.Errorf("%s: %s", u, r)
+			}
+		}
+	}
+	mustHeal(t, namespace, "web")
+}

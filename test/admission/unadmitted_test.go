@@ -1,0 +1,151 @@
+package admission
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// policy is what the refusals of the policy have in common.
+const policy = "ValidatingAdmissionPolicy 'krake-application'"
+
+// Somebody deletes the webhook's configuration: what is then created as an
+// Application has nobody's authority, and nobody acts upon it, nor can its
+// status be forged. When the configuration is there again, any edit admits it.
+func TestA11(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	withoutConfiguration(t)
+
+	t.Run("an Application is stored as it was sent, and not acted upon", func(t *testing.T) {
+		if err := create(t, low, newApplication(namespace, "new")); err != nil {
+			t.Fatal(err)
+		}
+		notActedUpon(t, namespace, "new")
+	})
+	t.Run("status cannot be forged", func(t *testing.T) {
+		for _, who := range []user{low, root} {
+			for name, forge := range forgeries() {
+				app := newApplication(namespace, "forged")
+				forge(app)
+				if err := create(t, who, app); err == nil || !strings.Contains(err.Error(), policy) {
+					t.Errorf("%s creates an Application with %s: %s", who, name, errorText(err))
+				}
+				for _, existing := range []string{"new", "web"} {
+					app := get(t, namespace, existing)
+					forge(app)
+					if err := update(t, who, app); err == nil || !strings.Contains(err.Error(), policy) {
+						t.Errorf("%s gives %s %s: %s", who, existing, name, errorText(err))
+					}
+				}
+			}
+			for _, existing := range []string{"new", "web"} {
+				complain(t, patch(t, who, namespace, existing, stripAndForge), policy)
+			}
+		}
+		notActedUpon(t, namespace, "new")
+	})
+	t.Run("what was admitted before is carried out", func(t *testing.T) { mustHeal(t, namespace, "web") })
+
+	applyAgain(t, t.Context())
+	t.Run("an edit admits the Application", func(t *testing.T) {
+		notActedUpon(t, namespace, "new")
+		if err := patch(t, editor, namespace, "new", `{"metadata": {"annotations": {"example.com/note": "x"}}}`); err != nil {
+			t.Fatal(err)
+		}
+		eventuallyState(t, application.StateRunning, namespace, "new")
+		if service(t, namespace, "new") == nil {
+			t.Error("there is no Service")
+		}
+	})
+}
+
+// forgeries are what users may never bring, by what it is called.
+func forgeries() map[string]func(cm *corev1.ConfigMap) {
+	data := func(key string) func(*corev1.ConfigMap) {
+		return func(cm *corev1.ConfigMap) { cm.Data[key] = "[]" }
+	}
+	binary := func(key string) func(*corev1.ConfigMap) {
+		return func(cm *corev1.ConfigMap) {
+			delete(cm.Data, key) // the API server refuses a key that is in both
+			cm.BinaryData = map[string][]byte{key: []byte("[]")}
+		}
+	}
+	return map[string]func(cm *corev1.ConfigMap){
+		"a status":                      data(application.StatusKey),
+		"learned values":                data(application.LearnedKey),
+		"a last observed manifest":      data(application.LastObservedKey),
+		"an inventory":                  data(application.InventoryKey("local")),
+		"an inventory of another agent": data(application.InventoryKey("other")),
+		"a status in binary":            binary(application.StatusKey),
+		"an inventory in binary":        binary(application.InventoryKey("local")),
+		"a finalizer":                   func(cm *corev1.ConfigMap) { cm.Finalizers = append(cm.Finalizers, application.Finalizer("other")) },
+		"a state that it does not have": func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{application.StateLabel: "FAILED"} },
+	}
+}
+
+// notActedUpon fails if anybody but the user has had to do with an Application.
+// That the agent had its chance is seen from its healing something else, later:
+// the Application web of the same namespace.
+func notActedUpon(t *testing.T, namespace, name string) {
+	t.Helper()
+	mustHeal(t, namespace, "web")
+	cm := get(t, namespace, name)
+	want := newApplication(namespace, name)
+	if diff := cmp.Diff(want.Data, cm.Data); diff != "" {
+		t.Errorf("the data is not the user's (-want +got):\n%s", diff)
+	}
+	if len(cm.Labels)+len(cm.Finalizers)+len(cm.BinaryData) > 0 {
+		t.Errorf("labels %v, finalizers %v, binary data %v: want none", cm.Labels, cm.Finalizers, cm.BinaryData)
+	}
+	if service(t, namespace, name) != nil {
+		t.Error("its Service was created")
+	}
+	if wrote := agentWrites(t, namespace); slices.ContainsFunc(wrote, func(w string) bool { return w == name }) {
+		t.Errorf("the agent has written to %s: %q", name, wrote)
+	}
+}
+
+// agentWrites are the names of what the agent has tried to write in a namespace,
+// by the audit log.
+func agentWrites(t *testing.T, namespace string) []string {
+	t.Helper()
+	if env.cluster.AuditLog() == "" {
+		t.Log("the cluster has no audit log that can be read: requests that were refused are not seen")
+		return nil
+	}
+	file, err := os.Open(env.cluster.AuditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var names []string
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var event struct {
+			Verb   string
+			User   struct{ Username string }
+			Object struct{ Namespace, Name string } `json:"objectRef"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			t.Fatalf("audit log: %v", err)
+		}
+		reading := slices.Contains([]string{"get", "list", "watch"}, event.Verb)
+		if event.User.Username == "system:serviceaccount:krake-agents:local" && event.Object.Namespace == namespace && !reading {
+			names = append(names, event.Object.Name)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return names
+}

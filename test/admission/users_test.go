@@ -1,0 +1,153 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// user is somebody who asks the API server for something.
+type user string
+
+// The users, named after the role that [newNamespace] binds them to in each
+// namespace; root is bound to cluster-admin.
+const (
+	viewer user = "view"
+	low    user = "low" // may do everything with ConfigMaps, and nothing else
+	editor user = "edit"
+	admin  user = "admin"
+	root   user = "root"
+)
+
+// bindClusterAdmin makes root what the name says.
+func bindClusterAdmin(ctx context.Context) error {
+	_, err := env.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: string(root)},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{root.subject()},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("bind %s: %w", root, err)
+	}
+	return nil
+}
+
+// bindUsers gives the users their roles in a namespace. The API server takes
+// the bindings in one after the other, low's as the last.
+func bindUsers(t *testing.T, namespace string) {
+	t.Helper()
+	roles := env.client.RbacV1().Roles(namespace)
+	_, err := roles.Create(t.Context(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: string(low)},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"configmaps"},
+			Verbs: []string{"create", "get", "list", "watch", "update", "patch", "delete"},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range []user{viewer, editor, admin, low} {
+		kind := "ClusterRole"
+		if u == low {
+			kind = "Role"
+		}
+		_, err := env.client.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: string(u)},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: string(u)},
+			Subjects:   []rbacv1.Subject{u.subject()},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func() string {
+		if low.may(t, "create", "configmaps", namespace) {
+			return ""
+		}
+		return "the API server does not know the bindings"
+	})
+}
+
+func (u user) subject() rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: string(u)}
+}
+
+// client asks as the user, with no limit of requests.
+func (u user) client(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	config := env.cluster.RESTConfig()
+	config.Impersonate = rest.ImpersonationConfig{UserName: string(u)}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// kubectl runs kubectl as the user, with an input, and gives what it printed to
+// both outputs.
+func (u user) kubectl(input string, arguments ...string) (string, error) {
+	arguments = append([]string{
+		"--kubeconfig", env.cluster.Kubeconfig(), "--as", string(u), "--as-group", "system:authenticated",
+	}, arguments...)
+	command := exec.Command(env.cluster.Kubectl(), arguments...)
+	command.Stdin = strings.NewReader(input)
+	text, err := command.CombinedOutput()
+	return string(text), err
+}
+
+// may tells if RBAC allows something to the user.
+func (u user) may(t *testing.T, verb, resource, namespace string) bool {
+	t.Helper()
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Namespace: namespace},
+	}}
+	answer, err := u.client(t).AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status.Allowed
+}
+
+// The users may what their names say, or every other test would show something else.
+func TestUsers(t *testing.T) {
+	namespace := newNamespace(t)
+	cases := []struct {
+		who            user
+		verb, resource string
+		want           bool
+	}{
+		{viewer, "get", "configmaps", true},
+		{viewer, "create", "configmaps", false},
+		{low, "create", "configmaps", true},
+		{low, "delete", "configmaps", true},
+		{low, "deletecollection", "configmaps", false},
+		{low, "create", "services", false},
+		{editor, "create", "services", true},
+		{editor, "create", "rolebindings.rbac.authorization.k8s.io", false},
+		{admin, "create", "services", true},
+		{root, "create", "services", true},
+		{"nobody", "get", "configmaps", false},
+	}
+	for _, c := range cases {
+		t.Run(fmt.Sprintf("%s may %s %s: %v", c.who, c.verb, c.resource, c.want), func(t *testing.T) {
+			if got := c.who.may(t, c.verb, c.resource, namespace); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+	for _, u := range []user{viewer, low, editor, admin} {
+		if u.may(t, "get", "configmaps", "default") {
+			t.Errorf("%s has rights outside of the namespace", u)
+		}
+	}
+}
