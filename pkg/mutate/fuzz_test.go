@@ -81,9 +81,13 @@ func FuzzDecodeAsKubectl(f *testing.F) {
 // A user creates an Application and changes it, and forges whatever there is to
 // forge: nothing of it gets into what is stored.
 func FuzzPrepare(f *testing.F) {
-	for _, cm := range seeds(f) {
-		f.Add(cm.Data["spec.manifest"], cm.Data["spec.observer_schema"], storedManifest, "", cm.Annotations["krake.dev/cluster"], `[{"kind":"forged"}]`)
-		f.Add(storedManifest, "", cm.Data["spec.manifest"], cm.Data["spec.observer_schema"], "", "forged")
+	for i, cm := range seeds(f) {
+		manifest, observerSchema := cm.Data["spec.manifest"], cm.Data["spec.observer_schema"]
+		if i%2 == 0 {
+			f.Add(manifest, observerSchema, storedManifest, "", cm.Annotations["krake.dev/cluster"], `[{"kind":"forged"}]`)
+		} else {
+			f.Add(storedManifest, "", manifest, observerSchema, "", "forged")
+		}
 	}
 	f.Fuzz(func(t *testing.T, manifest, observerSchema, laterManifest, laterSchema, cluster, forged string) {
 		cm := &corev1.ConfigMap{

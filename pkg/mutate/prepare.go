@@ -52,7 +52,11 @@ func PrepareForUpdate(cm, stored *corev1.ConfigMap) Prepared {
 			field.NewPath("metadata", "annotations").Key(application.FormatAnnotation),
 			"an Application cannot be turned back into a plain ConfigMap: delete it")}}
 	}
-	brought := statusOf(cm)
+	brought, kept := statusOf(cm), statusOf(stored)
+	maps.DeleteFunc(brought, func(place, value string) bool { // sent back by kubectl edit, while the spec changes
+		former, ok := kept[place]
+		return ok && former == value
+	})
 	dropStatus(cm)
 	keepStatus(cm, stored)
 	prepared := prepareChange(cm, stored)

@@ -9,62 +9,94 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // checkReserved refuses keys of our domain wherever they are: the marks of
 // ownership, in whatever a controller may copy to other objects, and with them
 // an Application within an Application.
 func checkReserved(document map[string]any, at string) field.ErrorList {
-	search := reservedKeys{at: at}
-	search.in(document)
-	return search.refusals
+	return search(document, at, func(step, _ any) *field.Error {
+		key, _ := step.(string)
+		switch {
+		case key == application.FormatAnnotation:
+			return forbidden("", "an Application has no Applications: create this one by itself")
+		case strings.Contains(key, "/") && application.IsReserved(key):
+			return forbidden("", fmt.Sprintf("keys of %s are set by the agent: leave it out", application.Domain))
+		}
+		return nil
+	})
 }
 
-// reservedKeys looks for keys of our domain. The place is kept as steps, and
-// written out for what is found only: the paths of everything would be many
-// times as long as the document.
-type reservedKeys struct {
+// maxLength is the longest list that an observer schema can ask for: a minimum
+// that no list reaches would be drift without end.
+const maxLength = 10_000
+
+func checkLengths(document map[string]any, at string) field.ErrorList {
+	return search(document, at, func(_, value any) *field.Error {
+		items, _ := value.([]any)
+		if len(items) == 0 {
+			return nil
+		}
+		control, _ := items[len(items)-1].(map[string]any)
+		for key, value := range control {
+			if length, ok := value.(int64); ok && length > maxLength && schema.IsLengthKey(key) {
+				return invalid("", fmt.Sprintf("a length of more than %d: set it lower, or the maximum to 0, which is no bound", maxLength))
+			}
+		}
+		return nil
+	})
+}
+
+// search looks at every field and every item of a document, with the name or the
+// index that leads to it, and puts the place to what is refused.
+func search(document map[string]any, at string, refuse func(step, value any) *field.Error) field.ErrorList {
+	s := searcher{at: at, refuse: refuse}
+	s.in(document)
+	return s.refusals
+}
+
+// searcher keeps the place as steps, and writes it out for what is found only:
+// the paths of everything would be many times as long as the document.
+type searcher struct {
 	at       string
 	steps    []any
+	refuse   func(step, value any) *field.Error
 	refusals field.ErrorList
 }
 
-func (r *reservedKeys) in(value any) {
-	if len(r.refusals) > maxRefusals {
-		return
-	}
+func (s *searcher) in(value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			r.steps = append(r.steps, key)
-			if strings.Contains(key, "/") && application.IsReserved(key) {
-				r.refusals = append(r.refusals, forbidden(r.place(), reasonOf(key)))
-			}
-			r.in(value[key])
-			r.steps = r.steps[:len(r.steps)-1]
+			s.step(key, value[key])
 		}
 	case []any:
 		for i, item := range value {
-			r.steps = append(r.steps, i)
-			r.in(item)
-			r.steps = r.steps[:len(r.steps)-1]
+			s.step(i, item)
 		}
 	}
 }
 
-func reasonOf(key string) string {
-	if key == application.FormatAnnotation {
-		return "an Application has no Applications: create this one by itself"
+func (s *searcher) step(step, value any) {
+	if len(s.refusals) > maxRefusals {
+		return
 	}
-	return fmt.Sprintf("keys of %s are set by the agent: leave it out", application.Domain)
+	s.steps = append(s.steps, step)
+	if refusal := s.refuse(step, value); refusal != nil {
+		refusal.Field = s.place()
+		s.refusals = append(s.refusals, refusal)
+	}
+	s.in(value)
+	s.steps = s.steps[:len(s.steps)-1]
 }
 
 // place gives the path as the other refusals have it: spec.ports[0].name, and
 // labels[krake.dev/state] for a key that is no plain name.
-func (r *reservedKeys) place() string {
+func (s *searcher) place() string {
 	var b strings.Builder
-	b.WriteString(r.at)
-	for _, step := range r.steps {
+	b.WriteString(s.at)
+	for _, step := range s.steps {
 		name, isKey := step.(string)
 		name = shortened(name)
 		switch {

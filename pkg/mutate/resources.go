@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -36,7 +36,7 @@ func checkSchemas(schemas []map[string]any) field.ErrorList {
 		if _, ok := document["status"]; ok {
 			refusals = append(refusals, forbidden(at+".status", "it is for the server to write: leave it out"))
 		}
-		refusals = slices.Concat(refusals, checkMetadata(document, at), checkSecretSchema(document, at), checkReserved(document, at))
+		refusals = slices.Concat(refusals, checkMetadata(document, at), checkSecretSchema(document, at), checkReserved(document, at), checkLengths(document, at))
 		spec, _ := document["spec"].(map[string]any)
 		if _, ok := spec["nodeName"]; ok && isCore(document, "Pod") {
 			refusals = append(refusals, forbidden(at+".spec.nodeName", "it is for the scheduler to write: leave it out"))
@@ -69,8 +69,11 @@ func checkNames(resource map[string]any, at string) field.ErrorList {
 		return nil // told by the schema
 	}
 	var refusals field.ErrorList
-	for _, problem := range path.IsValidPathSegmentName(id.Name) {
+	for _, problem := range content.IsPathSegmentName(id.Name) {
 		refusals = append(refusals, invalid(at+".metadata.name", problem))
+	}
+	if namespace, ok := below(resource, "metadata")["namespace"]; ok && namespace != nil && id.Namespace == "" && namespace != "" {
+		refusals = append(refusals, invalid(at+".metadata.namespace", "it has to be a string, or to be left out"))
 	}
 	if id.Namespace != "" {
 		for _, problem := range validation.IsDNS1123Label(id.Namespace) {
@@ -138,6 +141,9 @@ func checkSecret(resource map[string]any, at string) field.ErrorList {
 			refusals = append(refusals, forbidden(at+"."+key, "whoever may view ConfigMaps would see the values of the Secret: "+
 				"create it by itself, with kubectl create secret or an operator for external or sealed secrets, and refer to it by its name"))
 		}
+	}
+	if _, kept := below(resource, "metadata", "annotations")[lastAppliedAnnotation]; kept {
+		refusals = append(refusals, forbidden(at+".metadata.annotations", "kubectl apply keeps a copy of the Secret there, with its values: leave "+lastAppliedAnnotation+" out"))
 	}
 	return refusals
 }

@@ -141,7 +141,7 @@ func below(fields map[string]any, path ...string) map[string]any {
 func checkTypes(resources []map[string]any) (warnings []string, refusals field.ErrorList) {
 	for i, resource := range resources {
 		unknown, unreadable := apitypes.Check(resource)
-		if unreadable != nil {
+		if unreadable != nil && unreadable.Field != "metadata.namespace" { // told already
 			refusals = append(refusals, invalid(strings.TrimSuffix(resourcePath(i)+"."+unreadable.Field, "."), unreadable.Problem))
 		}
 		for _, problem := range unknown {

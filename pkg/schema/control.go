@@ -2,6 +2,9 @@ package schema
 
 import "slices"
 
+// IsLengthKey tells if a key of an observer schema bounds the length of a list.
+func IsLengthKey(name string) bool { return name == minLengthKey || name == maxLengthKey }
+
 // control is the control dictionary of a list, as far as it was understood.
 type control struct {
 	min, max     int
