@@ -362,7 +362,7 @@ func TestWebhookConfiguration(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("webhook (-want +got):\n%s", diff)
 	}
-	if len(webhook.MatchConditions) != 2 {
+	if len(webhook.MatchConditions) != 3 {
 		t.Errorf("conditions: %v", webhook.MatchConditions)
 	}
 	if !strings.Contains(webhook.MatchConditions[0].Expression, `[object, oldObject].exists(o, o != null &&`) {

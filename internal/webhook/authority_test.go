@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -240,9 +241,23 @@ func TestUnknownKinds(t *testing.T) {
 	known.AddSpecific(opera.GroupVersionKind(), schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "opere"},
 		schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "opera"}, meta.RESTScopeRoot)
 	clock.SetTime(clock.Now().Add(unknownFor + time.Second))
-	look("known after a while", "opere", true, 2)
+	look("known after a while", "opere", true, 1)
+	look("and remembered", "opere", true, 0)
+	clock.SetTime(clock.Now().Add(foundFor + time.Second))
 	mapper.err = errors.New("no answer")
 	if _, err := k.objects([]manifest.ID{opera}); err == nil {
 		t.Error("no error where the hub does not answer")
+	}
+	mapper.err = nil
+
+	// A flood of kinds is guessed.
+	mapper.asked = 0
+	for i := range 10 * questionsAtOnce {
+		if _, err := k.objects([]manifest.ID{{APIVersion: "v1", Kind: fmt.Sprintf("Flood%d", i), Name: "a"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if mapper.asked > questionsAtOnce {
+		t.Errorf("%d questions at once, want at most %d", mapper.asked, questionsAtOnce)
 	}
 }

@@ -40,7 +40,7 @@ func (h *handler) Handle(ctx context.Context, request admission.Request) admissi
 	started := h.now()
 	response := h.answer(ctx, request)
 	verdict := verdictOf(response)
-	admissions.WithLabelValues(strings.ToLower(string(request.Operation)), verdict).Inc()
+	admissions.WithLabelValues(operationOf(request), verdict).Inc()
 	durations.WithLabelValues(wholePhase).Observe(h.now().Sub(started).Seconds())
 	// Who, what and how it ended; what is in the ConfigMap is nobody's business here.
 	h.logger.V(levelOf(verdict)).Info("answered", "application", request.Namespace+"/"+request.Name,
@@ -121,7 +121,12 @@ func (h *handler) place(namespace string, prepared *mutate.Prepared) (refs, form
 		return nil, nil, nil, err
 	}
 	refs, refusals = h.scope.Confine(namespace, wanted)
-	former, _ = h.scope.Confine(namespace, formerly) // what it may not reach it has not created
+	former, _ = h.scope.Confine(namespace, formerly) // what it may not reach any more is asked for all the same
+	for i, object := range wanted {
+		if object.Guessed && h.scope == mutate.ClusterScope {
+			refs[i].Namespace = "" // it may turn out to be in none
+		}
+	}
 	return refs, former, refusals, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -17,16 +18,32 @@ const (
 	// not know: each question is a request to the API server.
 	unknownFor  = 10 * time.Second
 	maxUnknowns = 1024
+	// foundFor is how long a kind is taken to be served as it was found.
+	foundFor = time.Minute
+	// questionsPerSecond and questionsAtOnce are far more than are needed where
+	// Applications name what there is: a kind is asked for once in a while.
+	questionsPerSecond = 5
+	questionsAtOnce    = 50
 )
 
 // kinds tells where the hub serves the kinds of a manifest.
 type kinds struct {
-	mapper  meta.RESTMapper
-	unknown *cache.LRUExpireCache
+	mapper meta.RESTMapper
+	now    cache.Clock
+	// found and unknown are what the hub has said of kinds.
+	found, unknown *cache.LRUExpireCache
+	// questions bounds what is asked of it: whoever may create ConfigMaps can name
+	// any number of kinds.
+	questions *rate.Limiter
 }
 
 func newKinds(mapper meta.RESTMapper, now cache.Clock) *kinds {
-	return &kinds{mapper: mapper, unknown: cache.NewLRUExpireCacheWithClock(maxUnknowns, now)}
+	return &kinds{
+		mapper: mapper, now: now,
+		found:     cache.NewLRUExpireCacheWithClock(maxUnknowns, now),
+		unknown:   cache.NewLRUExpireCacheWithClock(maxUnknowns, now),
+		questions: rate.NewLimiter(questionsPerSecond, questionsAtOnce),
+	}
 }
 
 // objects gives the objects of the identities, in their order.
@@ -52,7 +69,12 @@ func (k *kinds) object(id manifest.ID) (mutate.Object, error) {
 	gvk := id.GroupVersionKind()
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
 	guessed := mutate.Object{Ref: manifest.Ref{ID: id, Resource: guess}, Guessed: true}
-	if _, asked := k.unknown.Get(gvk); asked {
+	if known, ok := k.found.Get(gvk); ok {
+		found, _ := known.(mutate.Object)
+		found.ID = id
+		return found, nil
+	}
+	if _, asked := k.unknown.Get(gvk); asked || !k.questions.AllowN(k.now.Now(), 1) {
 		return guessed, nil
 	}
 	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -63,10 +85,12 @@ func (k *kinds) object(id manifest.ID) (mutate.Object, error) {
 	if err != nil {
 		return mutate.Object{}, fmt.Errorf("find the resource of %s: %w", shown(gvk), err)
 	}
-	return mutate.Object{
+	found := mutate.Object{
 		Ref:           manifest.Ref{ID: id, Resource: mapping.Resource},
 		ClusterScoped: mapping.Scope.Name() != meta.RESTScopeNameNamespace,
-	}, nil
+	}
+	k.found.Add(gvk, found, foundFor)
+	return found, nil
 }
 
 func shown(gvk schema.GroupVersionKind) string { return gvk.GroupVersion().String() + " " + gvk.Kind }

@@ -1,7 +1,9 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"time"
 
@@ -10,57 +12,94 @@ import (
 
 const (
 	// maxBody is the size of a review that is read at all: two ConfigMaps of 1 MiB
-	// with everything in them escaped, and their metadata.
+	// and their metadata. (With everything in them escaped they would be more: such
+	// an Application cannot be changed.)
 	maxBody = 7 << 20
 	// smallBody is that of a usual one.
 	smallBody = 512 << 10
-	// smallAtOnce and largeAtOnce bound the memory that reviews take, which is
-	// several times their size: large ones get a lane of their own, so that they
-	// do not hold up the usual ones.
-	smallAtOnce = 8
-	largeAtOnce = 1
-	// laneWait is how long a review waits for its turn, and bodyTime how much longer
-	// its sender may take.
+	// Of the small and of the large ones, so many are held at once, and so many of
+	// them worked on, which takes several times their size. Large ones have a lane
+	// of their own, so that they do not hold up the usual ones.
+	smallHeld, smallAtOnce = 64, 8
+	largeHeld, largeAtOnce = 4, 1
+	// laneWait is how long a review waits for its turn, and bodyTime how long its
+	// sender may take.
 	laneWait = 3 * time.Second
-	bodyTime = 5 * time.Second
+	bodyTime = 2 * time.Second
 )
 
-// lanes bounds what is worked on at once. Anyone who reaches the port can send
-// something that looks like a review.
+// lanes bounds what is held and worked on at once. Anyone who reaches the port
+// can send something that looks like a review.
 type lanes struct {
 	next         http.Handler
 	now          func() time.Time
-	small, large *semaphore.Weighted
+	small, large lane
+}
+
+// lane is for reviews of one size. Who sends slowly takes up a place among those
+// that are held, not among those that are worked on.
+type lane struct{ held, working *semaphore.Weighted }
+
+func newLane(held, atOnce int64) lane {
+	return lane{semaphore.NewWeighted(held), semaphore.NewWeighted(atOnce)}
 }
 
 func newLanes(next http.Handler, now func() time.Time) *lanes {
-	return &lanes{next: next, now: now, small: semaphore.NewWeighted(smallAtOnce), large: semaphore.NewWeighted(largeAtOnce)}
+	return &lanes{next: next, now: now, small: newLane(smallHeld, smallAtOnce), large: newLane(largeHeld, largeAtOnce)}
 }
 
 // ServeHTTP implements http.Handler.
 func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// Before anything else, so that no way out of here leaves a slow sender be.
-	if err := http.NewResponseController(w).SetReadDeadline(l.now().Add(laneWait + bodyTime)); err != nil {
-		http.Error(w, "the connection has no deadlines", http.StatusInternalServerError)
-		return
-	}
 	lane := l.small
 	switch {
 	case r.ContentLength < 0:
-		http.Error(w, "the length of the review must be said", http.StatusLengthRequired)
+		l.refuse(w, "the length of the review must be said", http.StatusLengthRequired)
 		return
 	case r.ContentLength > maxBody:
-		http.Error(w, "the review is too large", http.StatusRequestEntityTooLarge)
+		l.refuse(w, "the review is too large", http.StatusRequestEntityTooLarge)
 		return
 	case r.ContentLength > smallBody:
 		lane = l.large
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), laneWait)
 	defer cancel()
-	if err := lane.Acquire(ctx, 1); err != nil {
+	if err := lane.held.Acquire(ctx, 1); err != nil {
+		l.refuse(w, "too many reviews at once", http.StatusServiceUnavailable)
+		return
+	}
+	defer lane.held.Release(1)
+	body, err := l.read(w, r)
+	if err != nil {
+		l.refuse(w, "the review was not sent in time", http.StatusRequestTimeout)
+		return
+	}
+	if err := lane.working.Acquire(ctx, 1); err != nil {
 		http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
 		return
 	}
-	defer lane.Release(1)
+	defer lane.working.Release(1)
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	l.next.ServeHTTP(w, r)
+}
+
+func (l *lanes) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	connection := http.NewResponseController(w)
+	if err := connection.SetReadDeadline(l.now().Add(bodyTime)); err != nil {
+		return nil, err
+	}
+	body := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, body); err != nil {
+		return nil, err
+	}
+	// The deadline is not for the answer, which takes its own time.
+	return body, connection.SetReadDeadline(time.Time{})
+}
+
+// refuse answers without reading what is still to come.
+func (l *lanes) refuse(w http.ResponseWriter, text string, code int) {
+	w.Header().Set("Connection", "close")
+	if err := http.NewResponseController(w).SetReadDeadline(l.now()); err != nil {
+		return // the connection is of no use
+	}
+	http.Error(w, text, code)
 }

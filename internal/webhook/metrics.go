@@ -2,8 +2,10 @@ package webhook
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
@@ -49,6 +51,15 @@ func registerMetrics() error {
 		}
 	}
 	return nil
+}
+
+// operationOf is a label: whatever else a request may say is one.
+func operationOf(request admission.Request) string {
+	switch request.Operation {
+	case admissionv1.Create, admissionv1.Update:
+		return strings.ToLower(string(request.Operation))
+	}
+	return "other"
 }
 
 func verdictOf(response admission.Response) string {

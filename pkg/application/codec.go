@@ -7,19 +7,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 const (
 	// gzipAbove is the size of a document, in bytes, from which on it is stored
 	// compressed: a ConfigMap holds 1 MiB in all.
 	gzipAbove = 64 << 10
-	// documentLimit bounds what a compressed document may expand to.
-	documentLimit = 8 << 20
+	// documentLimit bounds what a compressed document may expand to, and
+	// elementLimit of how many fields and elements it may be: an empty object is
+	// two bytes of text, and many times that in memory.
+	documentLimit = 4 << 20
+	elementLimit  = 400_000
 )
 
 // ErrFormat is the error of a format version that this program does not know.
@@ -91,6 +99,24 @@ func LearnedOf(cm *corev1.ConfigMap) ([]map[string]any, error) {
 	return learned, decode(cm, LearnedKey, &learned)
 }
 
+// HeldBy reads what the agents of all clusters say that they hold.
+func HeldBy(cm *corev1.ConfigMap) ([]manifest.ID, error) {
+	var held []manifest.ID
+	for _, keys := range []iter.Seq[string]{maps.Keys(cm.Data), maps.Keys(cm.BinaryData)} {
+		for key := range keys {
+			if !strings.HasPrefix(key, inventoryPrefix) {
+				continue
+			}
+			var ids []manifest.ID
+			if err := decode(cm, key, &ids); err != nil {
+				return nil, err
+			}
+			held = append(held, ids...)
+		}
+	}
+	return held, nil
+}
+
 func setLabel(cm *corev1.ConfigMap, name, value string) {
 	if cm.Labels == nil {
 		cm.Labels = map[string]string{}
@@ -139,6 +165,9 @@ func decode(cm *corev1.ConfigMap, key string, document any) error {
 	}
 	if len(text) == 0 {
 		return nil
+	}
+	if bytes.Count(text, []byte(","))+bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("[")) > elementLimit {
+		return fmt.Errorf("decode %s: more than %d elements", key, elementLimit)
 	}
 	if err := utiljson.Unmarshal(text, document); err != nil {
 		return fmt.Errorf("decode %s: %w", key, err)

@@ -277,7 +277,7 @@ func TestReadRefusesADocumentThatExpandsTooFar(t *testing.T) {
 	cm.BinaryData = map[string][]byte{"status.learned": bytes.Repeat(part.Bytes(), 8)} // half a gigabyte
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	want := "expand status.learned: larger than 8388608 bytes"
+	want := "expand status.learned: larger than 4194304 bytes"
 	if _, err := application.Read(cm); err == nil || err.Error() != want {
 		t.Errorf("Read: got %v, want %s", err, want)
 	}

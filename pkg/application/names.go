@@ -125,7 +125,7 @@ func IsKeyOf(key, cluster string, current bool) bool {
 
 // IsStatusKey tells if the webhook or an agent writes this key of the data.
 func IsStatusKey(key string) bool {
-	return IsAgentKey(key) || key == MangledSchemaKey || key == LastAppliedKey
+	return IsAgentKey(key) || strings.HasPrefix(key, StatusKey+".") // those of a newer version among them
 }
 
 // IsStatusLabel tells if the webhook or an agent writes this label.

@@ -84,7 +84,7 @@ func TestKeysOfWebhookAndAgents(t *testing.T) {
 	tests := map[string]writers{
 		"spec.manifest":                  user,
 		"spec.observer_schema":           user,
-		"status.note":                    user, // not a key of this format version
+		"status.note":                    webhook, // of another format version: kept as it is stored
 		"statusless":                     user,
 		"inventory":                      user,
 		"status":                         agent,

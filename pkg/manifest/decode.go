@@ -39,7 +39,8 @@ func Decode(text []byte) ([]any, error) {
 		return nil, fmt.Errorf("the text has %d bytes, and at most %d are possible: split it", len(text), MaxBytes)
 	}
 	var resources []any
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	// A line that fills the buffer exactly, and ends the text, is lost to the reader.
+	reader := utilyaml.NewYAMLReader(bufio.NewReaderSize(bytes.NewReader(text), len(text)+1))
 	documents := 0 // with anything in them
 	for n := 1; ; n++ {
 		document, err := next(reader)

@@ -182,6 +182,28 @@ func TestDecodeRefusesAliasesBeforeExpanding(t *testing.T) {
 	}
 }
 
+// No line is lost, however long it is, and wherever it ends.
+func TestDecodeReadsToTheEnd(t *testing.T) {
+	for _, length := range []int{64, 4096, 8192, 1 << 16, manifest.MaxBytes - 1} {
+		for _, off := range []int{-1, 0, 1} {
+			for _, before := range []string{"", "b: 1\n---\n"} {
+				text := before + `{"a": "` + strings.Repeat("x", length+off-len(before)-len(`{"a": ""}`)) + `"}`
+				want := 1 + strings.Count(before, "---")
+				if got, err := manifest.Decode([]byte(text)); err != nil || len(got) != want {
+					t.Errorf("a text of %d bytes gives %d resources, want %d: %v", len(text), len(got), want, err)
+				}
+				last := before + `{"a": "` + strings.Repeat("x", length+off-len(`{"a": ""}`)) + `"}`
+				if len(last) > manifest.MaxBytes {
+					continue
+				}
+				if got, err := manifest.Decode([]byte(last)); err != nil || len(got) != want {
+					t.Errorf("a last line of %d bytes gives %d resources, want %d: %v", length+off, len(got), want, err)
+				}
+			}
+		}
+	}
+}
+
 // The largest text that is read, and the smallest that is not, by each limit.
 func TestDecodeLimits(t *testing.T) {
 	tests := []struct {

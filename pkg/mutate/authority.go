@@ -43,8 +43,9 @@ type Need struct {
 // Needs are the rights that the submitting user must have: to create, patch and
 // delete what the manifest has, and what left it, which the agent will delete;
 // to deploy to the cluster if it is not this one, and to the one that it is
-// moved away from; to act as the service account if one is named. Each right is
-// there once. Stored is the Application as it is, without annotations if there is none.
+// moved away from; to act as the service account if one is named; and to delete
+// Applications, to make one of a ConfigMap that others may be writing. Each right
+// is there once. Stored is the ConfigMap as it is, empty if there is none.
 func Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
 	var needs []Need
 	known := map[Access]bool{}
@@ -67,6 +68,12 @@ func Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
 				Verb: application.DeployVerb, Group: application.Domain, Resource: application.ClustersResource, Name: cluster,
 			})
 		}
+	}
+	// Its writers of before have no say any more.
+	if stored.Name != "" && !application.IsApplication(stored) {
+		add(annotation(application.FormatAnnotation), Access{
+			Verb: "delete", Group: application.Domain, Resource: application.ApplicationsResource, Namespace: cm.Namespace, Name: cm.Name,
+		})
 	}
 	if account := cm.Annotations[application.ServiceAccountAnnotation]; account != "" {
 		add(annotation(application.ServiceAccountAnnotation), Access{

@@ -29,6 +29,9 @@ func TestNeeds(t *testing.T) {
 		{"away from another cluster, where its objects are deleted", map[string]string{"was": "edge"}, nil, nil, []string{
 			`metadata.annotations[krake.dev/cluster]: deploy-to clusters.krake.dev "edge"`,
 		}},
+		{"of a ConfigMap that others may be writing", map[string]string{"was": "plain"}, nil, nil, []string{
+			`metadata.annotations[krake.dev/application]: delete applications.krake.dev "web" in namespace "demo"`,
+		}},
 		{"from one to another", map[string]string{"krake.dev/cluster": "far", "was": "edge"}, nil, nil, []string{
 			`metadata.annotations[krake.dev/cluster]: deploy-to clusters.krake.dev "far"`,
 			`metadata.annotations[krake.dev/cluster]: deploy-to clusters.krake.dev "edge"`,
@@ -72,7 +75,10 @@ func TestNeeds(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			cm, stored := submitted(), submitted()
 			cm.Annotations = test.annotations
-			stored.Annotations = map[string]string{"krake.dev/cluster": test.annotations["was"]}
+			stored.Annotations = map[string]string{"krake.dev/application": "v1", "krake.dev/cluster": test.annotations["was"]}
+			if test.annotations["was"] == "plain" {
+				stored.Annotations = nil
+			}
 			var got []string
 			for _, need := range mutate.Needs(cm, stored, test.wanted, test.left) {
 				got = append(got, need.Path+": "+need.String())

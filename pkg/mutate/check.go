@@ -24,6 +24,10 @@ func checkConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "namespace"),
 			"the namespaces of Kubernetes and of webhook and agents have no Applications: choose another one"))
 	}
+	if cm.Name == "kube-root-ca.crt" {
+		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "name"),
+			"Kubernetes keeps the ConfigMap of this name: choose another one"))
+	}
 	if cm.Immutable != nil && *cm.Immutable {
 		refusals = append(refusals, field.Forbidden(field.NewPath("immutable"),
 			"the status of an Application is kept in the ConfigMap: leave immutable out"))

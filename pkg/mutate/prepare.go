@@ -131,12 +131,16 @@ func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 	}
 	draft := read(application.SpecOf(cm))
 	desired, warnings, wrong := prepare(&draft, learned)
+	former, err := formerOf(stored)
+	if err != nil {
+		wrong = append(wrong, invalid("data", err.Error()))
+	}
 	prepared := Prepared{
 		Refusals: atMost(slices.Concat(refusals, wrong)),
 		Warnings: warnings,
 		Checked:  true,
 		Wanted:   identities(draft.resources),
-		Former:   formerOf(stored),
+		Former:   former,
 	}
 	if len(prepared.Refusals) > 0 {
 		return prepared
@@ -146,19 +150,24 @@ func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 		return prepared
 	}
 	// What is observed will be about as much as what is applied.
-	prepared.Refusals = checkRoom(cm, len(cm.Data[application.LastAppliedKey])+len(cm.BinaryData[application.LastAppliedKey]))
+	prepared.Refusals = checkRoom(cm, max(0, sizeOf(cm, application.LastAppliedKey)-sizeOf(cm, application.LastObservedKey)))
 	return prepared
 }
 
-// formerOf gives the identities of a stored spec that was admitted. What cannot be read any more,
-// since another version of this program has admitted it, is not told: the agent
-// deletes what its inventory says, on proof.
-func formerOf(stored *corev1.ConfigMap) []manifest.ID {
-	resources, err := manifest.Decode([]byte(application.SpecOf(stored).Manifest))
-	if err != nil || !application.IsAdmitted(stored) {
-		return nil
+func sizeOf(cm *corev1.ConfigMap, key string) int { return len(cm.Data[key]) + len(cm.BinaryData[key]) }
+
+// formerOf gives the identities of a stored spec that was admitted. Another
+// version of this program may have admitted what cannot be read any more: then
+// they are those of what the agents hold, which they would delete.
+func formerOf(stored *corev1.ConfigMap) ([]manifest.ID, error) {
+	if !application.IsAdmitted(stored) {
+		return nil, nil
 	}
-	return identities(objectsOf(resources))
+	resources, err := manifest.Decode([]byte(application.SpecOf(stored).Manifest))
+	if err != nil {
+		return application.HeldBy(stored)
+	}
+	return identities(objectsOf(resources)), nil
 }
 
 // identities are those of the resources, empty for one that has none.

@@ -19,12 +19,13 @@ const (
 
 	isOne         = "an Application cannot be turned back into a plain ConfigMap: delete it"
 	elsewhere     = "an Application cannot be in kube-system, krake-system or krake-agents, which the webhook does not see: use another namespace"
-	tooMany       = "an Application has at most 1000 keys in data and binaryData, 1000 labels and 1000 finalizers: leave out what is not its own"
+	tooMany       = "an Application has at most 1000 keys in data and binaryData, 1000 labels, 1000 finalizers and 100 owners: leave out what is not its own"
 	agentsKeys    = "only agents write the keys status, status.learned, status.last_observed_manifest and inventory.*: leave them as they are stored, and out of a new Application"
 	agentsLabel   = "only agents set the label krake.dev/state: leave it as it is stored, and out of a new Application"
 	addFinalizer  = "only agents add finalizers that end in .krake.dev/resources: leave them as they are stored, and out of a new Application"
 	addOwner      = "an owner may have the Application deleted: to add one wants the right to delete Applications"
 	giveUp        = "krake.dev/force-delete gives up on what the Application holds: it wants the right to delete Applications"
+	keepsLabels   = "the Application is being deleted: leave the labels of its clusters as they are stored"
 	goesOn        = "the Application is being deleted: leave its format, its cluster and its service account as they are"
 	dropFinalizer = "the agent removes its finalizer when its objects are gone: wait for it, or, if its cluster is lost, " +
 		"delete the Application and annotate it with krake.dev/force-delete=true"
@@ -367,6 +368,10 @@ func TestForceDelete(t *testing.T) {
 		{"move a deleting one to where it would be by default", administrator, deleted(moved), []edit{noAnnotation("krake.dev/cluster")}, goesOn},
 		{"change the format of a deleting one", administrator, deleted(moved), []edit{annotate("krake.dev/application", "v2")}, goesOn},
 		{"change the identity of a deleting one", administrator, deleted(moved), []edit{annotate("krake.dev/service-account", "x")}, goesOn},
+		{"take the holder's label off a deleting one", administrator, deleted(moved), []edit{noLabel("holder.krake.dev/local")}, keepsLabels},
+		{"add a holder to a deleting one", administrator, deleted(moved), []edit{label("holder.krake.dev/third", "true")}, keepsLabels},
+		{"change the label of the cluster of a deleting one", administrator, deleted(moved), []edit{label("krake.dev/cluster", "third")}, keepsLabels},
+		{"change the spec of a deleting one", administrator, deleted(moved), []edit{data("spec.manifest", "[1]")}, allowed},
 		{"annotate a deleting one", administrator, deleted(moved), []edit{annotate("note", "x")}, allowed},
 		{"forge status of a deleting Application", administrator, deleted(moved), []edit{data("status", "[]")}, agentsKeys},
 		{"forge status by force", administrator, changed(deleted(moved), force), []edit{data("inventory.local", "[1]")}, agentsKeys},
