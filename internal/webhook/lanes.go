@@ -15,25 +15,27 @@ const (
 	// and their metadata. (With everything in them escaped they would be more: such
 	// an Application cannot be changed.)
 	maxBody = 7 << 20
-	// smallBody is that of a usual one.
+	// usualBody is that of a usual one, and smallBody that of most others.
+	usualBody = 64 << 10
 	smallBody = 512 << 10
-	// Of the small and of the large ones, so many are held at once, and so many of
-	// them worked on, which takes several times their size. Large ones have a lane
-	// of their own, so that they do not hold up the usual ones.
-	smallHeld, smallAtOnce = 64, 8
-	largeHeld, largeAtOnce = 4, 1
+	// Of each size so many are held at once, and so many of them worked on, which
+	// takes several times their size. Each has a lane of its own, so that large
+	// ones do not hold up the usual ones.
+	usualHeld, usualAtOnce = 64, 4
+	smallHeld, smallAtOnce = 8, 2
+	largeHeld, largeAtOnce = 2, 1
 	// laneWait is how long a review waits for its turn, and bodyTime how long its
 	// sender may take.
-	laneWait = 3 * time.Second
+	laneWait = 4 * time.Second
 	bodyTime = 2 * time.Second
 )
 
 // lanes bounds what is held and worked on at once. Anyone who reaches the port
 // can send something that looks like a review.
 type lanes struct {
-	next         http.Handler
-	now          func() time.Time
-	small, large lane
+	next                http.Handler
+	now                 func() time.Time
+	usual, small, large lane
 }
 
 // lane is for reviews of one size. Who sends slowly takes up a place among those
@@ -45,12 +47,15 @@ func newLane(held, atOnce int64) lane {
 }
 
 func newLanes(next http.Handler, now func() time.Time) *lanes {
-	return &lanes{next: next, now: now, small: newLane(smallHeld, smallAtOnce), large: newLane(largeHeld, largeAtOnce)}
+	return &lanes{
+		next: next, now: now,
+		usual: newLane(usualHeld, usualAtOnce), small: newLane(smallHeld, smallAtOnce), large: newLane(largeHeld, largeAtOnce),
+	}
 }
 
 // ServeHTTP implements http.Handler.
 func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	lane := l.small
+	lane := l.usual
 	switch {
 	case r.ContentLength < 0:
 		l.refuse(w, "the length of the review must be said", http.StatusLengthRequired)
@@ -60,6 +65,8 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case r.ContentLength > smallBody:
 		lane = l.large
+	case r.ContentLength > usualBody:
+		lane = l.small
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), laneWait)
 	defer cancel()

@@ -98,7 +98,7 @@ func TestLanes(t *testing.T) {
 			t.Errorf("a large one is answered by %d", got)
 		}
 	}
-	if most[true] != largeAtOnce || most[false] > smallAtOnce {
+	if most[true] != largeAtOnce || most[false] > usualAtOnce {
 		t.Errorf("at once there were %d large and %d usual ones", most[true], most[false])
 	}
 }

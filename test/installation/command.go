@@ -56,7 +56,7 @@ func (i *Installation) start(program, name string, arguments ...string) (*comman
 	health := fmt.Sprintf("127.0.0.1:%d", port)
 	arguments = append(arguments, "--health-probe-bind-address", health)
 	child := exec.Command(filepath.Join(i.dir, program), arguments...)
-	child.Env = append(os.Environ(), "GOMEMLIMIT=230MiB") // as the shipped Deployments have it
+	child.Env = append(os.Environ(), "GOMEMLIMIT=200MiB") // as the shipped Deployments have it
 	process, err := i.cluster.Run(name, child)
 	if err != nil {
 		return nil, err
