@@ -1,4 +1,4 @@
-// Mutants plants bugs in the engine, one at a time, and tells which test finds
+// Mutants plants bugs in engine and admission, one at a time, and tells which test finds
 // each. Run it from the root of the repository:
 //
 //	go run ./test/mutants
