@@ -1,7 +1,6 @@
 package mutate
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -96,18 +95,4 @@ func Left(wanted, former []manifest.Ref) []manifest.Ref {
 	return slices.DeleteFunc(left, func(ref manifest.Ref) bool {
 		return ref.Name == "" || slices.ContainsFunc(wanted, func(w manifest.Ref) bool { return placeOf(w) == placeOf(ref) })
 	})
-}
-
-// Kinds gives the kinds of the objects, each once.
-func Kinds(ids ...manifest.ID) []manifest.ID {
-	kinds := make([]manifest.ID, 0, len(ids))
-	for _, id := range ids {
-		if id.Kind != "" {
-			kinds = append(kinds, manifest.ID{APIVersion: id.APIVersion, Kind: id.Kind})
-		}
-	}
-	slices.SortFunc(kinds, func(a, b manifest.ID) int {
-		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind))
-	})
-	return slices.Compact(kinds)
 }
