@@ -1,0 +1,25 @@
+package admission
+
+import (
+	"testing"
+)
+
+// Every way to delete an Application works while there is no webhook: the
+// garbage collector, which then has a finalizer to take off, does not meet it.
+func TestDeletionsWithoutTheWebhook(t *testing.T) {
+	namespace := newNamespace(t)
+	ways := []string{"background", "foreground", "orphan"}
+	for _, way := range ways {
+		mustRun(t, namespace, way)
+	}
+	killWebhook(t)
+	for _, way := range ways {
+		text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", way, "--cascade", way, "--timeout", timeout.String())
+		if err != nil {
+			t.Errorf("%s: %v\n%s", way, err, text)
+		}
+		if get(t, namespace, way) != nil || service(t, namespace, way) != nil {
+			t.Errorf("%s: the Application or its Service is still there", way)
+		}
+	}
+}
