@@ -87,8 +87,14 @@ func TestLanes(t *testing.T) {
 		})
 	}
 	for range cap(answers) - largeAtOnce {
-		if got := <-answers; got != http.StatusServiceUnavailable {
-			t.Errorf("a large one that has to wait too long is answered by %d", got)
+		select {
+		case got := <-answers:
+			if got != http.StatusServiceUnavailable {
+				t.Errorf("a large one that has to wait too long is answered by %d", got)
+			}
+		case <-time.After(10 * laneWait):
+			close(hold)
+			t.Fatal("more large ones are worked on than there is memory for")
 		}
 	}
 	close(hold)
