@@ -249,7 +249,7 @@ func (w *world) wait(what string, done func() bool) {
 	began := w.Now()
 	for deadline := time.Now().Add(timeout); !done(); {
 		if w.Now().Sub(began) > overlap {
-			for patience := time.Now().Add(5 * time.Second); !done() && time.Now().Before(patience); {
+			for patience := time.Now().Add(time.Second); !done() && time.Now().Before(patience); {
 				<-time.After(2 * time.Millisecond)
 			}
 		}
