@@ -223,7 +223,11 @@ func (k *Keeper) publish(ctx context.Context, configuration *admissionv1.Mutatin
 	}
 	target := &admissionv1.MutatingWebhookConfiguration{}
 	target.Name = configuration.Name
-	if err := k.writer.Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(fieldOwner)); err != nil {
+	err = k.writer.Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(fieldOwner))
+	if apierrors.IsNotFound(err) {
+		return nil // deleted a moment ago: its event is on the way
+	}
+	if err != nil {
 		return fmt.Errorf("write the CAs to the configuration %s: %w", configuration.Name, err)
 	}
 	k.logger.Info("CAs published", "number", len(h.authorities()))

@@ -63,7 +63,12 @@ func (h *handler) answer(ctx context.Context, request admission.Request) admissi
 	if cluster, ok := agentOf(request.UserInfo); ok {
 		return h.answerAgent(request, &cm, &stored, cluster)
 	}
-	prepared, after, err := h.prepare(ctx, request, &cm, &stored)
+	return h.answerUser(ctx, request, &cm, &stored)
+}
+
+// answerUser lets a user write what is right, and what the user may.
+func (h *handler) answerUser(ctx context.Context, request admission.Request, cm, stored *corev1.ConfigMap) admission.Response {
+	prepared, after, err := h.prepare(ctx, request, cm, stored)
 	if err != nil {
 		return unanswerable(err)
 	}
@@ -75,7 +80,7 @@ func (h *handler) answer(ctx context.Context, request admission.Request) admissi
 		return invalid(request.Name, slices.Concat(prepared.Refusals, refusals)).WithWarnings(told(prepared.Warnings)...)
 	}
 	if prepared.Checked {
-		needs := mutate.Needs(after, &stored, refs, mutate.Left(refs, former))
+		needs := mutate.Needs(after, stored, refs, mutate.Left(refs, former))
 		started := h.now()
 		denied, err := h.authority.denied(ctx, request.UserInfo, needs)
 		durations.WithLabelValues(reviewPhase).Observe(h.now().Sub(started).Seconds())
@@ -87,7 +92,7 @@ func (h *handler) answer(ctx context.Context, request admission.Request) admissi
 		}
 	}
 	after.Namespace = cm.Namespace
-	return difference(&cm, after).WithWarnings(told(prepared.Warnings)...)
+	return difference(cm, after).WithWarnings(told(prepared.Warnings)...)
 }
 
 // computingAtOnce is for the two processors that the Pod is limited to.

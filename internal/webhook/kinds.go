@@ -15,11 +15,11 @@ import (
 
 const (
 	// unknownFor is how long the hub is not asked again for a kind that it does
-	// not know: each question is a request to the API server.
-	unknownFor  = 10 * time.Second
-	maxUnknowns = 1024
-	// foundFor is how long a kind is taken to be served as it was found.
-	foundFor = time.Minute
+	// not know: each question is a request to the API server. foundFor is how long
+	// a kind is taken to be served as it was found.
+	unknownFor = 10 * time.Second
+	foundFor   = time.Minute
+	maxKinds   = 2048
 	// questionsPerSecond and questionsAtOnce are far more than are needed where
 	// Applications name what there is: a kind is asked for once in a while.
 	questionsPerSecond = 5
@@ -30,8 +30,9 @@ const (
 type kinds struct {
 	mapper meta.RESTMapper
 	now    cache.Clock
-	// found and unknown are what the hub has said of kinds.
-	found, unknown *cache.LRUExpireCache
+	// known are objects by kind, as the hub has
+	// told of them or as they were guessed; whatever identity they have is replaced.
+	known *cache.LRUExpireCache
 	// questions bounds what is asked of it: whoever may create ConfigMaps can name
 	// any number of kinds.
 	questions *rate.Limiter
@@ -40,8 +41,7 @@ type kinds struct {
 func newKinds(mapper meta.RESTMapper, now cache.Clock) *kinds {
 	return &kinds{
 		mapper: mapper, now: now,
-		found:     cache.NewLRUExpireCacheWithClock(maxUnknowns, now),
-		unknown:   cache.NewLRUExpireCacheWithClock(maxUnknowns, now),
+		known:     cache.NewLRUExpireCacheWithClock(maxKinds, now),
 		questions: rate.NewLimiter(questionsPerSecond, questionsAtOnce),
 	}
 }
@@ -67,29 +67,26 @@ func (k *kinds) objects(ids []manifest.ID) ([]mutate.Object, error) {
 // agent sees.
 func (k *kinds) object(id manifest.ID) (mutate.Object, error) {
 	gvk := id.GroupVersionKind()
+	if known, ok := k.known.Get(gvk); ok {
+		object, _ := known.(mutate.Object)
+		object.ID = id
+		return object, nil
+	}
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
 	guessed := mutate.Object{Ref: manifest.Ref{ID: id, Resource: guess}, Guessed: true}
-	if known, ok := k.found.Get(gvk); ok {
-		found, _ := known.(mutate.Object)
-		found.ID = id
-		return found, nil
-	}
-	if _, asked := k.unknown.Get(gvk); asked || !k.questions.AllowN(k.now.Now(), 1) {
+	if !k.questions.AllowN(k.now.Now(), 1) {
 		return guessed, nil
 	}
 	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
-		k.unknown.Add(gvk, struct{}{}, unknownFor)
+		k.known.Add(gvk, guessed, unknownFor)
 		return guessed, nil
 	}
 	if err != nil {
 		return mutate.Object{}, fmt.Errorf("find the resource of %s: %w", shown(gvk), err)
 	}
-	found := mutate.Object{
-		Ref:           manifest.Ref{ID: id, Resource: mapping.Resource},
-		ClusterScoped: mapping.Scope.Name() != meta.RESTScopeNameNamespace,
-	}
-	k.found.Add(gvk, found, foundFor)
+	found := mutate.ObjectAt(id, mapping)
+	k.known.Add(gvk, found, foundFor)
 	return found, nil
 }
 

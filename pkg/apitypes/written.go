@@ -23,7 +23,7 @@ func Written(object map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := Read(object, typed); err != nil {
+	if err := Read(object, typed); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", object["apiVersion"], object["kind"], err)
 	}
 	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
@@ -42,17 +42,21 @@ func newOf(object map[string]any) (runtime.Object, error) {
 }
 
 // Read reads an object into a value of its Go type as a server does: field names
-// in their case. It tells what the type has no place for. A number that is too
-// long to be read in a reasonable time is an error.
-func Read(object map[string]any, into any) (unknown []error, err error) {
+// in their case, unknown ones dropped. A number that is too long to be read in a
+// reasonable time is an error.
+func Read(object map[string]any, into any) error {
+	text, err := textOf(object)
+	if err != nil {
+		return err
+	}
+	return strictjson.UnmarshalCaseSensitivePreserveInts(text, into)
+}
+
+func textOf(object map[string]any) ([]byte, error) {
 	if hasLongNumber(object) {
 		return nil, errLongNumber
 	}
-	text, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-	return strictjson.UnmarshalStrict(text, into, strictjson.DisallowUnknownFields)
+	return json.Marshal(object)
 }
 
 // Mismatch is a value that has not the form of its type. Field is its path,
@@ -68,11 +72,13 @@ func Check(object map[string]any) (unknown []string, unreadable *Mismatch) {
 	if err != nil {
 		return nil, nil
 	}
-	strict, err := Read(object, typed)
+	text, err := textOf(object)
+	if err != nil {
+		return nil, nil // a long number: perhaps a text that only looks like one
+	}
+	strict, err := strictjson.UnmarshalStrict(text, typed, strictjson.DisallowUnknownFields)
 	var mismatch *json.UnmarshalTypeError
 	switch {
-	case errors.Is(err, errLongNumber):
-		return nil, nil // perhaps a text that only looks like one
 	case errors.As(err, &mismatch):
 		found, _, _ := strings.Cut(mismatch.Value, " ") // "number 1.5"
 		return nil, &Mismatch{mismatch.Field, fmt.Sprintf("its type has to be %s, and is %s", mismatch.Type, found)}

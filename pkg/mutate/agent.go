@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -39,7 +40,7 @@ func CheckAgentUpdate(cm, stored *corev1.ConfigMap, cluster string) field.ErrorL
 		return label == application.StateLabel && current || label == application.HolderLabel(cluster) && !kept
 	})
 	refusals = append(refusals, checkAgentFinalizers(cm, stored, application.Finalizer(cluster), current)...)
-	if immutable := func(cm *corev1.ConfigMap) bool { return cm.Immutable != nil && *cm.Immutable }; immutable(cm) != immutable(stored) {
+	if ptr.Deref(cm.Immutable, false) != ptr.Deref(stored.Immutable, false) {
 		refusals = append(refusals, forbidden("immutable", "it is not for an agent to change"))
 	}
 	if !equality.Semantic.DeepEqual(cm.OwnerReferences, stored.OwnerReferences) {

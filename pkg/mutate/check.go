@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -28,7 +29,7 @@ func checkConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "name"),
 			"Kubernetes keeps the ConfigMap of this name: choose another one"))
 	}
-	if cm.Immutable != nil && *cm.Immutable {
+	if ptr.Deref(cm.Immutable, false) {
 		refusals = append(refusals, field.Forbidden(field.NewPath("immutable"),
 			"the status of an Application is kept in the ConfigMap: leave immutable out"))
 	}

@@ -3,6 +3,7 @@ package mutate
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -30,6 +31,14 @@ type Object struct {
 	// Guessed tells that the API server that was asked does not know the kind, so
 	// that the resource is a guess and the scope is left open, for the target to tell.
 	Guessed bool
+}
+
+// ObjectAt is a resource where the mapping of its kind says.
+func ObjectAt(id manifest.ID, mapping *meta.RESTMapping) Object {
+	return Object{
+		Ref:           manifest.Ref{ID: id, Resource: mapping.Resource},
+		ClusterScoped: mapping.Scope.Name() != meta.RESTScopeNameNamespace,
+	}
 }
 
 // Confine puts the objects where they belong, in the same order, or refuses

@@ -41,12 +41,11 @@ func Desire(spec application.Spec, learned []map[string]any) (Desired, field.Err
 
 // draft is a spec as it was read and checked.
 type draft struct {
-	// resources and custom are the manifest and the user's observer schemas; one
-	// that is no object is nil, and refused.
-	resources, custom []map[string]any
-	mangled           schema.Set
-	refusals          field.ErrorList
-	warnings          []string
+	// resources are those of the manifest; one that is no object is nil, and refused.
+	resources []map[string]any
+	mangled   schema.Set
+	refusals  field.ErrorList
+	warnings  []string
 }
 
 // read reads a spec, and finds everything that is wrong with it.
@@ -66,11 +65,11 @@ func read(spec application.Spec) draft {
 	if len(d.refusals) > 0 {
 		return d
 	}
-	d.resources, d.custom = objectsOf(resources), objectsOf(custom)
+	d.resources = objectsOf(resources)
 	mangled, findings := schema.Mangle(resources, custom)
 	d.mangled = align(mangled)
 	d.warnings = warnings(findings.Warnings())
-	d.refusals = slices.Concat(refuse(findings.Errors()), checkSchemas(d.custom), checkResources(d.resources))
+	d.refusals = slices.Concat(refuse(findings.Errors()), checkSchemas(objectsOf(custom)), checkResources(d.resources))
 	return d
 }
 

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -32,11 +33,8 @@ type Prepared struct {
 // or makes one by annotating it: status that it brings is thrown away, the
 // status documents are computed.
 func PrepareForCreate(cm *corev1.ConfigMap) Prepared {
-	brought := statusOf(cm)
-	dropStatus(cm)
-	prepared := publish(cm, &corev1.ConfigMap{}, nil)
-	prepared.Warnings = append(ignored(brought, cm), prepared.Warnings...)
-	return prepared
+	none := &corev1.ConfigMap{}
+	return withStatusOf(none, cm, func() Prepared { return publish(cm, none, nil) })
 }
 
 // PrepareForUpdate completes a user's update of a ConfigMap of which at least
@@ -52,6 +50,12 @@ func PrepareForUpdate(cm, stored *corev1.ConfigMap) Prepared {
 			field.NewPath("metadata", "annotations").Key(application.FormatAnnotation),
 			"an Application cannot be turned back into a plain ConfigMap: delete it")}}
 	}
+	return withStatusOf(stored, cm, func() Prepared { return prepareChange(cm, stored) })
+}
+
+// withStatusOf prepares a request with the stored status in place of its own,
+// and warns of what that leaves out.
+func withStatusOf(stored, cm *corev1.ConfigMap, prepare func() Prepared) Prepared {
 	brought, kept := statusOf(cm), statusOf(stored)
 	maps.DeleteFunc(brought, func(place, value string) bool { // sent back by kubectl edit, while the spec changes
 		former, ok := kept[place]
@@ -59,7 +63,7 @@ func PrepareForUpdate(cm, stored *corev1.ConfigMap) Prepared {
 	})
 	dropStatus(cm)
 	keepStatus(cm, stored)
-	prepared := prepareChange(cm, stored)
+	prepared := prepare()
 	prepared.Warnings = append(ignored(brought, cm), prepared.Warnings...)
 	return prepared
 }
@@ -92,7 +96,7 @@ func unchanged(cm, stored *corev1.ConfigMap) bool {
 	if !application.IsAdmitted(stored) {
 		return onlyLinksChanged(cm, stored)
 	}
-	return maps.Equal(intent(cm), intent(stored)) && (cm.Immutable == nil || !*cm.Immutable)
+	return maps.Equal(intent(cm), intent(stored)) && !ptr.Deref(cm.Immutable, false)
 }
 
 func onlyLinksChanged(cm, stored *corev1.ConfigMap) bool {

@@ -37,12 +37,19 @@ func checkSchemas(schemas []map[string]any) field.ErrorList {
 			refusals = append(refusals, forbidden(at+".status", "it is for the server to write: leave it out"))
 		}
 		refusals = slices.Concat(refusals, checkMetadata(document, at), checkSecretSchema(document, at), checkReserved(document, at), checkLengths(document, at))
-		spec, _ := document["spec"].(map[string]any)
-		if _, ok := spec["nodeName"]; ok && isCore(document, "Pod") {
+		if _, ok := below(document, "spec")["nodeName"]; ok && isCore(document, "Pod") {
 			refusals = append(refusals, forbidden(at+".spec.nodeName", "it is for the scheduler to write: leave it out"))
 		}
 	}
 	return refusals
+}
+
+// below gives the object at the path, nil if there is none.
+func below(fields map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		fields, _ = fields[name].(map[string]any)
+	}
+	return fields
 }
 
 // isList tells if a resource is made of others, which would not be looked at.
@@ -98,7 +105,7 @@ func isIdentifier(kind string) bool {
 // is there is for the server to write, or has others delete objects. An empty
 // value is let through: generators write "creationTimestamp: null".
 func checkMetadata(document map[string]any, at string) field.ErrorList {
-	metadata, _ := document["metadata"].(map[string]any)
+	metadata := below(document, "metadata")
 	observed := strings.HasPrefix(at, schemasPath)
 	var refusals field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(metadata)) {
@@ -159,8 +166,7 @@ func checkSecretSchema(document map[string]any, at string) field.ErrorList {
 			refusals = append(refusals, forbidden(at+"."+key, reason))
 		}
 	}
-	metadata, _ := document["metadata"].(map[string]any)
-	annotations, ok := metadata["annotations"]
+	annotations, ok := below(document, "metadata")["annotations"]
 	named, isObject := annotations.(map[string]any)
 	if _, pinned := named[lastAppliedAnnotation]; ok && !isObject || pinned {
 		refusals = append(refusals, forbidden(at+".metadata.annotations", "kubectl apply keeps a copy of the Secret there, and "+reason))

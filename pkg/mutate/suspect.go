@@ -35,8 +35,7 @@ func suspect(d *draft, desired Desired) []string {
 func suspectScaling(desired Desired) []string {
 	var warnings []string
 	for _, scaler := range desired.Manifest {
-		spec, _ := scaler["spec"].(map[string]any)
-		target, _ := spec["scaleTargetRef"].(map[string]any)
+		target := below(scaler, "spec", "scaleTargetRef")
 		name, _ := target["name"].(string)
 		kind, _ := target["kind"].(string)
 		if kind == "" {
@@ -88,7 +87,7 @@ func suspectPods(resource map[string]any, at string) []string {
 		return nil
 	}
 	var pod corev1.PodSpec
-	if _, err := apitypes.Read(spec, &pod); err != nil {
+	if err := apitypes.Read(spec, &pod); err != nil {
 		return nil // refused already
 	}
 	baseline, err := baseline()
@@ -96,8 +95,7 @@ func suspectPods(resource map[string]any, at string) []string {
 		return nil // the checks are those of the library: it is never so
 	}
 	annotations := map[string]string{}
-	given, _ := metadata["annotations"].(map[string]any)
-	for name, value := range given {
+	for name, value := range below(metadata, "annotations") {
 		annotations[name], _ = value.(string)
 	}
 	results := baseline.EvaluatePod(
@@ -127,13 +125,6 @@ func podOf(resource map[string]any) (metadata, spec map[string]any) {
 		return nil, nil
 	}
 	return below(pod, "metadata"), below(pod, "spec")
-}
-
-func below(fields map[string]any, path ...string) map[string]any {
-	for _, name := range path {
-		fields, _ = fields[name].(map[string]any)
-	}
-	return fields
 }
 
 // checkTypes refuses what the API server could not read, and warns of fields

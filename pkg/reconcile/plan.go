@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"maps"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -106,10 +104,7 @@ func (r *Reconciler) locate(id manifest.ID) (mutate.Object, error) {
 	if err != nil {
 		return mutate.Object{}, fmt.Errorf("find the resource of %s: %w", id, err)
 	}
-	return mutate.Object{
-		Ref:           manifest.Ref{ID: id, Resource: mapping.Resource},
-		ClusterScoped: mapping.Scope.Name() != meta.RESTScopeNameNamespace,
-	}, nil
+	return mutate.ObjectAt(id, mapping), nil
 }
 
 // body is what the object is created from: the whole desired state.
