@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -24,6 +23,7 @@ type Application struct {
 	// ServiceAccount is the identity to act as on the target; empty: the agent's own.
 	ServiceAccount string
 	Deleted        bool
+	Wishes         Wishes
 	Spec           Spec
 
 	// LastApplied and LastObserved are published for people to read; nothing is
@@ -54,27 +54,6 @@ func (s Spec) Digest() string {
 		hash.Write(sum[:])
 	}
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
-}
-
-// State is the state of an Application in the words of the reference.
-type State string
-
-// The states that are written.
-const (
-	StateRunning  State = "RUNNING"
-	StateFailed   State = "FAILED"
-	StateDeleting State = "DELETING"
-)
-
-// ReadyCondition tells if all objects exist and are as the spec says.
-const ReadyCondition = "Ready"
-
-// Status is the document "status".
-type Status struct {
-	// ObservedSpec is the digest of the spec that the status speaks of.
-	ObservedSpec string             `json:"observedSpec,omitempty"`
-	State        State              `json:"state,omitempty"`
-	Conditions   []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // IsApplication tells if a ConfigMap says that it is an Application, of

@@ -40,7 +40,9 @@ func Read(cm *corev1.ConfigMap) (*Application, error) {
 	if format := cm.Annotations[FormatAnnotation]; format != Format {
 		return nil, fmt.Errorf("%w %q in annotation %s: this program knows %s", ErrFormat, format, FormatAnnotation, Format)
 	}
+	wishes, _ := WishesOf(cm) // what cannot be read was refused at admission
 	app := &Application{
+		Wishes:         wishes,
 		NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name},
 		UID:            cm.UID,
 		Version:        cm.ResourceVersion,

@@ -31,6 +31,18 @@ const (
 	// ForceDeleteAnnotation gives up on the objects of an Application that is
 	// being deleted.
 	ForceDeleteAnnotation = Prefix + "force-delete"
+	// ModeAnnotation is a [Mode].
+	ModeAnnotation = Prefix + "mode"
+	// AdoptAnnotation, "true", takes over objects that exist already and belong to
+	// no Application.
+	AdoptAnnotation = Prefix + "adopt"
+	// DeletionPolicyAnnotation is a [DeletionPolicy].
+	DeletionPolicyAnnotation = Prefix + "deletion-policy"
+	// HoldUntilAnnotation, a time as in RFC 3339, has drift recorded and not
+	// reverted until then: on an Application, or on one of its objects.
+	HoldUntilAnnotation = Prefix + "hold-until"
+	// HoldAnnotation, "deny", forbids holds on the objects of an Application.
+	HoldAnnotation = Prefix + "hold"
 
 	specPrefix        = "spec."
 	ManifestKey       = specPrefix + "manifest"
@@ -54,7 +66,10 @@ const (
 
 // UserAnnotations are the annotations of ours that a user may write.
 func UserAnnotations() []string {
-	return []string{FormatAnnotation, ClusterAnnotation, ForceDeleteAnnotation, ServiceAccountAnnotation}
+	return []string{
+		FormatAnnotation, ClusterAnnotation, ForceDeleteAnnotation, ServiceAccountAnnotation,
+		ModeAnnotation, AdoptAnnotation, DeletionPolicyAnnotation, HoldUntilAnnotation, HoldAnnotation,
+	}
 }
 
 // SpecKeys are the keys of the data that a user may write and an agent carries out.
@@ -144,12 +159,28 @@ func IsReserved(key string) bool {
 // that this very object belongs to this very Application; the label finds it.
 func Marks(owner types.NamespacedName, uid types.UID, id manifest.ID) manifest.Marks {
 	sum := sha256.Sum256([]byte(owner.String()))
-	self := strings.Join([]string{id.GroupVersionKind().Group, id.Kind, id.Namespace, id.Name}, "/")
 	return manifest.Marks{
 		Labels: map[string]string{OwnedByLabel: hex.EncodeToString(sum[:])[:16]},
 		Annotations: map[string]string{
-			OwnerAnnotation:    owner.String() + " " + self,
+			OwnerAnnotation:    owner.String() + " " + selfOf(id),
 			OwnerUIDAnnotation: string(uid),
 		},
 	}
+}
+
+// OwnerOf gives the Application to which an object says, by its own annotation,
+// that it belongs. What was copied from another object, with its annotations,
+// belongs to nobody.
+func OwnerOf(live map[string]any) (owner types.NamespacedName, ok bool) {
+	metadata, _ := live["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	text, _ := annotations[OwnerAnnotation].(string)
+	name, self, _ := strings.Cut(text, " ")
+	owner.Namespace, owner.Name, ok = strings.Cut(name, "/")
+	id, err := manifest.Identify(live)
+	return owner, ok && err == nil && self == selfOf(id)
+}
+
+func selfOf(id manifest.ID) string {
+	return strings.Join([]string{id.GroupVersionKind().Group, id.Kind, id.Namespace, id.Name}, "/")
 }

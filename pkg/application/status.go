@@ -1,0 +1,146 @@
+package application
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// State is the state of an Application in the words of the reference.
+type State string
+
+// The states that are written. Of a running Application the worst of its
+// workloads counts, in this order: FAILED, DEGRADED, RESTARTING, RUNNING; it is
+// COMPLETED if all of them are.
+const (
+	StateCreating   State = "CREATING"
+	StateRunning    State = "RUNNING"
+	StateRestarting State = "RESTARTING"
+	StateDegraded   State = "DEGRADED"
+	StateCompleted  State = "COMPLETED"
+	StateFailed     State = "FAILED"
+	StateDeleting   State = "DELETING"
+)
+
+// The conditions. All of them are there once an agent has seen the Application.
+const (
+	// ReadyCondition: all objects are as the Application says, and healthy.
+	ReadyCondition = "Ready"
+	// ReconciledCondition: all objects exist, and their observed fields are as
+	// the Application says.
+	ReconciledCondition = "Reconciled"
+	// DriftedCondition: an observed field differs, and is not reverted now.
+	DriftedCondition = "Drifted"
+	// ContendedCondition: somebody changes an observed field again and again.
+	ContendedCondition = "Contended"
+	// ConflictCondition: an object exists that belongs to somebody else.
+	ConflictCondition = "Conflict"
+	// StalledCondition: nothing more is tried until somebody changes something.
+	StalledCondition = "Stalled"
+)
+
+// Status is the document "status".
+type Status struct {
+	// ObservedSpec is the digest of the spec that the status speaks of.
+	ObservedSpec string             `json:"observedSpec,omitempty"`
+	State        State              `json:"state,omitempty"`
+	Conditions   []metav1.Condition `json:"conditions,omitempty"`
+	// Objects are what there is to tell of single objects, in the manifest's order.
+	Objects []ObjectStatus `json:"objects,omitempty"`
+	// Services are the addresses of the Services, by name: "10.0.0.1:80", or
+	// "<pending>" for each part that is not known yet.
+	Services        map[string]string `json:"services,omitempty"`
+	ContainerHealth *ContainerHealth  `json:"containerHealth,omitempty"`
+	// Drifts are the last ones, the newest first.
+	Drifts []Drift `json:"drifts,omitempty"`
+}
+
+// ContainerHealth counts the Pods of all workloads.
+type ContainerHealth struct {
+	DesiredPods   int64 `json:"desired_pods"`
+	RunningPods   int64 `json:"running_pods"`
+	CompletedPods int64 `json:"completed_pods"`
+	FailedPods    int64 `json:"failed_pods"`
+}
+
+// ObjectStatus is what there is to tell of one object.
+type ObjectStatus struct {
+	manifest.ID `json:",inline"`
+
+	// Health is a status of kstatus: Current, InProgress, Failed, Terminating,
+	// NotFound, Unknown.
+	Health string `json:"health,omitempty"`
+	// Reason and Message tell of a problem: "Conflict", "Held", "Invalid".
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Fields are the paths that differ and are not reverted now, or are written
+	// otherwise by the API server.
+	Fields []string `json:"fields,omitempty"`
+	// Hold is set while somebody holds the object.
+	Hold *Hold `json:"hold,omitempty"`
+}
+
+// Hold is how an agent sees a hold on one object.
+type Hold struct {
+	// Until is when it ends, at the latest as long after Since as the agent allows.
+	Until metav1.Time `json:"until"`
+	// Asked is the annotation as it was seen first, or renewed once.
+	Asked string      `json:"asked"`
+	Since metav1.Time `json:"since"`
+	// Renewed tells that the one renewal was used.
+	Renewed bool `json:"renewed,omitempty"`
+}
+
+// Drift is one drift of one object, and what became of it.
+type Drift struct {
+	Object manifest.ID    `json:"object"`
+	Fields []DriftedField `json:"fields,omitempty"`
+	// Manager, Subresource, Operation and Changed are those of managedFields: a
+	// hint, empty where there is none.
+	Manager     string       `json:"manager,omitempty"`
+	Subresource string       `json:"subresource,omitempty"`
+	Operation   string       `json:"operation,omitempty"`
+	Changed     *metav1.Time `json:"changed,omitempty"`
+	Seen        metav1.Time  `json:"seen"`
+	// Repaired is what was done: Reverted, Recreated, or nothing yet.
+	Repaired string `json:"repaired,omitempty"`
+	// After is how long it took from when the drift was seen.
+	After *metav1.Duration `json:"after,omitempty"`
+	// Count is how often the same fields were changed by the same manager.
+	Count int `json:"count,omitempty"`
+}
+
+// DriftedField is a field that drifted. Values are there where they are short
+// and hold no secret, digests otherwise.
+type DriftedField struct {
+	Path string `json:"path"`
+	Want any    `json:"want,omitempty"`
+	Have any    `json:"have,omitempty"`
+}
+
+// MaxDrifts bounds the history.
+const MaxDrifts = 10
+
+// Remember puts a drift before the others. One that goes on, or comes back by
+// the same hand, is counted: a fight must not push everything else out.
+func (s *Status) Remember(drift Drift) {
+	drift.Count = 1
+	for i, former := range s.Drifts {
+		if former.sameAs(drift) {
+			drift.Count += former.Count
+			s.Drifts = slices.Delete(slices.Clone(s.Drifts), i, i+1)
+			break
+		}
+	}
+	s.Drifts = append([]Drift{drift}, s.Drifts...)
+	if len(s.Drifts) > MaxDrifts {
+		s.Drifts = s.Drifts[:MaxDrifts]
+	}
+}
+
+func (d Drift) sameAs(other Drift) bool {
+	return d.Object == other.Object && d.Manager == other.Manager && d.Subresource == other.Subresource &&
+		slices.EqualFunc(d.Fields, other.Fields, func(a, b DriftedField) bool { return a.Path == b.Path })
+}
