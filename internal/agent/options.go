@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,11 +15,15 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
+// leastResync keeps the resync from becoming a poll.
+const leastResync = time.Second
+
 // Options of the agent.
 type Options struct {
 	Connection options.Connection
 	Logging    options.Logging
 	Reach      options.Reach
+	Metrics    options.Metrics
 
 	// Cluster is the name by which Applications choose this agent's cluster.
 	Cluster string
@@ -27,9 +32,13 @@ type Options struct {
 	// Concurrency is how many Applications are worked on at once.
 	Concurrency int
 	LeaderElect bool
-	// HealthAddress and MetricsAddress are where to listen; "0" is nowhere.
-	HealthAddress  string
-	MetricsAddress string
+	// MaxHold bounds a hold on one object, from when it is first seen.
+	MaxHold time.Duration
+	// Resync is how often what is known of the objects is compared with what
+	// there is; 0 is never.
+	Resync time.Duration
+	// HealthAddress is where to listen; "0" is nowhere.
+	HealthAddress string
 }
 
 // AddFlags adds the flags with their defaults.
@@ -37,12 +46,14 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Connection.AddFlags(flags)
 	o.Logging.AddFlags(flags)
 	o.Reach.AddFlags(flags)
+	o.Metrics.AddFlags(flags, ":8443")
 	flags.StringVar(&o.Cluster, "cluster", application.LocalCluster, "name of the cluster whose Applications to carry out")
 	flags.StringVar(&o.Namespace, "namespace", "krake-agents", "namespace of the agent's Lease")
 	flags.IntVar(&o.Concurrency, "concurrency", 8, "how many Applications are worked on at once")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "act only while holding the Lease, so that several replicas can run")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
-	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", `where to serve /metrics; "0": nowhere`)
+	flags.DurationVar(&o.MaxHold, "max-hold", 4*time.Hour, "how long at most an object may be held by the annotation "+application.HoldUntilAnnotation+"; 0: not at all")
+	flags.DurationVar(&o.Resync, "resync", 10*time.Minute, "how often, about, to compare what is known of the objects with a list of their metadata, in case a watch is mute; 0: never")
 }
 
 // Validate reports every flag that cannot be used.
@@ -56,6 +67,12 @@ func (o *Options) Validate() error {
 	}
 	if o.Concurrency < 1 {
 		failures = append(failures, errors.New("--concurrency: must be at least 1"))
+	}
+	if o.MaxHold < 0 {
+		failures = append(failures, errors.New("--max-hold: must not be negative"))
+	}
+	if o.Resync != 0 && o.Resync < leastResync {
+		failures = append(failures, fmt.Errorf("--resync: must be 0 or at least %s", leastResync))
 	}
 	return errors.Join(failures...)
 }

@@ -9,19 +9,22 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
-// reporter tells people what was done: as an Event of the Application, which
-// kubectl describe shows, and in the log.
+// reporter tells people what was done: by an Event of the Application and one of
+// the object, each of which kubectl describe shows, in the log, and in the
+// metrics. It tells paths of fields, never their values.
 type reporter struct {
 	recorder events.EventRecorder
 	logger   logr.Logger
+	metrics  *metrics
 }
 
-func newReporter(recorder events.EventRecorder, logger logr.Logger) *reporter {
-	return &reporter{recorder: recorder, logger: logger}
+func newReporter(recorder events.EventRecorder, logger logr.Logger, metrics *metrics) *reporter {
+	return &reporter{recorder: recorder, logger: logger, metrics: metrics}
 }
 
 func (r *reporter) report(app *application.Application, outcome reconcile.Outcome) {
 	r.logger.Info("acted", "application", app.NamespacedName.String(), "outcome", outcome.String())
+	r.metrics.acted(outcome)
 	configMap := &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "ConfigMap", Namespace: app.Namespace, Name: app.Name, UID: app.UID,
 	}
@@ -32,7 +35,9 @@ func (r *reporter) report(app *application.Application, outcome reconcile.Outcom
 		// fields, the drift of another field would never be told.
 		FieldPath: cut(outcome.Fields()),
 	}
-	r.recorder.Eventf(configMap, object, eventType(outcome.Action), string(outcome.Action), "Reconcile", "%s", cut(outcome.String()))
+	kind, reason, note := eventType(outcome.Action), string(outcome.Action), cut(outcome.String())
+	r.recorder.Eventf(configMap, object, kind, reason, "Reconcile", "%s", note)
+	r.recorder.Eventf(object, configMap, kind, reason, "Reconcile", "%s", note)
 }
 
 // cut keeps a text within what the API server takes for the note of an Event.
@@ -44,10 +49,11 @@ func cut(text string) string {
 	return text[:most] + "..."
 }
 
-// eventType: that somebody changed what must not change is worth a look.
+// eventType: that somebody changed what must not change, or that it is not
+// changed back, is worth a look.
 func eventType(action reconcile.Action) string {
 	switch action {
-	case reconcile.Reverted, reconcile.Recreated:
+	case reconcile.Reverted, reconcile.Recreated, reconcile.Detected, reconcile.Contended, reconcile.Conflict:
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal

@@ -1,5 +1,5 @@
 // Package options has the flags that all commands share: how to reach a
-// cluster, and how to log.
+// cluster, how to log, and where to serve metrics.
 package options
 
 import (
@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
@@ -108,4 +110,25 @@ func (r *Reach) Validate() error {
 		return fmt.Errorf("--scope: %q is neither %s nor %s", r.Scope, mutate.NamespaceScope, mutate.ClusterScope)
 	}
 	return nil
+}
+
+// Metrics says where the metrics are served.
+type Metrics struct {
+	// Address is where to listen; "0" is nowhere.
+	Address string
+}
+
+// AddFlags adds the flag --metrics-bind-address with its default.
+func (m *Metrics) AddFlags(flags *pflag.FlagSet, address string) {
+	flags.StringVar(&m.Address, "metrics-bind-address", address, `where to serve /metrics, over TLS, to whoever may get it; "0": nowhere`)
+}
+
+// Server gives what the manager needs to serve them: over TLS, and by the API
+// server's word to whoever may get /metrics.
+func (m *Metrics) Server() server.Options {
+	return server.Options{
+		BindAddress:    m.Address,
+		SecureServing:  true,
+		FilterProvider: filters.WithAuthenticationAndAuthorization,
+	}
 }

@@ -107,10 +107,16 @@ func (h *handler) prepare(ctx context.Context, request admission.Request, cm, st
 	defer func() { durations.WithLabelValues(computePhase).Observe(h.now().Sub(started).Seconds()) }()
 	after := cm.DeepCopy()
 	after.Namespace = request.Namespace // the object need not say it
-	if request.Operation == admissionv1.Update {
-		return mutate.PrepareForUpdate(after, stored), after, nil
+	prepared := complete(request.Operation, after, stored)
+	prepared.Warnings = append(prepared.Warnings, mutate.SuspectHold(after, stored, started)...)
+	return prepared, after, nil
+}
+
+func complete(operation admissionv1.Operation, cm, stored *corev1.ConfigMap) mutate.Prepared {
+	if operation == admissionv1.Update {
+		return mutate.PrepareForUpdate(cm, stored)
 	}
-	return mutate.PrepareForCreate(after), after, nil
+	return mutate.PrepareForCreate(cm)
 }
 
 // place finds where the objects are, those of the spec and those of the former

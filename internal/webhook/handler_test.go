@@ -414,6 +414,9 @@ data:
 		}},
 		{"an Application does not become a plain ConfigMap, which nobody would clean up after",
 			`{metadata: {name: app, namespace: demo}}`, published, []string{"FieldValueForbidden metadata.annotations[krake.dev/application]"}},
+		{"a mode that is none, though nothing is computed for it",
+			strings.Replace(published, "application: v1", "application: v1, krake.dev/mode: suspended", 1), published,
+			[]string{"FieldValueInvalid metadata.annotations[krake.dev/mode]"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -455,6 +458,28 @@ data:
 	want := []string{"data.spec.observer_schema[0].spec.ports: observer_schema_list_min_length is below the manifest's 1 elements, so they may be removed"}
 	if diff := cmp.Diff(want, response.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// That a hold is past is told by the webhook's clock.
+func TestHoldThatIsPast(t *testing.T) {
+	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	held := raw(t, strings.Replace(published, "application: v1", `application: v1, krake.dev/hold-until: "2026-01-02T12:00:00Z"`, 1))
+	plain := raw(t, published)
+	for now, want := range map[time.Time]int{at.Add(-time.Minute): 0, at.Add(time.Minute): 1} {
+		h := newTestHandler(everybody)
+		h.now = func() time.Time { return now }
+		for _, request := range []admissionv1.AdmissionRequest{
+			{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: held}},
+			{Operation: admissionv1.Update, Object: runtime.RawExtension{Raw: held}, OldObject: runtime.RawExtension{Raw: plain}},
+		} {
+			request.Namespace, request.Name = "demo", "app"
+			response := h.Handle(t.Context(), admission.Request{AdmissionRequest: request})
+			told := slices.DeleteFunc(response.Warnings, func(w string) bool { return !strings.Contains(w, "hold-until]: this time is past") })
+			if !response.Allowed || len(told) != want {
+				t.Errorf("at %s, %s: allowed is %v, warnings %q", now, request.Operation, response.Allowed, response.Warnings)
+			}
+		}
 	}
 }
 

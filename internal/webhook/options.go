@@ -17,6 +17,7 @@ type Options struct {
 	Connection options.Connection
 	Logging    options.Logging
 	Reach      options.Reach
+	Metrics    options.Metrics
 
 	// Certificates are the server's, and say by which name it is called.
 	Certificates certificates.Options
@@ -24,9 +25,8 @@ type Options struct {
 	// Host and Port are where to serve.
 	Host string
 	Port int
-	// HealthAddress and MetricsAddress are where to listen; "0" is nowhere.
-	HealthAddress  string
-	MetricsAddress string
+	// HealthAddress is where to listen; "0" is nowhere.
+	HealthAddress string
 }
 
 // AddFlags adds the flags with their defaults.
@@ -34,11 +34,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Connection.AddFlags(flags)
 	o.Logging.AddFlags(flags)
 	o.Reach.AddFlags(flags)
+	o.Metrics.AddFlags(flags, "0")
 	o.Certificates.AddFlags(flags)
 	flags.StringVar(&o.Host, "host", "", "address to serve on (default: all)")
 	flags.IntVar(&o.Port, "port", 9443, "port to serve on")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
-	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", `where to serve /metrics, over TLS, to whoever may get it; "0": nowhere`)
 }
 
 // Validate reports every flag that cannot be used.

@@ -14,8 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -42,12 +40,7 @@ func Run(ctx context.Context, options Options) error {
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Logger:                 logger,
 		HealthProbeBindAddress: options.HealthAddress,
-		Metrics: server.Options{
-			BindAddress:   options.MetricsAddress,
-			SecureServing: true,
-			// By the API server's word: whoever may get /metrics.
-			FilterProvider: filters.WithAuthenticationAndAuthorization,
-		},
+		Metrics:                options.Metrics.Server(),
 	})
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)

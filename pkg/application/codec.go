@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -28,6 +29,8 @@ const (
 	// two bytes of text, and many times that in memory.
 	documentLimit = 4 << 20
 	elementLimit  = 400_000
+	// roomInAll is what a ConfigMap holds.
+	roomInAll = 1 << 20
 )
 
 // ErrFormat is the error of a format version that this program does not know.
@@ -62,13 +65,37 @@ func Read(cm *corev1.ConfigMap) (*Application, error) {
 }
 
 // Record writes the parts of the Application that belong to the agent of its
-// cluster, and nothing else.
+// cluster, and nothing else. What there is no room for is left out, and a
+// condition says so: the observed fields first, then the history. What is held
+// and what was learned is always written.
 func (a *Application) Record(cm *corev1.ConfigMap) error {
+	observed, status := a.LastObserved, a.Status
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool { return c.Type == TooLargeCondition })
+	if err := a.record(cm, observed, status); err != nil {
+		return err
+	}
+	for _, shed := range []func(){
+		func() { observed = nil },
+		func() { status.Drifts, status.Services = nil, nil },
+		func() { status.Objects = nil },
+	} {
+		if sizeOf(cm) <= roomInAll {
+			return nil
+		}
+		shed()
+		if err := a.record(cm, observed, status.tooLarge()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Application) record(cm *corev1.ConfigMap, observed []map[string]any, status Status) error {
 	err := errors.Join(
 		encode(cm, LastAppliedKey, a.LastApplied, a.LastApplied != nil),
-		encode(cm, LastObservedKey, a.LastObserved, len(a.LastObserved) > 0),
+		encode(cm, LastObservedKey, observed, len(observed) > 0),
 		encode(cm, LearnedKey, a.Learned, len(a.Learned) > 0),
-		encode(cm, StatusKey, a.Status, a.Status.State != ""),
+		encode(cm, StatusKey, status, status.State != ""),
 		encode(cm, InventoryKey(a.Cluster), a.Inventory, len(a.Inventory) > 0),
 	)
 	if err != nil {
@@ -78,10 +105,22 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 	if a.Deleted && !a.Finalized {
 		delete(cm.Labels, HolderLabel(a.Cluster))
 	}
-	if a.Status.State != "" {
-		setLabel(cm, StateLabel, string(a.Status.State))
+	if status.State != "" {
+		setLabel(cm, StateLabel, string(status.State))
 	}
 	return nil
+}
+
+// sizeOf is what the API server counts against its limit.
+func sizeOf(cm *corev1.ConfigMap) int {
+	size := 0
+	for _, value := range cm.Data {
+		size += len(value)
+	}
+	for _, value := range cm.BinaryData {
+		size += len(value)
+	}
+	return size
 }
 
 // Publish writes what admission computed: the mangled observer schema, the

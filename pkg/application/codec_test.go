@@ -23,6 +23,7 @@ type object = map[string]any
 // running gives an Application as its agent records it.
 func running() *application.Application {
 	return &application.Application{
+		Wishes:         application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete},
 		NamespacedName: types.NamespacedName{Namespace: "demo", Name: "web"},
 		UID:            "u1",
 		Version:        "7",
@@ -62,6 +63,7 @@ func TestReadGivesWhatRecordWrote(t *testing.T) {
 
 func TestReadOfAFreshApplication(t *testing.T) {
 	want := &application.Application{
+		Wishes:         application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete},
 		NamespacedName: types.NamespacedName{Namespace: "demo", Name: "web"},
 		UID:            "u1", Version: "7", Cluster: "local",
 		Spec: application.Spec{Manifest: "kind: Song\n"},

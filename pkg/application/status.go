@@ -39,6 +39,9 @@ const (
 	ConflictCondition = "Conflict"
 	// StalledCondition: nothing more is tried until somebody changes something.
 	StalledCondition = "Stalled"
+	// TooLargeCondition is there while the status does not fit into the ConfigMap
+	// and is not complete.
+	TooLargeCondition = "TooLarge"
 )
 
 // Status is the document "status".
@@ -128,7 +131,7 @@ const MaxDrifts = 10
 func (s *Status) Remember(drift Drift) {
 	drift.Count = 1
 	for i, former := range s.Drifts {
-		if former.sameAs(drift) {
+		if former.SameAs(drift) {
 			drift.Count += former.Count
 			s.Drifts = slices.Delete(slices.Clone(s.Drifts), i, i+1)
 			break
@@ -140,7 +143,22 @@ func (s *Status) Remember(drift Drift) {
 	}
 }
 
-func (d Drift) sameAs(other Drift) bool {
+// tooLarge says that not all is there. The time is that of another condition:
+// nothing here has a clock.
+func (s Status) tooLarge() Status {
+	tooLarge := metav1.Condition{
+		Type: TooLargeCondition, Status: metav1.ConditionTrue, Reason: "NoRoom",
+		Message: "the ConfigMap has no room for the whole status: split the Application, or keep other data elsewhere",
+	}
+	if len(s.Conditions) > 0 {
+		tooLarge.LastTransitionTime = s.Conditions[0].LastTransitionTime
+	}
+	s.Conditions = append(slices.Clone(s.Conditions), tooLarge)
+	return s
+}
+
+// SameAs tells if two drifts are of the same fields, by the same hand.
+func (d Drift) SameAs(other Drift) bool {
 	return d.Object == other.Object && d.Manager == other.Manager && d.Subresource == other.Subresource &&
 		slices.EqualFunc(d.Fields, other.Fields, func(a, b DriftedField) bool { return a.Path == b.Path })
 }

@@ -30,11 +30,13 @@ const conflictRetries = 5
 type Cluster struct {
 	client       dynamic.Interface
 	fieldManager string
+	count        func(reason string)
 }
 
-// New makes a Cluster whose writes carry the name of the field manager.
-func New(client dynamic.Interface, fieldManager string) *Cluster {
-	return &Cluster{client: client, fieldManager: fieldManager}
+// New makes a Cluster whose writes carry the name of the field manager. Each
+// request is counted by its reason: create, repair, delete or read.
+func New(client dynamic.Interface, fieldManager string, count func(reason string)) *Cluster {
+	return &Cluster{client: client, fieldManager: fieldManager, count: count}
 }
 
 // Repair gives the patch that an object needs, empty if it needs none, or an
@@ -47,6 +49,7 @@ type Proof func(live map[string]any) error
 // Create creates an object and gives the answer of the API server. That the
 // object exists already is an error for which IsAlreadyExists holds.
 func (c *Cluster) Create(ctx context.Context, ref manifest.Ref, object map[string]any) (map[string]any, error) {
+	c.count("create")
 	live, err := c.resource(ref).Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: c.fieldManager})
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", ref, err)
@@ -94,6 +97,7 @@ func (c *Cluster) patch(ctx context.Context, ref manifest.Ref, patch schema.Patc
 	if err != nil {
 		return nil, fmt.Errorf("encode patch of %s: %w", ref, err)
 	}
+	c.count("repair")
 	live, err := c.resource(ref).Patch(ctx, ref.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: c.fieldManager})
 	if err != nil {
 		return nil, fmt.Errorf("patch %s: %w", ref, err)
@@ -102,28 +106,26 @@ func (c *Cluster) patch(ctx context.Context, ref manifest.Ref, patch schema.Patc
 }
 
 // Delete deletes an object, with what depends on it in the background, if proof
-// allows it. It tells if the object is gone; if not, a finalizer holds it.
-func (c *Cluster) Delete(ctx context.Context, ref manifest.Ref, proof Proof) (gone bool, err error) {
+// allows it. It gives the object as it is left, nil if it is gone: a finalizer
+// holds it.
+func (c *Cluster) Delete(ctx context.Context, ref manifest.Ref, proof Proof) (left map[string]any, err error) {
 	for try := 0; ; try++ {
-		live, err := c.get(ctx, ref)
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		if err != nil {
-			return false, err
+		live, err := c.present(ctx, ref)
+		if live == nil || err != nil {
+			return nil, err
 		}
 		if err := proof(live); err != nil {
-			return false, err
+			return live, err
 		}
 		err = c.delete(ctx, ref, live)
 		switch {
 		case apierrors.IsConflict(err) && try < conflictRetries: // it changed: prove again
 		case apierrors.IsNotFound(err):
-			return true, nil
+			return nil, nil
 		case err != nil:
-			return false, err
+			return live, err
 		default:
-			return c.gone(ctx, ref)
+			return c.present(ctx, ref)
 		}
 	}
 }
@@ -134,6 +136,7 @@ func (c *Cluster) delete(ctx context.Context, ref manifest.Ref, live map[string]
 		return nil
 	}
 	uid, version, policy := object.GetUID(), object.GetResourceVersion(), metav1.DeletePropagationBackground
+	c.count("delete")
 	err := c.resource(ref).Delete(ctx, ref.Name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
 		PropagationPolicy: &policy,
@@ -144,15 +147,17 @@ func (c *Cluster) delete(ctx context.Context, ref manifest.Ref, live map[string]
 	return nil
 }
 
-func (c *Cluster) gone(ctx context.Context, ref manifest.Ref) (bool, error) {
-	_, err := c.get(ctx, ref)
+// present gives the object, nil if there is none.
+func (c *Cluster) present(ctx context.Context, ref manifest.Ref) (map[string]any, error) {
+	live, err := c.get(ctx, ref)
 	if apierrors.IsNotFound(err) {
-		return true, nil
+		return nil, nil
 	}
-	return false, err
+	return live, err
 }
 
 func (c *Cluster) get(ctx context.Context, ref manifest.Ref) (map[string]any, error) {
+	c.count("read")
 	live, err := c.resource(ref).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", ref, err)

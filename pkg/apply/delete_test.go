@@ -31,9 +31,9 @@ func only(object map[string]any) apply.Proof {
 func TestDelete(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")
-	gone, err := f.Delete(t.Context(), f.ref("a"), only(live))
-	if err != nil || !gone {
-		t.Errorf("gone is %v, error %v", gone, err)
+	left, err := f.Delete(t.Context(), f.ref("a"), only(live))
+	if err != nil || left != nil {
+		t.Errorf("left is %v, error %v", left, err)
 	}
 	if left := f.get(t, "a"); left != nil {
 		t.Errorf("still there: %v", left)
@@ -46,9 +46,9 @@ func TestDelete(t *testing.T) {
 // What is not there needs no proof: it is gone.
 func TestDeleteOfAMissingObject(t *testing.T) {
 	f := newFixture(t)
-	gone, err := f.Delete(t.Context(), f.ref("a"), func(map[string]any) error { return errRefused })
-	if err != nil || !gone {
-		t.Errorf("gone is %v, error %v", gone, err)
+	left, err := f.Delete(t.Context(), f.ref("a"), func(map[string]any) error { return errRefused })
+	if err != nil || left != nil {
+		t.Errorf("left is %v, error %v", left, err)
 	}
 }
 
@@ -56,9 +56,9 @@ func TestDeleteOfAMissingObject(t *testing.T) {
 func TestDeleteThatIsRefused(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")
-	gone, err := f.Delete(t.Context(), f.ref("a"), func(map[string]any) error { return errRefused })
-	if gone || !errors.Is(err, errRefused) {
-		t.Errorf("gone is %v, error %v, want that of the proof", gone, err)
+	left, err := f.Delete(t.Context(), f.ref("a"), func(map[string]any) error { return errRefused })
+	if left == nil || !errors.Is(err, errRefused) {
+		t.Errorf("left is %v, error %v, want that of the proof", left, err)
 	}
 	f.checkSent(t)
 	if diff := cmp.Diff(live, f.get(t, "a")); diff != "" {
@@ -72,15 +72,15 @@ func TestDeleteOfARecreatedObject(t *testing.T) {
 	f := newFixture(t)
 	former := f.create(t, "a")
 	var another map[string]any
-	gone, err := f.Delete(t.Context(), f.ref("a"), func(live map[string]any) error {
+	left, err := f.Delete(t.Context(), f.ref("a"), func(live map[string]any) error {
 		refused := only(former)(live)
 		if another == nil {
 			another = f.recreate(t, "a")
 		}
 		return refused
 	})
-	if gone || !errors.Is(err, errRefused) {
-		t.Errorf("gone is %v, error %v, want that of the proof", gone, err)
+	if left == nil || !errors.Is(err, errRefused) {
+		t.Errorf("left is %v, error %v, want that of the proof", left, err)
 	}
 	if diff := cmp.Diff(another, f.get(t, "a")); diff != "" {
 		t.Errorf("the other object (-before +after):\n%s", diff)
@@ -93,7 +93,7 @@ func TestDeleteOfAChangedObject(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, "a")
 	proofs := 0
-	gone, err := f.Delete(t.Context(), f.ref("a"), func(live map[string]any) error {
+	left, err := f.Delete(t.Context(), f.ref("a"), func(live map[string]any) error {
 		proofs++
 		if data(live)["a"] != "1" {
 			return errRefused
@@ -101,8 +101,8 @@ func TestDeleteOfAChangedObject(t *testing.T) {
 		f.change(t, "a", `{"data": {"a": "theirs"}}`)
 		return nil
 	})
-	if gone || !errors.Is(err, errRefused) || proofs != 2 {
-		t.Errorf("gone is %v, error %v after %d proofs, want the refusal of the second", gone, err, proofs)
+	if left == nil || !errors.Is(err, errRefused) || proofs != 2 {
+		t.Errorf("left is %v, error %v after %d proofs, want the refusal of the second", left, err, proofs)
 	}
 	if f.get(t, "a") == nil {
 		t.Error("the object was deleted")
@@ -116,16 +116,16 @@ func TestDeleteOfAFinalizedObject(t *testing.T) {
 	live := f.create(t, "a")
 	f.change(t, "a", `{"metadata": {"finalizers": ["example.com/keep"]}}`)
 	for try := range 2 {
-		if gone, err := f.Delete(t.Context(), f.ref("a"), only(live)); err != nil || gone {
-			t.Errorf("try %d: gone is %v, error %v", try, gone, err)
+		if left, err := f.Delete(t.Context(), f.ref("a"), only(live)); err != nil || left == nil {
+			t.Errorf("try %d: left is %v, error %v", try, left, err)
 		}
 	}
 	if len(f.sent) != 1 {
 		t.Errorf("what is being deleted was deleted again: %v", f.sent)
 	}
 	f.change(t, "a", `{"metadata": {"finalizers": null}}`)
-	if gone, err := f.Delete(t.Context(), f.ref("a"), only(live)); err != nil || !gone {
-		t.Errorf("without the finalizer: gone is %v, error %v", gone, err)
+	if left, err := f.Delete(t.Context(), f.ref("a"), only(live)); err != nil || left != nil {
+		t.Errorf("without the finalizer: left is %v, error %v", left, err)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestClusterScoped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := f.Delete(t.Context(), ref, only(live)); err != nil || !gone {
-		t.Errorf("gone is %v, error %v", gone, err)
+	if left, err := f.Delete(t.Context(), ref, only(live)); err != nil || left != nil {
+		t.Errorf("left is %v, error %v", left, err)
 	}
 }

@@ -44,7 +44,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{somebody: connect(t, rest.CopyConfig(server))}
 	recorded := rest.CopyConfig(server)
 	recorded.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, &f.sent} })
-	f.Cluster = apply.New(connect(t, recorded), ourselves)
+	f.Cluster = apply.New(connect(t, recorded), ourselves, func(string) {})
 
 	namespace := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"generateName": "apply-"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -107,6 +108,20 @@ func checkNewAnnotations(cm, stored *corev1.ConfigMap) field.ErrorList {
 		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "annotations").Key(name),
 			"no such annotation is known here: there are "+strings.Join(application.UserAnnotations(), ", ")))
 	}
+	return refusals
+}
+
+// checkWishes refuses annotations whose values nobody understands. One that is
+// stored already stays, and counts as its default: it must not keep anybody from
+// editing something else.
+func checkWishes(cm, stored *corev1.ConfigMap) field.ErrorList {
+	changed := maps.Clone(cm.Annotations)
+	maps.DeleteFunc(changed, func(name, value string) bool {
+		former, had := stored.Annotations[name]
+		return had && former == value
+	})
+	_, refusals := application.WishesOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: changed}})
+	slices.SortFunc(refusals, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	return refusals
 }
 

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,6 +113,41 @@ func FuzzPrepare(f *testing.F) {
 			}
 		}
 		checkPrepared(t, later, cm)
+	})
+}
+
+// Whatever is asked of an agent, it is understood or refused; and what is stored,
+// understood or not, keeps nobody from an edit of something else.
+func FuzzWishes(f *testing.F) {
+	f.Add("enforce", "delete", "true", "deny", "2026-01-02T15:04:05Z", "")
+	f.Add("suspend", "orphan", "false", "", "2026-01-02T15:04:05+01:00", "observe")
+	f.Add("", "", "", "", "", "")
+	f.Fuzz(func(t *testing.T, mode, policy, adopt, hold, until, later string) {
+		cm := submitted()
+		for name, value := range map[string]string{
+			application.ModeAnnotation: mode, application.DeletionPolicyAnnotation: policy, application.AdoptAnnotation: adopt,
+			application.HoldAnnotation: hold, application.HoldUntilAnnotation: until,
+		} {
+			if value != "" {
+				cm.Annotations[name] = value
+			}
+		}
+		_, misunderstood := application.WishesOf(cm)
+		equal(t, "admitted", len(misunderstood) == 0, checkPrepared(t, cm, nil))
+		if suspicious := mutate.SuspectHold(cm, &corev1.ConfigMap{}, time.Unix(1767366245, 0)); len(suspicious) > 0 && len(misunderstood) > 0 {
+			t.Errorf("what is refused is warned of: %v", suspicious)
+		}
+
+		was := stored(t)
+		was.Annotations = cm.Annotations
+		edited := was.DeepCopy()
+		edited.Labels["team"] = "red"
+		equal(t, "an edit of something else", true, checkPrepared(t, edited, was))
+		edited.Annotations[application.ModeAnnotation] = later
+		_, misunderstood = application.WishesOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{application.ModeAnnotation: later},
+		}})
+		equal(t, "an edit of the mode", len(misunderstood) == 0 || mode != "" && later == mode, checkPrepared(t, edited, was))
 	})
 }
 

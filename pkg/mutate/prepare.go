@@ -79,7 +79,7 @@ func prepareChange(cm, stored *corev1.ConfigMap) Prepared {
 		return Prepared{}
 	}
 	if unchanged(cm, stored) {
-		return Prepared{Refusals: checkRoom(cm, 0)}
+		return Prepared{Refusals: slices.Concat(checkWishes(cm, stored), checkRoom(cm, 0))}
 	}
 	learned, err := application.LearnedOf(stored)
 	if err != nil {
@@ -107,7 +107,8 @@ func onlyLinksChanged(cm, stored *corev1.ConfigMap) bool {
 }
 
 // intent is what an agent carries out: the keys of the spec and our annotations,
-// but for those that only hold it back.
+// but for those that only hold it back. Whoever takes such a one away asks for
+// nothing more than what was admitted.
 func intent(cm *corev1.ConfigMap) map[string]string {
 	intent := map[string]string{}
 	for key, value := range cm.Data {
@@ -121,15 +122,24 @@ func intent(cm *corev1.ConfigMap) map[string]string {
 		}
 	}
 	for name, value := range cm.Annotations {
-		if application.IsReserved(name) && name != application.ForceDeleteAnnotation {
+		if application.IsReserved(name) && !holdsBack(name) {
 			intent[name] = value
 		}
 	}
 	return intent
 }
 
+// holdsBack tells of annotations of ours that have an agent do less than it would.
+func holdsBack(annotation string) bool {
+	switch annotation {
+	case application.ForceDeleteAnnotation, application.ModeAnnotation, application.HoldUntilAnnotation, application.HoldAnnotation:
+		return true
+	}
+	return false
+}
+
 func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
-	refusals := slices.Concat(checkConfigMap(cm), checkNewAnnotations(cm, stored))
+	refusals := slices.Concat(checkConfigMap(cm), checkNewAnnotations(cm, stored), checkWishes(cm, stored))
 	if _, ok := cm.Data[application.ManifestKey]; !ok {
 		return Prepared{Refusals: atMost(refusals)} // an observer schema of nothing would be wrong as well
 	}

@@ -412,6 +412,11 @@ func TestUpdateAsksForRights(t *testing.T) {
 		{"the observer schema", func(cm *corev1.ConfigMap) { delete(cm.Data, "spec.observer_schema") }, true},
 		{"the cluster", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/cluster"] = "edge" }, true},
 		{"the service account", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "deployer" }, true},
+		{"to adopt what others made", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/adopt"] = "true" }, true},
+		{"to leave the objects behind", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/deletion-policy"] = "orphan" }, true},
+		{"to stop repairs", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/mode"] = "suspend" }, false},
+		{"to hold", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/hold-until"] = "2026-01-02T15:04:05Z" }, false},
+		{"to deny holds", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/hold"] = "deny" }, false},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
@@ -427,6 +432,37 @@ func TestUpdateAsksForRights(t *testing.T) {
 				}, prepared.Former)
 			}
 		})
+	}
+}
+
+// What held the agent back is taken away by whoever may edit the Application:
+// what it does then was admitted before. What has it delete after all was not.
+func TestUpdateBackToTheDefaults(t *testing.T) {
+	for annotation, asked := range map[string]bool{
+		"krake.dev/mode": false, "krake.dev/hold-until": false, "krake.dev/hold": false, "krake.dev/adopt": true, "krake.dev/deletion-policy": true,
+	} {
+		was := stored(t)
+		was.Annotations[annotation] = "whatever it was"
+		cm := was.DeepCopy()
+		delete(cm.Annotations, annotation)
+		want := cm.DeepCopy()
+		prepared := mutate.PrepareForUpdate(cm, was)
+		equal(t, "refusals", []any{}, messages(prepared.Refusals))
+		equal(t, "asked without "+annotation, asked, prepared.Checked)
+		equal(t, "ConfigMap", want, cm)
+	}
+}
+
+// An agent is told of every wish: it is woken by what SameIntent does not take
+// for the same.
+func TestEveryWishWakesTheAgent(t *testing.T) {
+	for _, annotation := range application.UserAnnotations() {
+		was := stored(t)
+		cm := was.DeepCopy()
+		cm.Annotations[annotation] = "another"
+		if application.SameIntent(was, cm) {
+			t.Errorf("%s is nothing to act on", annotation)
+		}
 	}
 }
 

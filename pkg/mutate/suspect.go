@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
@@ -28,6 +30,38 @@ func suspect(d *draft, desired Desired) []string {
 		warnings = slices.Concat(warnings, suspectPods(resource, at), suspectPins(desired.Schemas[i], resource, at))
 	}
 	return append(warnings, suspectScaling(desired)...)
+}
+
+// longHold is how far away the end of a hold is that is not meant for a repair
+// by hand: a week.
+const longHold = 7 * 24 * time.Hour
+
+// SuspectHold gives warnings of a hold that holds nothing, or for long. Now is
+// the time of the request, on which nothing else here depends. Who leaves the
+// hold and the mode as they are stored is not told of them again.
+func SuspectHold(cm, stored *corev1.ConfigMap, now time.Time) []string {
+	wishes, refusals := application.WishesOf(cm)
+	if _, held := cm.Annotations[application.HoldUntilAnnotation]; !held || len(refusals) > 0 || sameHold(cm, stored) {
+		return nil
+	}
+	var warning string
+	switch {
+	case !wishes.HoldUntil.After(now):
+		warning = "this time is past, so that nothing is held: set one that is to come, or leave it out"
+	case wishes.Mode != application.Enforce:
+		warning = fmt.Sprintf("mode %s reverts nothing as it is, so that there is nothing to hold: leave one of the two out", wishes.Mode)
+	case wishes.HoldUntil.Sub(now) > longHold:
+		warning = "it is more than 7 days away, and until then no drift is reverted: for good there is " + application.ModeAnnotation + ": observe"
+	default:
+		return nil
+	}
+	return []string{"metadata.annotations[" + application.HoldUntilAnnotation + "]: " + warning}
+}
+
+func sameHold(cm, stored *corev1.ConfigMap) bool {
+	return application.IsApplication(stored) &&
+		cm.Annotations[application.HoldUntilAnnotation] == stored.Annotations[application.HoldUntilAnnotation] &&
+		cm.Annotations[application.ModeAnnotation] == stored.Annotations[application.ModeAnnotation]
 }
 
 // suspectScaling warns of replicas that an autoscaler of the same manifest is to

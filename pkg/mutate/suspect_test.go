@@ -2,7 +2,9 @@ package mutate_test
 
 import (
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/mutate"
@@ -85,4 +87,65 @@ func TestUnreadable(t *testing.T) {
 			equal(t, "refusals", []any{test.want}, messages(mutate.PrepareForCreate(cm).Refusals))
 		})
 	}
+}
+
+// A hold that holds nothing, or for long, is let through with a word about it,
+// to whom sets it and to nobody after that.
+func TestSuspectHold(t *testing.T) {
+	const (
+		hour, mode, until = "2026-01-02T13:00:00Z", "krake.dev/mode", "krake.dev/hold-until"
+
+		at     = "metadata.annotations[krake.dev/hold-until]: "
+		past   = at + "this time is past, so that nothing is held: set one that is to come, or leave it out"
+		far    = at + "it is more than 7 days away, and until then no drift is reverted: for good there is krake.dev/mode: observe"
+		nobody = at + "mode suspend reverts nothing as it is, so that there is nothing to hold: leave one of the two out"
+	)
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	type annotations = map[string]string
+	tests := []struct {
+		why         string
+		stored, set annotations
+		want        []string
+	}{
+		{"no hold", nil, annotations{mode: "suspend"}, nil},
+		{"an hour", nil, annotations{until: hour}, nil},
+		{"now, which is no time at all", nil, annotations{until: "2026-01-02T12:00:00Z"}, []string{past}},
+		{"in the past", nil, annotations{until: "2026-01-02T11:59:59Z"}, []string{past}},
+		{"in the past, by the clock of another place", nil, annotations{until: "2026-01-02T12:30:00+01:00"}, []string{past}},
+		{"before all time", nil, annotations{until: "0001-01-01T00:00:00Z"}, []string{past}},
+		{"just a week", nil, annotations{until: "2026-01-09T12:00:00Z"}, nil},
+		{"more than a week", nil, annotations{until: "2026-01-09T12:00:01Z"}, []string{far}},
+		{"for ever", nil, annotations{until: "9999-12-31T23:59:59Z"}, []string{far}},
+		{"of what is suspended", nil, annotations{until: hour, mode: "suspend"}, []string{nobody}},
+		{"of what is only observed", nil, annotations{until: hour, mode: "observe"}, []string{
+			at + "mode observe reverts nothing as it is, so that there is nothing to hold: leave one of the two out",
+		}},
+		{"of what is kept, which is said", nil, annotations{until: hour, mode: "enforce"}, nil},
+		{"a value that is refused", nil, annotations{until: "4h"}, nil},
+		{"one that is stored, long after", annotations{until: "2025-01-01T00:00:00Z"}, annotations{until: "2025-01-01T00:00:00Z"}, nil},
+		{"one that is moved, and still past", annotations{until: "2025-01-01T00:00:00Z"}, annotations{until: "2026-01-01T00:00:00Z"}, []string{past}},
+		{"suspended, while it is held", annotations{until: hour}, annotations{until: hour, mode: "suspend"}, []string{nobody}},
+		{"taken away", annotations{until: hour}, nil, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			cm, was := submitted(), &corev1.ConfigMap{}
+			if test.stored != nil {
+				was = submitted()
+				for name, value := range test.stored {
+					was.Annotations[name] = value
+				}
+			}
+			for name, value := range test.set {
+				cm.Annotations[name] = value
+			}
+			equal(t, "warnings", test.want, mutate.SuspectHold(cm, was, now))
+		})
+	}
+	t.Run("what a plain ConfigMap had counts for nothing", func(t *testing.T) {
+		cm, plain := submitted(), submitted()
+		cm.Annotations[until] = "2025-01-01T00:00:00Z"
+		plain.Annotations = map[string]string{until: "2025-01-01T00:00:00Z"}
+		equal(t, "warnings", []string{past}, mutate.SuspectHold(cm, plain, now))
+	})
 }

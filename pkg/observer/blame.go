@@ -16,20 +16,39 @@ import (
 // hint, not a proof: the time is that of the manager's last write to any field,
 // and the removal of a field leaves no trace.
 type Culprit struct {
-	Manager   string
-	Operation string
-	Time      time.Time
+	Manager string
+	// Subresource is by which it wrote, such as "scale"; empty: the object itself.
+	Subresource string
+	Operation   string
+	Time        time.Time
 }
 
 // Known tells if the managedFields named anybody.
 func (c Culprit) Known() bool { return c.Manager != "" }
 
-// String gives "kubectl-set (Update at 2026-01-02T15:04:05Z)".
+// Name gives "kube-controller-manager (scale)" with a subresource, "kubectl-edit"
+// without, and "unknown".
+func (c Culprit) Name() string {
+	switch {
+	case !c.Known():
+		return "unknown"
+	case c.Subresource != "":
+		return c.Manager + " (" + c.Subresource + ")"
+	}
+	return c.Manager
+}
+
+// String gives "kubectl-set (Update at 2026-01-02T15:04:05Z)", and
+// "autoscaler (scale) (Update)" where the time is not known: the API server
+// keeps none of writes by the subresource scale.
 func (c Culprit) String() string {
 	if !c.Known() {
-		return "unknown (the removal of a field leaves no trace)"
+		return c.Name() + " (the removal of a field leaves no trace)"
 	}
-	return fmt.Sprintf("%s (%s at %s)", c.Manager, c.Operation, c.Time.UTC().Format(time.RFC3339))
+	if c.Time.IsZero() {
+		return fmt.Sprintf("%s (%s)", c.Name(), c.Operation)
+	}
+	return fmt.Sprintf("%s (%s at %s)", c.Name(), c.Operation, c.Time.UTC().Format(time.RFC3339))
 }
 
 // Blame gives the last writer of one of the fields, leaving out the manager
@@ -41,7 +60,7 @@ func Blame(live map[string]any, paths []schema.Path, ourselves string) Culprit {
 		if entry.Manager == ourselves || !ownsAny(entry, live, paths) {
 			continue
 		}
-		culprit := Culprit{Manager: entry.Manager, Operation: string(entry.Operation)}
+		culprit := Culprit{Manager: entry.Manager, Subresource: entry.Subresource, Operation: string(entry.Operation)}
 		if entry.Time != nil {
 			culprit.Time = entry.Time.Time
 		}

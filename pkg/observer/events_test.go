@@ -164,7 +164,7 @@ func TestEchoAcrossRevisions(t *testing.T) {
 		written := next(live)
 		looked := f.look(configMaps, &unstructured.Unstructured{Object: written})
 		f.Start(web, []Target{learned(f.target("web"))}, []map[string]any{written})
-		f.saw(f.kindOf(configMaps), looked)
+		f.handle(looked)
 		f.expect(t)
 	})
 }
@@ -187,7 +187,7 @@ func TestTombstoneWhileActing(t *testing.T) {
 	targets := []Target{f.target("web")}
 	f.observe(t, web, targets...)
 	written := next(next(live))
-	f.lost(f.kindOf(configMaps), cache.DeletedFinalStateUnknown{Obj: f.look(configMaps, &unstructured.Unstructured{Object: live})})
+	f.disappear(cache.DeletedFinalStateUnknown{Obj: f.look(configMaps, &unstructured.Unstructured{Object: live})})
 	f.Start(web, targets, []map[string]any{written})
 	f.expect(t, web)
 
@@ -214,7 +214,7 @@ func TestRecreatedInOneUpdate(t *testing.T) {
 		t.Errorf("last seen is %+v, want the whole new object", got)
 	}
 	// The deletion of the former one, if it comes after all, is not that of the new one.
-	f.lost(f.kindOf(configMaps), f.look(configMaps, &unstructured.Unstructured{Object: live}))
+	f.disappear(f.look(configMaps, &unstructured.Unstructured{Object: live}))
 	f.expect(t)
 	if got := f.last(web, "web"); got.UID != "another" {
 		t.Errorf("last seen is %+v, want the new object", got)

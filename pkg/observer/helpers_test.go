@@ -2,13 +2,13 @@ package observer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -50,22 +52,48 @@ type fixture struct {
 	flushed int
 }
 
-func newFixture(t *testing.T) *fixture {
+// newFixture makes Observers of the API server, or of one that is behind a
+// transport of the test's.
+func newFixture(t *testing.T, change ...func(*Options, *rest.Config)) *fixture {
 	t.Helper()
 	client, err := dynamic.NewForConfig(server)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{client: client}
-	f.Observers = New(t.Context(), Options{Client: client, Selector: label, Notify: f.notify, Now: time.Now})
 	made, err := client.Resource(namespaces).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"generateName": "observer-"},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.namespace = made.GetName()
+	f := &fixture{client: client, namespace: made.GetName()}
+	f.Observers = New(t.Context(), f.options(t, change...))
+	f.missingPause, f.askedPause, f.resyncGrace = 100*time.Millisecond, 10*time.Millisecond, 200*time.Millisecond
 	return f
+}
+
+func (f *fixture) options(t *testing.T, change ...func(*Options, *rest.Config)) Options {
+	t.Helper()
+	config := rest.CopyConfig(server)
+	options := Options{Selector: label, Notify: f.notify, Now: time.Now, Logger: testr.New(t)}
+	for _, change := range change {
+		change(&options, config)
+	}
+	if ownerOf := options.OwnerOf; ownerOf != nil {
+		options.OwnerOf = func(live map[string]any) (Owner, bool) {
+			owner, ok := ownerOf(live)
+			// Objects of other tests have owners of the same names.
+			return owner, ok && (&unstructured.Unstructured{Object: live}).GetNamespace() == f.namespace
+		}
+	}
+	var err error
+	if options.Client, err = dynamic.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	if options.Metadata, err = metadata.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	return options
 }
 
 func (f *fixture) notify(owner Owner) {
@@ -88,9 +116,9 @@ func (f *fixture) count(owner Owner) int {
 
 // started gives a fixture in which web observes the object "web", which is as
 // desired and was handed to Start, and in which flush works.
-func started(t *testing.T) (f *fixture, live map[string]any) {
+func started(t *testing.T, change ...func(*Options, *rest.Config)) (f *fixture, live map[string]any) {
 	t.Helper()
-	f = newFixture(t)
+	f = newFixture(t, change...)
 	created := f.create(t, "sentinel")
 	f.observe(t, sentinel, f.target("sentinel"))
 	f.Start(sentinel, []Target{f.target("sentinel")}, []map[string]any{created})
@@ -103,17 +131,18 @@ func started(t *testing.T) (f *fixture, live map[string]any) {
 	return f, live
 }
 
-// observe gives what is known once the kind is synced.
+// observe gives what is known once the kinds are synced.
 func (f *fixture) observe(t *testing.T, owner Owner, targets ...Target) []Observation {
 	t.Helper()
 	var current []Observation
 	eventually(t, func() (string, error) {
-		var err error
-		current, err = f.Observe(owner, targets)
-		if errors.Is(err, ErrNotSynced) {
-			return err.Error(), nil
+		current = f.Observe(owner, targets)
+		for _, known := range current {
+			if known.Err != nil {
+				return known.Err.Error(), nil
+			}
 		}
-		return "", err
+		return "", nil
 	})
 	return current
 }
@@ -131,6 +160,20 @@ func (f *fixture) flush(t *testing.T) {
 		}
 		return "the sentinel has not heard of its change", nil
 	})
+}
+
+// heardOf waits until these owners, and no others, are notified, and forgets it.
+func (f *fixture) heardOf(t *testing.T, owners ...Owner) {
+	t.Helper()
+	for _, owner := range owners {
+		eventually(t, func() (string, error) {
+			if f.count(owner) > 0 {
+				return "", nil
+			}
+			return owner.Name + " was not notified", nil
+		})
+	}
+	f.expect(t, owners...)
 }
 
 // expect compares who was notified since the last call, how often does not
@@ -184,6 +227,14 @@ func (f *fixture) ref(name string) manifest.Ref {
 // target wants data.a to be "1", and our label to be there; data.b is not observed.
 func (f *fixture) target(name string) Target {
 	return targetOf(f.ref(name), map[string]any{"data": map[string]any{"a": "1"}})
+}
+
+// service wants a Service.
+func (f *fixture) service(name string) Target {
+	return targetOf(manifest.Ref{
+		ID:       manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: f.namespace, Name: name},
+		Resource: services,
+	}, map[string]any{"spec": map[string]any{"type": "ClusterIP"}})
 }
 
 // targetOf observes the given fields, and our label beside them.
@@ -248,14 +299,40 @@ func (f *fixture) delete(t *testing.T, name string) {
 
 // event has the observers see an object as if an event had brought it.
 func (f *fixture) event(live map[string]any) {
+	f.handle(f.look(configMaps, &unstructured.Unstructured{Object: live}))
+}
+
+// handle hands over what was looked at.
+func (f *fixture) handle(looked any) {
 	k := f.kindOf(configMaps)
-	f.saw(k, f.look(configMaps, &unstructured.Unstructured{Object: live}))
+	f.saw(k, k.current, nil, looked)
+}
+
+// disappear is the event of an object that is lost.
+func (f *fixture) disappear(looked any) {
+	k := f.kindOf(configMaps)
+	f.lost(k, k.current, looked)
 }
 
 func (f *fixture) kindOf(resource gvr.GroupVersionResource) *kind {
 	f.Observers.mu.RLock()
 	defer f.Observers.mu.RUnlock()
 	return f.kinds[resource]
+}
+
+// informers are those of the kinds that are observed.
+func (f *fixture) informers() map[*informer]bool {
+	f.Observers.mu.RLock()
+	defer f.Observers.mu.RUnlock()
+	running := map[*informer]bool{}
+	for _, k := range f.kinds {
+		for _, i := range []*informer{k.current, k.next} {
+			if i != nil {
+				running[i] = true
+			}
+		}
+	}
+	return running
 }
 
 // last is what an owner last saw of a ConfigMap.

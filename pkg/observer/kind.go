@@ -2,132 +2,210 @@ package observer
 
 import (
 	"context"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// kind is the informer of one kind of resource.
+const (
+	// missingPause is how long a kind that is not served is left alone.
+	missingPause = time.Minute
+	// askedPause is the same for a kind that an owner asks for meanwhile.
+	askedPause = 5 * time.Second
+)
+
+// kind is one kind of resource that is observed.
 type kind struct {
 	resource schema.GroupVersionResource
-	informer cache.SharedIndexInformer
-	stop     context.CancelFunc
+	// id is the type of its objects, without a name.
+	id manifest.ID
 	// users counts the views of objects of this kind.
 	users int
 	// err tells why the objects of the kind are not known: ErrNotSynced at
 	// first, later perhaps what the API server answers to the list.
 	err error
+
+	// current is the informer whose objects are known, nil before the first has
+	// listed them, and while the kind is not served.
+	current *informer
+	// next takes the place of current as soon as it is synced.
+	next *informer
+	// again starts an informer of a kind that was not served at failedAt.
+	again    *time.Timer
+	failedAt time.Time
+	// due is when to compare a list with what is known.
+	due time.Time
 }
 
-// record is what an informer keeps of an object: its identity, and what each
-// owner saw when the whole object was at hand.
-type record struct {
-	metav1.ObjectMeta
+// informer is one run of an informer: after it was stopped another is needed.
+type informer struct {
+	cache.SharedIndexInformer
 
-	views []seenBy
+	stop context.CancelFunc
 }
 
-type seenBy struct {
-	owner    Owner
-	revision string
-	Observation
-}
-
-// GetObjectKind and DeepCopyObject make a record what informers store.
-func (r *record) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-
-// DeepCopyObject shares the observations, which nobody changes.
-func (r *record) DeepCopyObject() runtime.Object {
-	copied := &record{views: r.views}
-	r.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
-	return copied
-}
-
-// startKindLocked gives the running informer of a kind, or starts one.
-func (o *Observers) startKindLocked(resource schema.GroupVersionResource) *kind {
-	if running := o.kinds[resource]; running != nil {
-		return running
-	}
-	ctx, stop := context.WithCancel(o.ctx)
-	k := &kind{
-		resource: resource,
-		informer: dynamicinformer.NewFilteredDynamicInformer(o.Client, resource, metav1.NamespaceAll, 0,
-			cache.Indexers{}, func(options *metav1.ListOptions) { options.LabelSelector = o.Selector }).Informer(),
-		stop: stop,
-		err:  ErrNotSynced,
-	}
-	o.kinds[resource] = k
-	if err := o.run(ctx, k); err != nil {
-		k.err = err
+// kindLocked gives the kind of a target, with its informer on the way.
+func (o *Observers) kindLocked(target Target) *kind {
+	k := o.kinds[target.Resource]
+	if k == nil {
+		k = &kind{
+			resource: target.Resource,
+			id:       manifest.ID{APIVersion: target.APIVersion, Kind: target.Kind},
+			err:      ErrNotSynced,
+			due:      o.firstResync(),
+		}
+		o.kinds[target.Resource] = k
+		o.startLocked(k)
 	}
 	return k
 }
 
-// run connects the informer before it starts.
-func (o *Observers) run(ctx context.Context, k *kind) error {
-	if err := k.informer.SetTransform(func(object any) (any, error) { return o.look(k.resource, object), nil }); err != nil {
-		return err
+// startLocked starts the next informer of a kind.
+func (o *Observers) startLocked(k *kind) {
+	ctx, stop := context.WithCancel(o.ctx)
+	next := &informer{
+		SharedIndexInformer: dynamicinformer.NewFilteredDynamicInformer(o.Client, k.resource, metav1.NamespaceAll, 0,
+			cache.Indexers{byOwner: indexByOwner}, o.tweak).Informer(),
+		stop: stop,
 	}
-	failed := func(_ context.Context, _ *cache.Reflector, err error) { o.failed(k, err) }
-	if err := k.informer.SetWatchErrorHandlerWithContext(failed); err != nil {
-		return err
-	}
-	registration, err := k.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { o.saw(k, object) },
-		UpdateFunc: func(_, object any) { o.saw(k, object) },
-		DeleteFunc: func(object any) { o.lost(k, object) },
-	})
+	registration, err := o.connect(k, next)
 	if err != nil {
-		return err
+		stop()
+		o.failLocked(k, err)
+		return
 	}
-	go k.informer.RunWithContext(ctx)
+	k.next = next
+	go next.RunWithContext(ctx)
 	go func() {
 		select {
 		case <-ctx.Done():
 		case <-registration.HasSyncedChecker().Done():
-			o.synced(k)
+			o.synced(k, next)
 		}
 	}()
-	return nil
 }
 
-// releaseKindLocked stops the informer with its last user.
-func (o *Observers) releaseKindLocked(resource schema.GroupVersionResource) {
-	running := o.kinds[resource]
-	running.users--
-	if running.users == 0 {
-		running.stop()
+func (o *Observers) tweak(options *metav1.ListOptions) { options.LabelSelector = o.Selector }
+
+// connect connects an informer before it starts.
+func (o *Observers) connect(k *kind, next *informer) (cache.ResourceEventHandlerRegistration, error) {
+	if err := next.SetTransform(func(object any) (any, error) { return o.look(k.resource, object), nil }); err != nil {
+		return nil, err
+	}
+	failed := func(_ context.Context, _ *cache.Reflector, err error) { o.failed(k, next, err) }
+	if err := next.SetWatchErrorHandlerWithContext(failed); err != nil {
+		return nil, err
+	}
+	return next.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { o.saw(k, next, nil, object) },
+		UpdateFunc: func(former, object any) { o.saw(k, next, former, object) },
+		DeleteFunc: func(object any) { o.lost(k, next, object) },
+	})
+}
+
+// synced puts an informer in its place: all objects of the kind are known to it.
+func (o *Observers) synced(k *kind, next *informer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if k.next != next {
+		return // stopped
+	}
+	former := k.current
+	k.current, k.next = next, nil
+	o.settleLocked(k, former)
+	if former != nil {
+		former.stop()
+		o.Logger.Info("Replaced an informer", "resource", k.resource.String())
+	}
+	if k.err != nil {
+		k.err = nil
+		o.notifyKindLocked(k)
+	}
+}
+
+// failed takes note of an error of list or watch. Once the objects are known,
+// what is known of them stays good while the informer goes on trying; but a kind
+// that is not served any more has no objects to know.
+func (o *Observers) failed(k *kind, of *informer, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case of != k.current && of != k.next: // stopped
+	case apierrors.IsNotFound(err):
+		o.dropLocked(k, err)
+	case k.current == nil:
+		o.failLocked(k, err)
+	default:
+		o.Logger.V(1).Info("An informer is to try again", "resource", k.resource.String(), "reason", err.Error())
+	}
+}
+
+// dropLocked stops the informer of a kind that is not served. Another is started
+// after a pause, a shorter one if an owner asks for it: the kind may come back,
+// and with another scope.
+func (o *Observers) dropLocked(k *kind, err error) {
+	k.stop()
+	k.failedAt = o.Now()
+	k.again = time.AfterFunc(o.missingPause, func() { o.retry(k) })
+	o.failLocked(k, err)
+}
+
+func (o *Observers) failLocked(k *kind, err error) {
+	if k.err != nil && (k.err.Error() == err.Error() || apierrors.IsNotFound(k.err) && apierrors.IsNotFound(err)) {
+		return
+	}
+	k.err = err
+	o.Logger.Info("Objects of a kind cannot be watched", "resource", k.resource.String(), "reason", err.Error())
+	o.notifyKindLocked(k)
+}
+
+// askLocked has a kind that is not served tried again before long.
+func (o *Observers) askLocked(k *kind) {
+	if k.again != nil {
+		k.again.Reset(max(0, k.failedAt.Add(o.askedPause).Sub(o.Now())))
+	}
+}
+
+func (o *Observers) retry(k *kind) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.kinds[k.resource] != k || k.again == nil || o.ctx.Err() != nil {
+		return
+	}
+	k.again = nil
+	o.startLocked(k)
+}
+
+// releaseLocked stops the informer with its last user.
+func (o *Observers) releaseLocked(resource schema.GroupVersionResource) {
+	k := o.kinds[resource]
+	k.users--
+	if k.users == 0 {
+		k.stop()
 		delete(o.kinds, resource)
 	}
 }
 
-func (o *Observers) synced(k *kind) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	k.err = nil
-	o.notifyKindLocked(k)
-}
-
-// failed takes note of an error of list or watch. Once a kind is synced, what
-// is known of it stays good: the informer goes on trying.
-func (o *Observers) failed(k *kind, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if k.err == nil || k.err.Error() == err.Error() {
-		return
+func (k *kind) stop() {
+	for _, running := range []*informer{k.current, k.next} {
+		if running != nil {
+			running.stop()
+		}
 	}
-	k.err = err
-	o.notifyKindLocked(k)
+	k.current, k.next = nil, nil
+	if k.again != nil {
+		k.again.Stop()
+		k.again = nil
+	}
 }
 
 func (o *Observers) notifyKindLocked(k *kind) {
-	if o.kinds[k.resource] != k {
-		return // nobody needs it any more
-	}
 	for name, own := range o.owners {
 		if own.needs(k.resource) {
 			o.Notify(name)
@@ -144,99 +222,24 @@ func (own *owner) needs(resource schema.GroupVersionResource) bool {
 	return false
 }
 
-// look is the informer's transform: the last to have the whole object.
-func (o *Observers) look(resource schema.GroupVersionResource, object any) any {
-	live, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object // a tombstone, or looked at already
+// record gives what is kept of an object, or nil.
+func (i *informer) record(at key) *record {
+	if i == nil {
+		return nil
 	}
-	now := o.Now()
-	seen := &record{ObjectMeta: metav1.ObjectMeta{
-		Namespace: live.GetNamespace(), Name: live.GetName(), UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
-	}}
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	for _, v := range o.watched[key{resource, seen.Namespace, seen.Name}] {
-		seen.views = append(seen.views, seenBy{v.owner, v.target.Revision, v.target.observe(live.Object, now)})
-	}
-	return seen
-}
-
-// saw hands an event over to the owners of the object.
-func (o *Observers) saw(k *kind, object any) {
-	seen, ok := object.(*record)
-	if !ok {
-		return
-	}
-	at := key{k.resource, seen.Namespace, seen.Name}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, v := range o.watched[at] {
-		observation := seen.as(v, o)
-		if observation.supersedes(v.last) {
-			v.last = observation
-			o.eventLocked(at, v)
-		}
-	}
-}
-
-// as gives what the owner of the view saw. Without its target's present
-// revision the object has to be read again.
-func (r *record) as(v *view, o *Observers) Observation {
-	for _, s := range r.views {
-		if s.owner == v.owner && s.revision == v.target.Revision {
-			return s.Observation
-		}
-	}
-	return Observation{UID: r.UID, ResourceVersion: r.ResourceVersion, Stale: true, Seen: o.Now()}
-}
-
-// lost tells the owners that an object is gone, or that it lost its label: only
-// a read can tell which.
-func (o *Observers) lost(k *kind, object any) {
-	tombstone, missed := object.(cache.DeletedFinalStateUnknown)
-	if missed {
-		object = tombstone.Obj
-	}
-	gone, ok := object.(*record)
-	if !ok {
-		return
-	}
-	lost := Observation{ResourceVersion: gone.ResourceVersion, Seen: o.Now()}
-	if missed {
-		lost.ResourceVersion = "" // that of the last sight: when it was lost is not known
-	}
-	at := key{k.resource, gone.Namespace, gone.Name}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, v := range o.watched[at] {
-		// The owner may have created another one already.
-		if v.last.UID == gone.UID {
-			v.last = lost
-			o.eventLocked(at, v)
-		}
-	}
-}
-
-// eventLocked notifies the owner if it has to act, now or after it has acted.
-func (o *Observers) eventLocked(at key, v *view) {
-	own := o.owners[v.owner]
-	switch {
-	case own == nil:
-	case own.waiting:
-		own.waited[at] = true
-	case v.last.Differs():
-		o.Notify(v.owner)
-	}
-}
-
-// record gives what the informer keeps of an object, or nil.
-func (k *kind) record(at key) *record {
 	name := cache.NewObjectName(at.namespace, at.name).String()
-	object, exists, err := k.informer.GetStore().GetByKey(name)
+	object, exists, err := i.GetStore().GetByKey(name)
 	if err != nil || !exists {
 		return nil
 	}
 	found, _ := object.(*record)
 	return found
+}
+
+// records gives what is kept of all objects.
+func (i *informer) records() []*record {
+	if i == nil {
+		return nil
+	}
+	return recordsOf(i.GetStore().List())
 }

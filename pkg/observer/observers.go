@@ -8,23 +8,37 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 )
 
-// ErrNotSynced is the answer of [Observers.Observe] while the objects of a kind
+// ErrNotSynced is the error of an [Observation] while the objects of its kind
 // are not all known yet. The owner is notified when they are.
 var ErrNotSynced = errors.New("not synced yet")
 
 // Options say what to observe and whom to tell.
 type Options struct {
 	Client dynamic.Interface
+	// Metadata is for [Observers.Resync].
+	Metadata metadata.Interface
 	// Selector is the label selector of all objects that any owner has.
 	Selector string
-	// Notify is called when an owner has to act. It must not block.
+	// Notify is called when an owner has to act. It must not block, nor call back.
 	Notify func(Owner)
+	// Summarise gives what is to be known of a live object beyond its fields;
+	// values are compared with ==. nil: nothing. It is kept for every object, so
+	// it must be small and share nothing with the object but whole strings.
+	Summarise func(live map[string]any) any
+	// OwnerOf tells to whom an object says it belongs. nil: nobody.
+	OwnerOf func(live map[string]any) (Owner, bool)
+	// Resync is how often, give or take a tenth, [Observers.Resync] compares each
+	// kind with a list; 0: never.
+	Resync time.Duration
 	Now    func() time.Time
+	Logger logr.Logger
 }
 
 // Observers are the informers of one cluster. Its methods are safe for
@@ -34,6 +48,8 @@ type Observers struct {
 
 	// ctx ends all informers.
 	ctx context.Context
+
+	missingPause, askedPause, resyncGrace time.Duration
 
 	mu     sync.RWMutex
 	kinds  map[schema.GroupVersionResource]*kind
@@ -55,6 +71,8 @@ type owner struct {
 	waiting bool
 	// waited are the objects that had an event meanwhile.
 	waited map[key]bool
+	// stray: an object that is nobody's target appeared meanwhile.
+	stray bool
 }
 
 // view is how one owner sees one object.
@@ -62,24 +80,33 @@ type view struct {
 	owner  Owner
 	target Target
 	last   Observation
+	// told is the summary that the owner knows of.
+	told any
+	// bytes is the size of last.
+	bytes int64
 }
 
 // New makes Observers whose informers end with the context.
 func New(ctx context.Context, options Options) *Observers {
 	return &Observers{
-		Options: options,
-		ctx:     ctx,
-		kinds:   map[schema.GroupVersionResource]*kind{},
-		owners:  map[Owner]*owner{},
-		watched: map[key][]*view{},
+		Options:      options,
+		ctx:          ctx,
+		missingPause: missingPause,
+		askedPause:   askedPause,
+		resyncGrace:  resyncGrace,
+		kinds:        map[schema.GroupVersionResource]*kind{},
+		owners:       map[Owner]*owner{},
+		watched:      map[key][]*view{},
 	}
 }
 
 // Observe says what the owner wants observed from now on, starts the informers
 // that are missing, and gives what is known of each target. Until Start, the
-// owner's events wait. The error is ErrNotSynced, or that of an informer that
-// cannot list its kind; in both cases the owner is notified when that changes.
-func (o *Observers) Observe(name Owner, targets []Target) ([]Observation, error) {
+// owner's events wait. Of a kind whose objects are not known, each target has an
+// error: ErrNotSynced, or what the API server says to the list or watch. The
+// owner is notified when that changes. A kind that is not served is asked for
+// again from time to time, and sooner if an owner observes it again.
+func (o *Observers) Observe(name Owner, targets []Target) []Observation {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	own := o.owners[name]
@@ -90,15 +117,18 @@ func (o *Observers) Observe(name Owner, targets []Target) ([]Observation, error)
 	own.waiting = true
 	o.setTargetsLocked(name, own, targets)
 
-	var failures []error
 	current := make([]Observation, 0, len(targets))
 	for _, target := range targets {
-		if err := o.kinds[target.Resource].err; err != nil {
-			failures = append(failures, fmt.Errorf("watch %s: %w", target.Ref, err))
+		v := own.views[keyOf(target)]
+		v.told = v.last.Summary
+		known := v.last
+		if k := o.kinds[target.Resource]; k.err != nil {
+			known.Err = fmt.Errorf("watch %s: %w", target.ID, k.err)
+			o.askLocked(k)
 		}
-		current = append(current, own.views[keyOf(target)].last)
+		current = append(current, known)
 	}
-	return current, errors.Join(failures...)
+	return current
 }
 
 // Start lets the owner's events flow again. seen are objects that the owner
@@ -113,15 +143,15 @@ func (o *Observers) Start(name Owner, targets []Target, seen []map[string]any) {
 	}
 	o.setTargetsLocked(name, own, targets)
 	for _, live := range seen {
-		own.sawLocked(live, o.Now())
+		o.readLocked(own, &unstructured.Unstructured{Object: live})
 	}
-	notify := false
+	notify := own.stray
 	for k := range own.waited {
-		if v := own.views[k]; v != nil && v.last.Differs() {
+		if v := own.views[k]; v != nil && v.tellLocked() {
 			notify = true
 		}
 	}
-	own.waiting, own.waited = false, map[key]bool{}
+	own.waiting, own.waited, own.stray = false, map[key]bool{}, false
 	if notify {
 		o.Notify(name)
 	}
@@ -153,7 +183,7 @@ func (o *Observers) setTargetsLocked(name Owner, own *owner, targets []Target) {
 		case v.target.Revision != target.Revision:
 			v.target = target
 			v.last.Stale = v.last.Exists()
-			v.last.Live = nil
+			v.last.Live, v.last.Err = nil, nil
 		}
 		own.views[k] = v
 	}
@@ -165,39 +195,46 @@ func (o *Observers) setTargetsLocked(name Owner, own *owner, targets []Target) {
 }
 
 func (o *Observers) addLocked(name Owner, target Target) *view {
-	k := keyOf(target)
-	running := o.startKindLocked(k.resource)
-	running.users++
+	at := keyOf(target)
+	k := o.kindLocked(target)
+	k.users++
 	v := &view{owner: name, target: target}
 	// The object may be known from a time when nobody wanted it.
-	if found := running.record(k); found != nil {
-		v.last = Observation{UID: found.UID, ResourceVersion: found.ResourceVersion, Stale: true, Seen: o.Now()}
+	if found := k.current.record(at); found != nil {
+		v.last = found.stale()
+		v.last.Seen = o.Now()
+		v.told = v.last.Summary
 	}
-	o.watched[k] = append(o.watched[k], v)
+	o.watched[at] = append(o.watched[at], v)
 	return v
 }
 
-func (o *Observers) forgetLocked(k key, v *view) {
-	o.watched[k] = slices.DeleteFunc(o.watched[k], func(other *view) bool { return other == v })
-	if len(o.watched[k]) == 0 {
-		delete(o.watched, k)
+func (o *Observers) forgetLocked(at key, v *view) {
+	o.watched[at] = slices.DeleteFunc(o.watched[at], func(other *view) bool { return other == v })
+	if len(o.watched[at]) == 0 {
+		delete(o.watched, at)
 	}
-	o.releaseKindLocked(k.resource)
+	o.releaseLocked(at.resource)
 }
 
-// sawLocked takes over an object that the owner itself has read or written.
-func (own *owner) sawLocked(live map[string]any, now time.Time) {
-	object := unstructured.Unstructured{Object: live}
-	for k, v := range own.views {
-		if k.name != object.GetName() || k.namespace != object.GetNamespace() || v.target.GroupVersionKind() != object.GroupVersionKind() {
+// readLocked takes over an object that the owner itself has read or written.
+func (o *Observers) readLocked(own *owner, live *unstructured.Unstructured) {
+	for at, v := range own.views {
+		if at.name != live.GetName() || at.namespace != live.GetNamespace() || v.target.GroupVersionKind() != live.GroupVersionKind() {
 			continue
 		}
-		if own.waited[k] && !v.last.Exists() && v.last.ResourceVersion == "" {
+		if own.waited[at] && !v.last.Exists() && v.last.ResourceVersion == "" {
 			continue // lost while the owner acted, perhaps after it saw the object
 		}
-		observation := v.target.observe(live, now)
-		if v.last.Stale && v.last.ResourceVersion == observation.ResourceVersion || observation.supersedes(v.last) {
-			v.last = observation
+		observation := o.observe(v.target, live, o.Now())
+		summary, err := o.summarise(live)
+		observation.Summary, observation.Err = summary, first(observation.Err, err)
+		taken := v.last.Stale && v.last.ResourceVersion == observation.ResourceVersion || observation.supersedes(v.last)
+		if taken {
+			v.last, v.bytes = observation, observation.bytes()
+		}
+		if taken || own.waited[at] {
+			v.told = summary // an event after it may tell another one
 		}
 	}
 }

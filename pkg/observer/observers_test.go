@@ -2,32 +2,19 @@ package observer
 
 import (
 	"errors"
-	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // One informer for each kind in use, however many owners and objects: it is
 // started when it is first needed, and stopped when nobody needs it any more.
 func TestInformers(t *testing.T) {
 	f := newFixture(t)
-	service := func(name string) Target {
-		return targetOf(manifest.Ref{
-			ID:       manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: f.namespace, Name: name},
-			Resource: services,
-		}, map[string]any{"spec": map[string]any{"type": "ClusterIP"}})
-	}
 	steps := []struct {
 		name string
 		do   func()
@@ -41,9 +28,9 @@ func TestInformers(t *testing.T) {
 		{"nor does another owner",
 			func() { f.observe(t, other, f.target("a")) }, map[string]int{"configmaps": 3}},
 		{"another kind does",
-			func() { f.observe(t, other, f.target("a"), service("a")) }, map[string]int{"configmaps": 3, "services": 1}},
+			func() { f.observe(t, other, f.target("a"), f.service("a")) }, map[string]int{"configmaps": 3, "services": 1}},
 		{"to want the same again changes nothing",
-			func() { f.observe(t, other, f.target("a"), service("a")) }, map[string]int{"configmaps": 3, "services": 1}},
+			func() { f.observe(t, other, f.target("a"), f.service("a")) }, map[string]int{"configmaps": 3, "services": 1}},
 		{"Start may want less than Observe",
 			func() { f.Start(other, []Target{f.target("a")}, nil) }, map[string]int{"configmaps": 3}},
 		{"an owner that leaves takes its own needs along",
@@ -55,28 +42,24 @@ func TestInformers(t *testing.T) {
 		{"what was stopped can be started again",
 			func() { f.observe(t, web, f.target("a")) }, map[string]int{"configmaps": 1}},
 	}
-	informers := map[gvr.GroupVersionResource][]*kind{}
+	informers := map[*informer]bool{}
 	for _, step := range steps {
 		step.do()
-		for resource, k := range f.kinds {
-			if !slices.Contains(informers[resource], k) {
-				informers[resource] = append(informers[resource], k)
-			}
-		}
+		maps.Copy(informers, f.informers())
 		if diff := cmp.Diff(step.want, f.users()); diff != "" {
 			t.Errorf("%s: users (-want +got):\n%s", step.name, diff)
 		}
 	}
-	if got := len(informers[configMaps]); got != 2 {
-		t.Errorf("%d informers of ConfigMaps in all, want one, and one after it was stopped", got)
+	if got := len(informers); got != 3 {
+		t.Errorf("%d informers in all, want one of Services, one of ConfigMaps, and one after that was stopped", got)
 	}
 	f.Stop(web)
-	for _, k := range slices.Concat(slices.Collect(maps.Values(informers))...) {
+	for i := range informers {
 		eventually(t, func() (string, error) {
-			if k.informer.IsStopped() {
+			if i.IsStopped() {
 				return "", nil
 			}
-			return fmt.Sprintf("the informer of %s still runs", k.resource.Resource), nil
+			return "an informer still runs", nil
 		})
 	}
 	if len(f.watched) > 0 || len(f.owners) > 0 {
@@ -100,8 +83,10 @@ func TestNotSynced(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "there")
 	targets := []Target{f.target("there"), f.target("absent")}
-	if _, err := f.Observe(web, targets); !errors.Is(err, ErrNotSynced) {
-		t.Fatalf("error is %v, want ErrNotSynced", err)
+	for i, known := range f.Observe(web, targets) {
+		if !errors.Is(known.Err, ErrNotSynced) {
+			t.Fatalf("target %d: error is %v, want ErrNotSynced", i, known.Err)
+		}
 	}
 	eventually(t, func() (string, error) {
 		if f.count(web) > 0 {
@@ -109,71 +94,12 @@ func TestNotSynced(t *testing.T) {
 		}
 		return "the owner was not notified", nil
 	})
-	current, err := f.Observe(web, targets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	current := f.Observe(web, targets)
 	if got := current[0]; got.UID != uidOf(live) || got.Differs() {
 		t.Errorf("known of what is there: %+v", got)
 	}
 	if diff := cmp.Diff(Observation{}, current[1]); diff != "" {
 		t.Errorf("known of what is absent (-want +got):\n%s", diff)
-	}
-}
-
-// A kind that cannot be listed is an error, not a kind without objects; the
-// owner is told of the error, and when it is over. So is nobody else.
-func TestKindThatIsNotServed(t *testing.T) {
-	f, _ := started(t)
-	group := f.namespace + ".example.com"
-	ref := manifest.Ref{
-		ID:       manifest.ID{APIVersion: group + "/v1", Kind: "Song", Namespace: f.namespace, Name: "song"},
-		Resource: gvr.GroupVersionResource{Group: group, Version: "v1", Resource: "songs"},
-	}
-	song := targetOf(ref, map[string]any{"spec": map[string]any{"title": "x"}})
-	eventually(t, func() (string, error) {
-		switch _, err := f.Observe(other, []Target{f.target("web"), song}); {
-		case errors.Is(err, ErrNotSynced):
-			return err.Error(), nil
-		case !apierrors.IsNotFound(err):
-			return "", fmt.Errorf("error is %w, want what the API server answers", err)
-		}
-		return "", nil
-	})
-	f.flush(t)
-	f.expect(t, other)
-
-	f.serveSongs(t, group)
-	eventually(t, func() (string, error) {
-		if f.count(other) > 0 {
-			return "", nil
-		}
-		return "the owner was not notified", nil
-	})
-	if current := f.observe(t, other, f.target("web"), song); current[1].Exists() {
-		t.Errorf("known is %+v, want nothing", current[1])
-	}
-	f.expect(t, other)
-}
-
-func (f *fixture) serveSongs(t *testing.T, group string) {
-	t.Helper()
-	definition := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "songs." + group},
-		"spec": map[string]any{
-			"group": group, "scope": "Namespaced",
-			"names": map[string]any{"plural": "songs", "kind": "Song"},
-			"versions": []any{map[string]any{
-				"name": "v1", "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
-			}},
-		},
-	}}
-	_, err := f.client.Resource(gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
-		Create(t.Context(), definition, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -208,7 +134,7 @@ func TestRevisedTargetBetweenLookAndEvent(t *testing.T) {
 	f.observe(t, web, target)
 	f.Start(web, []Target{target}, []map[string]any{next(live)})
 	f.expect(t)
-	f.saw(f.kindOf(configMaps), looked)
+	f.handle(looked)
 	f.expect(t, web)
 	if got := f.last(web, "web"); !got.Stale || got.ResourceVersion != versionOf(next(next(live))) {
 		t.Errorf("last seen is %+v, want that the new version is stale", got)

@@ -3,7 +3,6 @@ package observer
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -43,33 +42,39 @@ type Observation struct {
 	Stale bool
 	// Seen is when the event arrived.
 	Seen time.Time
+	// Summary is what Options.Summarise gave for the object.
+	Summary any
+	// Err tells why the object is not known, or could not be looked at. What
+	// stands above is what was known before.
+	Err error
 }
 
 // Exists tells if the object does.
 func (o Observation) Exists() bool { return o.UID != "" }
 
 // Differs tells if the owner has to act.
-func (o Observation) Differs() bool { return !o.Exists() || o.Stale || o.Live != nil }
+func (o Observation) Differs() bool {
+	return !o.Exists() || o.Stale || o.Live != nil || o.Err != nil
+}
 
 // observe looks at a whole object on behalf of a target.
-func (t Target) observe(live map[string]any, seen time.Time) Observation {
-	object := unstructured.Unstructured{Object: live}
-	observation := Observation{
-		UID:             object.GetUID(),
-		ResourceVersion: object.GetResourceVersion(),
-		Projection:      t.Schema.Project(t.Desired, live),
-		Seen:            seen,
-	}
+func (t Target) observe(live map[string]any, observation *Observation) {
+	observation.Projection = t.Schema.Project(t.Desired, live)
 	if len(t.Marked.Compare(t.Desired, live)) > 0 {
 		observation.Live = live
 	}
-	return observation
 }
 
 // supersedes tells if an observation is to replace a former one, which may be
-// that the object was deleted. All of a resource's versions count on: of another
-// UID, the newer version is that of the newer object.
+// that the object was deleted.
 func (o Observation) supersedes(former Observation) bool {
-	order, err := resourceversion.CompareResourceVersion(o.ResourceVersion, former.ResourceVersion)
+	return newer(o.ResourceVersion, former.ResourceVersion)
+}
+
+// newer tells if a version comes after another. All of a resource's versions
+// count on: of another UID, the newer version is that of the newer object.
+// Versions that cannot be ordered are taken as they come.
+func newer(version, former string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, former)
 	return err != nil || order > 0
 }

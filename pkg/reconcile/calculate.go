@@ -21,12 +21,14 @@ type Delta struct {
 func (d Delta) Empty() bool { return len(d.New)+len(d.Modified)+len(d.Deleted) == 0 }
 
 // Calculate compares what is planned with what was observed of it, and with
-// what the inventory says is held. A resource that was not seen under its
-// present revision counts as modified: it is read, and perhaps left alone.
-func Calculate(planned []manifest.ID, observed []observer.Observation, inventory []manifest.ID) Delta {
+// what is held. A resource that was not seen under its present revision counts
+// as modified: it is read, and perhaps left alone. One that could not be observed
+// is neither new nor modified.
+func Calculate(planned []manifest.ID, observed []observer.Observation, held []manifest.ID) Delta {
 	var delta Delta
 	for i, observation := range observed {
 		switch {
+		case observation.Err != nil:
 		case !observation.Exists():
 			delta.New = append(delta.New, i)
 		case observation.Differs():
@@ -36,10 +38,9 @@ func Calculate(planned []manifest.ID, observed []observer.Observation, inventory
 	byRank := func(a, b int) int { return cmp.Compare(rank(planned[a].Kind), rank(planned[b].Kind)) }
 	slices.SortStableFunc(delta.New, byRank)
 	slices.SortStableFunc(delta.Modified, byRank)
-	for _, held := range slices.Backward(inOrder(inventory)) {
-		wanted := func(id manifest.ID) bool { return sameObject(id, held) }
-		if !slices.ContainsFunc(planned, wanted) {
-			delta.Deleted = append(delta.Deleted, held)
+	for _, id := range slices.Backward(inOrder(held)) {
+		if !slices.ContainsFunc(planned, func(wanted manifest.ID) bool { return sameObject(wanted, id) }) {
+			delta.Deleted = append(delta.Deleted, id)
 		}
 	}
 	return delta
@@ -49,12 +50,4 @@ func Calculate(planned []manifest.ID, observed []observer.Observation, inventory
 // version of its API: to change apiVersion from v1beta1 to v1 deletes nothing.
 func sameObject(a, b manifest.ID) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.Namespace == b.Namespace && a.Name == b.Name
-}
-
-func idsOf(resources []resource) []manifest.ID {
-	ids := make([]manifest.ID, 0, len(resources))
-	for i := range resources {
-		ids = append(ids, resources[i].ID)
-	}
-	return ids
 }

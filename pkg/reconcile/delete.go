@@ -3,75 +3,200 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// delete deletes what the Application holds, last created first, and lets the
-// Application go when all of it is gone.
+// How long to wait for an object that is held by somebody's finalizer: longer,
+// the longer it has lasted.
+const (
+	leastPatience = 2 * time.Second
+	mostPatience  = time.Minute
+)
+
+// held is an object that is to go, and is not gone.
+type held struct {
+	id manifest.ID
+	// why names what holds it, empty if that is not known.
+	why      string
+	patience time.Duration
+	// err is why it could not be deleted.
+	err error
+}
+
+// verdict is what there is to say of it: nothing, while it is on its way.
+func (h held) verdict() verdict {
+	switch {
+	case h.err != nil:
+		return verdict{object: h.id, reason: reasonOf(h.err), message: explain(h.err)}
+	case h.why != "":
+		return verdict{object: h.id, reason: reasonDeletionBlocked, message: h.why}
+	}
+	return verdict{object: h.id}
+}
+
+// unlooked are objects that nothing is done about.
+func unlooked(ids []manifest.ID) []held {
+	kept := make([]held, 0, len(ids))
+	for _, id := range ids {
+		kept = append(kept, held{id: id, patience: mostPatience})
+	}
+	return kept
+}
+
+// delete deletes what the Application holds, or lets go of it, last created
+// first, and lets the Application go when all of it is gone.
 func (r *Reconciler) delete(ctx context.Context, app *application.Application) (ctrl.Result, error) {
 	r.Observers.Stop(app.NamespacedName)
 	if !app.Finalized {
+		r.memories.forget(app.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	held := inOrder(app.Inventory)
-	slices.Reverse(held)
-	remaining, failure := r.deleteAll(ctx, app, held)
+	ids := inOrder(app.Inventory)
+	slices.Reverse(ids)
+	remaining, failure := r.release(ctx, app, ids)
 	slices.Reverse(remaining)
-	app.Inventory = remaining
-	app.Finalized = len(remaining) > 0
-	app.Status.State = application.StateDeleting
+	patience := r.deleting(app, remaining)
 	if err := r.Applications.Update(ctx, app); err != nil {
 		return ctrl.Result{}, errors.Join(failure, err)
 	}
 	if failure == nil && app.Finalized {
-		return ctrl.Result{RequeueAfter: deletionCheck}, nil
+		return ctrl.Result{RequeueAfter: patience}, nil
 	}
 	return ctrl.Result{}, failure
 }
 
+func (r *Reconciler) release(ctx context.Context, app *application.Application, ids []manifest.ID) ([]held, error) {
+	if app.Wishes.DeletionPolicy == application.Orphan {
+		return r.orphanAll(ctx, app, ids)
+	}
+	return r.deleteAll(ctx, app, ids)
+}
+
+// deleting takes note of what is left, and says when to look again.
+func (r *Reconciler) deleting(app *application.Application, remaining []held) (patience time.Duration) {
+	patience = mostPatience
+	app.Inventory = nil
+	var f findings
+	for _, object := range remaining {
+		app.Inventory = append(app.Inventory, object.id)
+		patience = min(patience, object.patience)
+		f.verdicts = append(f.verdicts, object.verdict())
+	}
+	app.Finalized = len(remaining) > 0
+	r.set(app, application.StalledCondition, isTrue(reasonDeletionBlocked, withReason(f.verdicts, reasonDeletionBlocked), "Progressing"))
+	if reason, _ := gravest(f.verdicts); reason != "" {
+		r.set(app, application.ReadyCondition, r.set(app, application.ReconciledCondition, reconciledOf(f)))
+	}
+	app.Status.State = application.StateDeleting
+	return patience
+}
+
 // deleteAll deletes objects of the Application, one after the other, and gives
 // those that are not gone yet. One that fails does not hold up the others.
-func (r *Reconciler) deleteAll(ctx context.Context, app *application.Application, ids []manifest.ID) (kept []manifest.ID, err error) {
+func (r *Reconciler) deleteAll(ctx context.Context, app *application.Application, ids []manifest.ID) ([]held, error) {
+	return r.each(app, ids, func(object manifest.Ref, marks manifest.Marks) (*held, error) {
+		left, err := r.Cluster.Delete(ctx, object, func(live map[string]any) error { return prove(marks, object.ID, live) })
+		switch {
+		case errors.Is(err, errForeign):
+			return nil, nil // not ours to delete
+		case err != nil:
+			return &held{id: object.ID, patience: mostPatience, err: err}, err
+		case left != nil:
+			return r.blocked(object.ID, left), nil
+		}
+		r.Report(app, Outcome{Action: Deleted, Object: object.ID})
+		return nil, nil
+	})
+}
+
+// orphanAll takes our marks off the objects and leaves them where they are.
+func (r *Reconciler) orphanAll(ctx context.Context, app *application.Application, ids []manifest.ID) ([]held, error) {
+	return r.each(app, ids, func(object manifest.Ref, marks manifest.Marks) (*held, error) {
+		_, err := r.Cluster.Patch(ctx, object, nil, func(live map[string]any) (schema.Patch, error) {
+			if err := prove(marks, object.ID, live); err != nil {
+				return nil, err
+			}
+			return unmark(live), nil
+		})
+		switch {
+		case apierrors.IsNotFound(err), errors.Is(err, errForeign):
+			return nil, nil
+		case err != nil:
+			return &held{id: object.ID, patience: mostPatience, err: err}, err
+		}
+		r.Report(app, Outcome{Action: Orphaned, Object: object.ID})
+		return nil, nil
+	})
+}
+
+// unmark removes our labels and annotations.
+func unmark(live map[string]any) schema.Patch {
+	metadata, _ := live["metadata"].(map[string]any)
+	var patch schema.Patch
+	for _, place := range []string{"labels", "annotations"} {
+		values, _ := metadata[place].(map[string]any)
+		for _, name := range sortedKeys(values) {
+			if application.IsReserved(name) {
+				path := schema.Path{{Field: "metadata", Index: -1}, {Field: place, Index: -1}, {Field: name, Index: -1}}
+				patch = append(patch, schema.Operation{Op: "remove", Path: path.Pointer()})
+			}
+		}
+	}
+	return patch
+}
+
+// each does something to objects, one after the other, and gives those that are
+// still held. Objects of a kind that is gone are gone with it.
+func (r *Reconciler) each(app *application.Application, ids []manifest.ID,
+	do func(manifest.Ref, manifest.Marks) (*held, error),
+) (kept []held, err error) {
 	var failures []error
 	for _, id := range ids {
-		gone, err := r.deleteOwned(ctx, app, id)
-		if !gone {
-			kept = append(kept, id)
+		object, err := r.Kinds.Locate(app.NamespacedName, id)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			err = fmt.Errorf("find the resource of %s: %w", id, err)
+			kept = append(kept, held{id: id, patience: mostPatience, err: err})
+			failures = append(failures, err)
+			continue
+		}
+		ref := object.Ref
+		if object.ClusterScoped {
+			ref.Namespace = ""
+		}
+		left, err := do(ref, application.Marks(app.NamespacedName, app.UID, id))
+		if left != nil {
+			kept = append(kept, *left)
 		}
 		failures = append(failures, err)
 	}
 	return kept, errors.Join(failures...)
 }
 
-// deleteOwned deletes an object on its own proof, and tells if there is nothing
-// left to do. What does not prove to be ours is not ours to delete.
-func (r *Reconciler) deleteOwned(ctx context.Context, app *application.Application, id manifest.ID) (gone bool, err error) {
-	object, err := r.locate(id)
-	if meta.IsNoMatchError(err) {
-		return true, nil // the kind is gone, and its objects with it
+// blocked names what keeps an object that is being deleted.
+func (r *Reconciler) blocked(id manifest.ID, live map[string]any) *held {
+	object := unstructured.Unstructured{Object: live}
+	waited := time.Duration(0)
+	if since := object.GetDeletionTimestamp(); since != nil {
+		waited = r.Now().Sub(since.Time)
 	}
-	if err != nil {
-		return false, err
+	kept := &held{id: id, patience: min(max(waited/4, leastPatience), mostPatience)}
+	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
+		kept.why = "it is being deleted, and kept by its finalizers " + strings.Join(finalizers, ", ")
 	}
-	ref := object.Ref
-	if object.ClusterScoped {
-		ref.Namespace = ""
-	}
-	marks := application.Marks(app.NamespacedName, app.UID, id)
-	gone, err = r.Cluster.Delete(ctx, ref, func(live map[string]any) error {
-		return prove(marks, id, live)
-	})
-	if errors.Is(err, errConflict) {
-		return true, nil
-	}
-	if gone {
-		r.Report(app, Outcome{Action: Deleted, Object: id})
-	}
-	return gone, err
+	return kept
 }

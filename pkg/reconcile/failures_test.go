@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -40,13 +41,13 @@ func TestOneFails(t *testing.T) {
 	}
 	w.checkCalls(t,
 		"Observe",
-		"Write inventory.local finalizers",
+		"Write inventory.local status krake.dev/state finalizers",
 		"Create ConfigMap config",
 		"Create Deployment web",
 		"Write inventory.local status status.last_observed_manifest krake.dev/state",
 		"Start",
 	)
-	w.checkReady(t, application.StateFailed, "Forbidden", "Forbidden: configmaps config")
+	w.checkReconciled(t, application.StateFailed, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps config")
 	observed := []string{}
 	for _, projection := range w.app(t).LastObserved {
 		observed = append(observed, (&unstructured.Unstructured{Object: projection}).GetName())
@@ -63,35 +64,32 @@ func TestOneFails(t *testing.T) {
 
 	clear(w.failures)
 	w.mustReconcile(t)
-	w.checkReady(t, application.StateRunning, "Reconciled", "all objects are as the Application says")
+	w.checkReady(t, application.StateRunning, "Ready", ready)
 	w.checkQuiet(t)
 }
 
-// A cluster that does not answer says nothing about the Application: that is
-// tried again, and nothing is written. One that answers no is told.
+// A cluster that does not answer says nothing about the Application: nothing is
+// written, and the observers tell when it answers. One that answers no is told.
 func TestAClusterThatDoesNotAnswer(t *testing.T) {
 	cases := []struct {
 		name  string
 		err   error
-		wrote bool
+		calls []string
+		fails bool
 	}{
-		{"no connection", fmt.Errorf("list: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), false},
-		{"not now", apierrors.NewServiceUnavailable("starting"), false},
-		{"too busy", apierrors.NewTooManyRequests("later", 1), false},
-		{"no", apierrors.NewForbidden(resource, "", errors.New("no")), true},
+		{"no connection", fmt.Errorf("list: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), []string{"Observe"}, false},
+		{"not now", apierrors.NewServiceUnavailable("starting"), []string{"Observe"}, false},
+		{"too busy", apierrors.NewTooManyRequests("later", 1), []string{"Observe"}, false},
+		{"no", apierrors.NewForbidden(resource, "", errors.New("no")), []string{"Observe", "Write status krake.dev/state", "Start"}, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			w := running(t, oneObject, "")
 			w.failures["Observe"] = c.err
-			if _, err := w.reconcile(t); err == nil {
-				t.Error("no error, so that it is not tried again")
+			if result, err := w.reconcile(t); (err != nil) != c.fails || result != (ctrl.Result{}) {
+				t.Errorf("result %+v, error %v", result, err)
 			}
-			want := []string{"Observe"}
-			if c.wrote {
-				want = append(want, "Write status krake.dev/state")
-			}
-			w.checkCalls(t, want...)
+			w.checkCalls(t, c.calls...)
 		})
 	}
 }
@@ -118,7 +116,7 @@ func TestRefused(t *testing.T) {
 			w.respec(c.manifest, "")
 			w.mustReconcile(t) // no error, no other time
 			w.checkCalls(t, "Write status krake.dev/state")
-			w.checkReady(t, application.StateFailed, "Refused", c.message)
+			w.checkReconciled(t, application.StateFailed, "Refused", c.message)
 			if diff := cmp.Diff([]string{"ConfigMap config"}, w.inventory(t)); diff != "" {
 				t.Errorf("inventory (-want +got):\n%s", diff)
 			}
@@ -128,7 +126,7 @@ func TestRefused(t *testing.T) {
 
 			w.respec(oneObject, "")
 			w.mustReconcile(t)
-			w.checkReady(t, application.StateRunning, "Reconciled", "all objects are as the Application says")
+			w.checkReady(t, application.StateRunning, "Ready", ready)
 		})
 	}
 }
@@ -140,10 +138,10 @@ func TestConflict(t *testing.T) {
 		name, call string
 		calls      []string
 	}{
-		{"the Application changed before the inventory could be written: nothing is created", "Write inventory.local finalizers",
-			[]string{"Observe", "Write inventory.local finalizers", "Start"}},
+		{"the Application changed before the inventory could be written: nothing is created", "Write inventory.local status krake.dev/state finalizers",
+			[]string{"Observe", "Write inventory.local status krake.dev/state finalizers", "Start"}},
 		{"the Application changed while it was worked on", "Write status status.last_observed_manifest krake.dev/state",
-			[]string{"Observe", "Write inventory.local finalizers", "Create ConfigMap config", "Write status status.last_observed_manifest krake.dev/state", "Start"}},
+			[]string{"Observe", "Write inventory.local status krake.dev/state finalizers", "Create ConfigMap config", "Write status status.last_observed_manifest krake.dev/state", "Start"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -161,7 +159,7 @@ func TestConflict(t *testing.T) {
 		drift(t, w)
 		w.failures["Patch ConfigMap config replace /data/a"] = conflict
 		w.checkRequeued(t)
-		w.checkReady(t, application.StateFailed, "Error", "Conflict: configmaps app")
+		w.checkReconciled(t, application.StateFailed, "Error", "v1 ConfigMap demo/config: Conflict: configmaps app")
 	})
 	t.Run("a deletion", func(t *testing.T) {
 		w := running(t, oneObject, "")
@@ -192,58 +190,60 @@ func TestSecretsInAnswers(t *testing.T) {
 		set    func(t *testing.T, w *world)
 		reason string
 		want   string
+		err    string
 	}{
 		{"of a creation", func(t *testing.T, w *world) {
 			t.Helper()
 			w.objects = map[string]map[string]any{}
 			w.failures["Create ConfigMap config"] = invalid()
-		}, "Invalid", "Invalid: ConfigMap config; FieldValueInvalid at data.a"},
+		}, "Invalid", "v1 ConfigMap demo/config: Invalid: ConfigMap config; FieldValueInvalid at data.a", ""},
 		{"of a patch", func(t *testing.T, w *world) {
 			t.Helper()
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
-		}, "Invalid", "Invalid: ConfigMap config; FieldValueInvalid at data.a"},
+		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config; FieldValueInvalid at data.a", ""},
 		{"of a deletion", func(t *testing.T, w *world) {
 			t.Helper()
 			w.respec(twoObjects, "")
 			w.mustReconcile(t)
 			w.respec(oneObject, "")
 			w.failures["Delete Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
-		}, "Forbidden", "Forbidden: configmaps web"},
+		}, "Forbidden", "apps/v1 Deployment demo/web: Forbidden: configmaps web", "Forbidden: configmaps web"},
 		{"of a webhook on the target", func(t *testing.T, w *world) {
 			t.Helper()
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = &apierrors.StatusError{ErrStatus: metav1.Status{
 				Reason: metav1.StatusReasonBadRequest, Message: "no: " + secret,
 			}}
-		}, "Error", "BadRequest"},
+		}, "Error", "v1 ConfigMap demo/config: BadRequest", "BadRequest"},
 		{"of a list", func(_ *testing.T, w *world) {
 			w.failures["Observe"] = errors.Join(fmt.Errorf("watch it: %w", apierrors.NewForbidden(resource, "", errors.New(secret))))
-		}, "Forbidden", "Forbidden: configmaps "},
+		}, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps ", "Forbidden: configmaps "},
 		{"an API that is not there has no values", func(_ *testing.T, w *world) {
 			w.failures["Observe"] = errors.New("connection refused")
-		}, "Error", "connection refused"},
-		{"several, of which each has its say", func(t *testing.T, w *world) {
+		}, "Error", "v1 ConfigMap demo/config: connection refused", "connection refused"},
+		{"several: the gravest is told, the other tried again", func(t *testing.T, w *world) {
 			t.Helper()
 			w.respec(twoObjects, "")
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
 			w.failures["Create Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
-		}, "Forbidden", "Forbidden: configmaps web; Invalid: ConfigMap config; FieldValueInvalid at data.a"},
+		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config; FieldValueInvalid at data.a", "Forbidden: configmaps web"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			w := running(t, oneObject, "")
 			c.set(t, w)
 			_, err := w.reconcile(t)
-			if err == nil {
-				t.Fatal("no error")
+			w.checkReconciled(t, application.StateFailed, c.reason, c.want)
+			text := fmt.Sprintf("%v", err)
+			if c.err == "" {
+				c.err = "<nil>" // only another spec helps
 			}
-			w.checkReady(t, application.StateFailed, c.reason, c.want)
-			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
+			if diff := cmp.Diff(c.err, text); diff != "" {
 				t.Errorf("text of the error (-want +got):\n%s", diff)
 			}
-			for _, said := range []string{err.Error(), fmt.Sprintf("%v %+v %q", err, err, err), w.cm.Data[application.StatusKey], strings.Join(w.reports, "")} {
+			for _, said := range []string{text, fmt.Sprintf("%+v %q", err, err), w.cm.Data[application.StatusKey], strings.Join(w.reports, "")} {
 				if strings.Contains(said, secret) {
 					t.Errorf("the value got out: %s", said)
 				}
@@ -262,20 +262,18 @@ func TestNoValuesInReports(t *testing.T) {
 	}
 }
 
-// A kind that the cluster does not serve may come later: it is an error, so that
-// it is tried again.
+// A kind that the cluster does not serve may come later: it is looked for again.
 func TestUnknownKind(t *testing.T) {
 	w := newWorld(t, `{apiVersion: v1, kind: Opera, metadata: {name: tosca}}`, "")
-	if _, err := w.reconcile(t); err == nil {
-		t.Error("no error")
-	}
-	w.checkReady(t, application.StateFailed, "KindNotFound", `find the resource of v1 Opera tosca: no matches for kind "Opera" in version "v1"`)
+	w.checkRequeued(t)
+	w.checkReconciled(t, application.StateFailed, "KindNotFound",
+		`v1 Opera tosca: find the resource of v1 Opera tosca: no matches for kind "Opera" in version "v1"`)
 }
 
 // An object that exists and is not ours is not touched, neither by a creation
 // nor by a patch.
 func TestForeignObject(t *testing.T) {
-	const message = "the object exists and does not belong to this Application: v1 ConfigMap demo/config"
+	const message = "v1 ConfigMap demo/config: the object exists and does not belong to this Application: v1 ConfigMap demo/config"
 	foreign := func(w *world) {
 		w.objects["ConfigMap config"] = map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap",
@@ -287,22 +285,18 @@ func TestForeignObject(t *testing.T) {
 		w := newWorld(t, oneObject, "")
 		foreign(w)
 		w.unseen["ConfigMap config"] = true
-		if _, err := w.reconcile(t); err == nil {
-			t.Error("no error")
-		}
-		w.checkCalls(t, "Observe", "Write inventory.local finalizers", "Create ConfigMap config", "Read ConfigMap config", "Write status krake.dev/state", "Start")
-		w.checkReady(t, application.StateFailed, "Conflict", message)
+		w.checkRequeued(t)
+		w.checkCalls(t, "Observe", "Write inventory.local status krake.dev/state finalizers", "Create ConfigMap config", "Read ConfigMap config", "Write status krake.dev/state", "Start")
+		w.checkReconciled(t, application.StateFailed, "AlreadyExists", message)
 	})
 	t.Run("with our label, but without the proof", func(t *testing.T) {
 		w := newWorld(t, oneObject, "")
 		foreign(w)
-		if _, err := w.reconcile(t); err == nil {
-			t.Error("no error")
-		}
+		w.checkRequeued(t)
 		if diff := cmp.Diff(map[string]any{"a": "theirs"}, w.objects["ConfigMap config"]["data"]); diff != "" {
 			t.Errorf("their object (-before +after):\n%s", diff)
 		}
-		w.checkReady(t, application.StateFailed, "Conflict", message)
+		w.checkReconciled(t, application.StateFailed, "AlreadyExists", message)
 	})
 	t.Run("with the proof of another object, as the server copies it to what it derives", func(t *testing.T) {
 		w := running(t, oneObject, "")
@@ -311,22 +305,23 @@ func TestForeignObject(t *testing.T) {
 			annotations[application.OwnerAnnotation] = "demo/app /ConfigMap/demo/other"
 			live.SetAnnotations(annotations)
 		})
-		if _, err := w.reconcile(t); err == nil {
-			t.Error("no error")
-		}
-		w.checkReady(t, application.StateFailed, "Conflict", message)
+		w.restart() // or the object would be known to be ours
+		w.checkRequeued(t)
+		w.checkReconciled(t, application.StateFailed, "AlreadyExists", message)
 	})
 }
 
-// A repair that the API server accepts, and that changes nothing, is no success.
+// A repair that the API server accepts, and that changes nothing, is not done
+// again: the server's way to write the value is taken for it.
 func TestIneffectiveRepair(t *testing.T) {
 	w := running(t, oneObject, "")
 	drift(t, w)
 	w.answer = func(live map[string]any) { live["data"] = map[string]any{"a": secret} }
-	if _, err := w.reconcile(t); err == nil {
-		t.Error("no error")
-	}
-	w.checkReady(t, application.StateFailed, "RepairIneffective", "the repair had no lasting effect on v1 ConfigMap demo/config: data.a")
+	w.mustReconcile(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+	w.checkCondition(t, application.ReconciledCondition, "WrittenOtherwise",
+		"the API server, or a webhook there, writes otherwise: v1 ConfigMap demo/config: data.a")
+	w.checkQuiet(t)
 }
 
 // What no patch can mend is a failure, and not reported as a repair again and again.
@@ -339,9 +334,8 @@ spec: {ports: [{port: null}, {observer_schema_list_min_length: 2, observer_schem
 `)
 	w.mustReconcile(t) // it is created as the manifest says
 	w.forget()
-	if _, err := w.reconcile(t); err == nil {
-		t.Error("no error")
-	}
+	w.mustReconcile(t) // nothing but another spec helps
 	w.checkReports(t)
-	w.checkReady(t, application.StateFailed, "RepairIneffective", "the repair had no lasting effect on v1 Service demo/web: spec.ports")
+	w.checkReconciled(t, application.StateFailed, "Ineffective", "v1 Service demo/web: spec.ports: the repair had no lasting effect: "+
+		"either the desired state is not legal itself, or the API server does not keep it")
 }

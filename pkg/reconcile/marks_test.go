@@ -70,7 +70,7 @@ func TestMarksAreObserved(t *testing.T) {
 		live.SetLabels(map[string]string{application.OwnedByLabel: "x", "team": "theirs"})
 	})
 	w.mustReconcile(t)
-	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /metadata/labels/krake.dev~1owned-by", "Start")
+	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /metadata/labels/krake.dev~1owned-by", "Write status", "Start")
 	labels := (&unstructured.Unstructured{Object: w.objects["ConfigMap config"]}).GetLabels()
 	if diff := cmp.Diff("theirs", labels["team"]); diff != "" {
 		t.Errorf("somebody else's label (-want +got):\n%s", diff)

@@ -10,27 +10,38 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Action is what was done to an object.
+// Action is what was done to an object, or seen of it.
 type Action string
 
-// The actions. Reverted is the repair of a drift, Configured a change of the spec.
+// The actions. Reverted is the repair of a drift, Configured a change of the
+// spec, Detected a drift that is left as it is.
 const (
 	Created    Action = "Created"
 	Recreated  Action = "Recreated"
 	Configured Action = "Configured"
 	Reverted   Action = "DriftReverted"
+	Detected   Action = "DriftDetected"
+	Contended  Action = "Contended"
+	Conflict   Action = "Conflict"
+	Adopted    Action = "Adopted"
+	Orphaned   Action = "Orphaned"
 	Deleted    Action = "Deleted"
 )
 
-// Outcome is one thing that was done. Logs and events are made from it; it
-// holds paths of fields, never their values.
+// Outcome is one thing that was done. Logs, events and metrics are made from it;
+// it holds paths of fields, never their values.
 type Outcome struct {
 	Action Action
 	Object manifest.ID
-	// Paths are the fields that were patched.
+	// Paths are the fields that were patched, or that differ.
 	Paths []schema.Path
-	// Culprit is who changed them, for Reverted.
+	// Culprit is who changed them, for Reverted and Detected.
 	Culprit observer.Culprit
+	// Reason is why nothing was done: one of those of the conditions, for Detected
+	// and Conflict; for Contended it names the fields and the rivals.
+	Reason string
+	// NoOp: the API server took the repair and left the object as it was.
+	NoOp bool
 	// Took is the time from when the change was seen until the API server had
 	// accepted the repair, for Reverted and Recreated.
 	Took time.Duration
@@ -43,8 +54,11 @@ func (o Outcome) String() string {
 	if len(o.Paths) > 0 {
 		fmt.Fprintf(&b, ": %s", o.Fields())
 	}
-	if o.Action == Reverted {
+	if len(o.Paths) > 0 && (o.Action == Reverted || o.Action == Detected) {
 		fmt.Fprintf(&b, ", changed by %s", o.Culprit)
+	}
+	if o.Reason != "" {
+		fmt.Fprintf(&b, "; left as it is: %s", o.Reason)
 	}
 	if o.Took > 0 {
 		fmt.Fprintf(&b, ", in %s", o.Took.Round(time.Millisecond))
@@ -52,7 +66,7 @@ func (o Outcome) String() string {
 	return b.String()
 }
 
-// Fields gives the paths of the fields that were patched: "spec.replicas, spec.paused".
+// Fields gives the paths of the fields: "spec.replicas, spec.paused".
 func (o Outcome) Fields() string { return join(o.Paths) }
 
 func join(paths []schema.Path) string {

@@ -3,46 +3,120 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
-	"github.com/krake-observer/krake-observer/pkg/schema"
 )
-
-// errConflict is the error of an object that exists and is not ours.
-var errConflict = errors.New("the object exists and does not belong to this Application")
-
-// errIneffective is the error of a repair that the API server accepted and that
-// changed nothing, or too little.
-var errIneffective = errors.New("the repair had no lasting effect on")
 
 // pass is one walk through the loop for one Application.
 type pass struct {
 	*Reconciler
 
-	app      *application.Application
-	planned  []resource
+	app    *application.Application
+	memory *memory
+	now    time.Time
+	// former is the status that the pass began with.
+	former  application.Status
+	planned []resource
+	// observed, verdicts and holds are those of the planned resources.
 	observed []observer.Observation
+	verdicts []verdict
+	holds    []*application.Hold
+	// mended tells of the resources that are on the target as the spec says now.
+	mended []bool
 	// seen are the objects that were read or written.
 	seen []map[string]any
 	// kept are the resources that left the spec and are not gone yet.
-	kept []manifest.ID
+	kept []held
+	// failure is what went wrong with those.
+	failure error
+}
+
+func newPass(r *Reconciler, app *application.Application, known *memory, planned []resource) *pass {
+	return &pass{
+		Reconciler: r, app: app, memory: known, now: r.Now(), former: app.Status, planned: planned,
+		observed: make([]observer.Observation, len(planned)),
+		verdicts: make([]verdict, len(planned)),
+		holds:    make([]*application.Hold, len(planned)),
+		mended:   make([]bool, len(planned)),
+	}
+}
+
+// observe looks at the objects, and tells if all are known that can be. What
+// cannot be watched is a problem of that one object.
+func (p *pass) observe() bool {
+	observed := p.Observers.Observe(p.app.NamespacedName, p.targets())
+	known := true
+	for i := range p.planned {
+		if err := p.planned[i].unserved; err != nil {
+			p.observed[i].Err = err
+			p.fail(i, err)
+			continue
+		}
+		p.observed[i], observed = observed[0], observed[1:]
+		switch err := p.observed[i].Err; {
+		case errors.Is(err, observer.ErrNotSynced), unanswered(err):
+			known = false
+		case err != nil:
+			p.fail(i, err)
+		}
+		p.holds[i] = p.heldAs(i, p.summary(i).Hold)
+	}
+	return known
+}
+
+func (p *pass) targets() []observer.Target {
+	targets := make([]observer.Target, 0, len(p.planned))
+	for i := range p.planned {
+		if p.planned[i].unserved == nil {
+			targets = append(targets, p.planned[i].Target)
+		}
+	}
+	return targets
 }
 
 // start lets the events of the Application flow again.
 func (p *pass) start() {
-	p.Observers.Start(p.app.NamespacedName, targetsOf(p.planned), p.seen)
+	p.Observers.Start(p.app.NamespacedName, p.targets(), p.seen)
 }
+
+// calculate is step 4. What is held under the name of a resource that is not
+// served is not known to have left the spec.
+func (p *pass) calculate() Delta {
+	held := slices.DeleteFunc(slices.Clone(p.app.Inventory), p.isUnserved)
+	for _, id := range p.Observers.Strays(p.app.NamespacedName) {
+		if !slices.ContainsFunc(held, func(held manifest.ID) bool { return sameObject(held, id) }) {
+			held = append(held, id)
+		}
+	}
+	return Calculate(idsOf(p.planned), p.observed, held)
+}
+
+func (p *pass) isUnserved(held manifest.ID) bool {
+	return slices.ContainsFunc(p.planned, func(wanted resource) bool { return wanted.unserved != nil && wanted.is(held) })
+}
+
+// is tells if what is held is this resource. Where nobody knows whether its kind
+// is in namespaces, a namespace that the manifest does not say may be any.
+func (p *resource) is(held manifest.ID) bool {
+	if p.unserved != nil && p.Namespace == "" {
+		held.Namespace = ""
+	}
+	return sameObject(p.ID, held)
+}
+
+// enforces tells if anything may be written to the target.
+func (p *pass) enforces() bool { return p.app.Wishes.Mode == application.Enforce }
 
 // claim writes what is about to be held, before it is created, so that nothing
 // is ever created that a restarted agent does not know of.
 func (p *pass) claim(ctx context.Context, delta Delta) error {
+	if !p.enforces() {
+		return nil
+	}
 	held := slices.Clone(p.app.Inventory)
 	for _, i := range delta.New {
 		if id := p.planned[i].ID; !slices.Contains(held, id) {
@@ -53,87 +127,47 @@ func (p *pass) claim(ctx context.Context, delta Delta) error {
 		return nil
 	}
 	p.app.Inventory, p.app.Finalized = held, true
+	if p.app.Status.State == "" {
+		p.app.Status.State = application.StateCreating
+	}
 	return p.Applications.Update(ctx, p.app)
 }
 
 // act does what the delta says (step 5): it deletes, creates and patches. One
 // object that fails does not hold up the others.
-func (p *pass) act(ctx context.Context, delta Delta) error {
-	kept, err := p.deleteAll(ctx, p.app, delta.Deleted)
-	p.kept = kept
-	failures := []error{err}
+func (p *pass) act(ctx context.Context, delta Delta) {
+	if p.enforces() {
+		p.kept, p.failure = p.deleteAll(ctx, p.app, delta.Deleted)
+	} else {
+		p.kept = unlooked(delta.Deleted)
+	}
 	for _, i := range delta.New {
-		failures = append(failures, p.create(ctx, i))
+		p.create(ctx, i)
 	}
 	for _, i := range delta.Modified {
-		failures = append(failures, p.mend(ctx, i, p.observed[i].Live))
+		p.mend(ctx, i, p.observed[i].Live, maxTries)
 	}
-	return errors.Join(failures...)
+	for i := range p.planned {
+		p.mended[i] = p.mended[i] || p.observed[i].Err == nil && !slices.Contains(delta.New, i) && !slices.Contains(delta.Modified, i)
+	}
 }
 
-func (p *pass) create(ctx context.Context, i int) error {
+// took takes note of an object as the API server has it now, and learns from it
+// (step 6).
+func (p *pass) took(i int, live map[string]any) {
 	planned := &p.planned[i]
-	live, err := p.Cluster.Create(ctx, planned.Ref, planned.body())
-	if apierrors.IsAlreadyExists(err) {
-		// Created before a crash, or its label was removed: if it proves to be ours.
-		return p.mend(ctx, i, nil)
+	p.observed[i].Projection = planned.Schema.Project(planned.desired, live)
+	p.observed[i].Summary = Summarise(live)
+	p.seen = append(p.seen, live)
+	if err := planned.learn(live); err != nil {
+		p.fail(i, err)
 	}
-	if err != nil {
-		return err
-	}
-	outcome := Outcome{Action: Created, Object: planned.ID, Took: p.sinceSeen(i)}
-	if !p.observed[i].Seen.IsZero() {
-		outcome.Action = Recreated
-	}
-	p.Report(p.app, outcome)
-	return p.took(i, live)
 }
 
-// mend patches the observed fields that differ, and nothing else. That some
-// still do afterwards is an error: the API server writes them down otherwise,
-// or the desired state itself is not legal.
-func (p *pass) mend(ctx context.Context, i int, live map[string]any) error {
-	planned := &p.planned[i]
-	var before map[string]any
-	var drift schema.Differences
-	var patch schema.Patch
-	after, err := p.Cluster.Patch(ctx, planned.Ref, live, func(live map[string]any) (schema.Patch, error) {
-		if err := prove(planned.marks, planned.ID, live); err != nil {
-			return nil, err
-		}
-		before, drift = live, planned.Marked.Compare(planned.Desired, live).Drift()
-		patch = drift.Patch()
-		return patch, nil
-	})
-	if apierrors.IsNotFound(err) {
-		return p.create(ctx, i)
-	}
-	if err != nil {
-		return err
-	}
-	left := planned.Marked.Compare(planned.Desired, after).Drift()
-	if len(patch) > 0 {
-		p.Report(p.app, p.mended(i, before, drift))
-	}
-	err = p.took(i, after)
-	if len(left) > 0 {
-		return errors.Join(fmt.Errorf("%w %s: %s", errIneffective, planned.ID, join(pathsOf(left))), err)
-	}
-	return err
-}
-
-func (p *pass) mended(i int, before map[string]any, drift schema.Differences) Outcome {
-	paths := pathsOf(drift)
-	if status := p.app.Status; status.ObservedSpec != p.app.Spec.Digest() || status.State != application.StateRunning {
-		return Outcome{Action: Configured, Object: p.planned[i].ID, Paths: paths}
-	}
-	return Outcome{
-		Action:  Reverted,
-		Object:  p.planned[i].ID,
-		Paths:   paths,
-		Culprit: observer.Blame(before, paths, p.FieldManager),
-		Took:    p.sinceSeen(i),
-	}
+// summary is what is known of an object beyond its fields.
+func (p *pass) summary(i int) Summary {
+	summary, _ := p.observed[i].Summary.(Summary) // the zero value of an object that is not there
+	return summary
 }
 
 // sinceSeen is the time since the event that is acted on, 0 if there was none.
@@ -145,18 +179,17 @@ func (p *pass) sinceSeen(i int) time.Duration {
 	return p.Now().Sub(seen)
 }
 
-func pathsOf(differences schema.Differences) []schema.Path {
-	paths := make([]schema.Path, 0, len(differences))
-	for _, difference := range differences {
-		paths = append(paths, difference.Path)
-	}
-	return paths
+// heldAs gives what is kept of a hold on an object that asks for it.
+func (p *pass) heldAs(i int, asked string) *application.Hold {
+	_, hold := heldUntil(p.app.Wishes, formerHold(p.former, p.planned[i].ID), asked, p.MaxHold, p.now)
+	return hold
 }
 
-// took takes note of an object as the API server has it now, and learns from it (step 6).
-func (p *pass) took(i int, live map[string]any) error {
-	planned := &p.planned[i]
-	p.observed[i].Projection = planned.Schema.Project(planned.desired, live)
-	p.seen = append(p.seen, live)
-	return planned.learn(live)
+func formerHold(status application.Status, id manifest.ID) *application.Hold {
+	for _, object := range status.Objects {
+		if object.ID == id {
+			return object.Hold
+		}
+	}
+	return nil
 }

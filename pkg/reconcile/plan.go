@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -23,13 +24,17 @@ type resource struct {
 	observer.Target
 
 	// mangled is the observer schema; that of the target is refined by what is
-	// known of the type.
+	// known of the type, and of how the API server writes the values.
 	mangled schema.Schema
 	// desired is that of step 2, without the marks.
 	desired map[string]any
 	// manifest is what the user wrote.
 	manifest map[string]any
-	marks    manifest.Marks
+	// forms are how the API server has written desired values.
+	forms []schema.Form
+	marks manifest.Marks
+	// unserved is why the target has no place for the resource.
+	unserved error
 }
 
 // errRefused is the error of an Application that is not carried out as it is.
@@ -45,66 +50,71 @@ func (r *Reconciler) plan(app *application.Application) ([]resource, error) {
 	if len(refusals) > 0 {
 		return nil, fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
 	}
-	objects := make([]mutate.Object, 0, len(desired.Resources))
-	for _, desired := range desired.Resources {
-		id, err := manifest.Identify(desired)
+	resources := make([]resource, len(desired.Resources))
+	for i := range resources {
+		id, err := manifest.Identify(desired.Resources[i])
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errRefused, err)
 		}
-		object, err := r.locate(id)
-		if err != nil {
+		resources[i] = resource{mangled: desired.Schemas[i], desired: desired.Resources[i], manifest: desired.Manifest[i]}
+		resources[i].ID = id
+	}
+	if err := r.locate(app, resources); err != nil {
+		return nil, err
+	}
+	for i := range resources {
+		planned := &resources[i]
+		planned.marks = application.Marks(app.NamespacedName, app.UID, planned.ID)
+		if err := planned.remember(app.Learned); err != nil {
 			return nil, err
 		}
-		objects = append(objects, object)
+		if err := planned.pin(planned.desired); err != nil {
+			return nil, err
+		}
+	}
+	return resources, nil
+}
+
+// locate finds where the target serves the resources, and puts them where they
+// may be. One that is not served does not hold up the others.
+func (r *Reconciler) locate(app *application.Application, resources []resource) error {
+	var served []int
+	var objects []mutate.Object
+	for i := range resources {
+		object, err := r.Kinds.Locate(app.NamespacedName, resources[i].ID)
+		if unanswered(err) {
+			return fmt.Errorf("find the resource of %s: %w", resources[i].ID, err)
+		}
+		if err != nil {
+			resources[i].unserved = fmt.Errorf("find the resource of %s: %w", resources[i].ID, err)
+			continue
+		}
+		served, objects = append(served, i), append(objects, object)
 	}
 	refs, refusals := r.Scope.Confine(app.Namespace, objects)
 	if len(refusals) > 0 {
-		return nil, fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
+		return fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
 	}
-	resources := make([]resource, 0, len(refs))
 	for i, ref := range refs {
-		planned := resource{
-			Target:   observer.Target{Ref: ref},
-			mangled:  desired.Schemas[i],
-			manifest: desired.Manifest[i],
-			marks:    application.Marks(app.NamespacedName, app.UID, ref.ID),
-		}
-		if err := planned.pin(desired.Resources[i]); err != nil {
-			return nil, err
-		}
-		resources = append(resources, planned)
+		resources[served[i]].Ref = ref
 	}
-	return resources, nil
+	return nil
 }
 
 // pin makes this the desired state, and with the marks the observer's target.
 func (p *resource) pin(desired map[string]any) error {
 	p.desired = desired
 	p.Schema = apitypes.BuiltIn().Refine(p.mangled, desired)
+	p.forms = p.Schema.Keep(desired, p.forms)
+	p.Schema = p.Schema.Accept(p.forms)
 	p.Desired = p.marks.On(desired)
-	p.Marked = p.Schema
-	for label := range p.marks.Labels {
-		p.Marked = p.Marked.Observe("metadata", "labels", label)
-	}
-	for annotation := range p.marks.Annotations {
-		p.Marked = p.Marked.Observe("metadata", "annotations", annotation)
-	}
+	p.Marked = p.marked(p.Schema)
 	var err error
-	// Marked follows from the other two.
-	if p.Revision, err = revise(p.Schema.Document(), p.Desired); err != nil {
+	// Marked follows from the others.
+	if p.Revision, err = revise(p.Schema.Document(), p.Desired, p.forms); err != nil {
 		return fmt.Errorf("digest %s: %w", p.ID, err)
 	}
 	return nil
-}
-
-// locate finds where the target serves a resource.
-func (r *Reconciler) locate(id manifest.ID) (mutate.Object, error) {
-	gvk := id.GroupVersionKind()
-	mapping, err := r.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return mutate.Object{}, fmt.Errorf("find the resource of %s: %w", id, err)
-	}
-	return mutate.ObjectAt(id, mapping), nil
 }
 
 // body is what the object is created from: the whole desired state.
@@ -121,30 +131,12 @@ func (p *resource) body() map[string]any {
 	return body
 }
 
-// learn takes over from the live object what was not known yet (step 6).
-func (p *resource) learn(live map[string]any) error {
-	return p.pin(p.Schema.LateInitialize(p.desired, withoutMarks(live)))
-}
-
-// learned is what is known beyond the manifest.
-func (p *resource) learned() map[string]any {
-	return p.Schema.Learned(p.desired, p.manifest)
-}
-
-// prove gives errConflict for a live object that is not ours.
+// prove gives errForeign for a live object that is not ours.
 func prove(marks manifest.Marks, id manifest.ID, live map[string]any) error {
 	if !marks.Prove(live) {
-		return fmt.Errorf("%w: %s", errConflict, id)
+		return fmt.Errorf("%w: %s", errForeign, id)
 	}
 	return nil
-}
-
-func targetsOf(resources []resource) []observer.Target {
-	targets := make([]observer.Target, 0, len(resources))
-	for i := range resources {
-		targets = append(targets, resources[i].Target)
-	}
-	return targets
 }
 
 func revise(parts ...any) (string, error) {
@@ -185,3 +177,5 @@ func unreserved(values map[string]any) map[string]any {
 	maps.DeleteFunc(own, func(key string, _ any) bool { return application.IsReserved(key) })
 	return own
 }
+
+func sortedKeys(values map[string]any) []string { return slices.Sorted(maps.Keys(values)) }

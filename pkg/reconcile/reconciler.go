@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -17,12 +16,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
-const (
-	// deletionCheck is how long to wait for objects that a finalizer holds.
-	deletionCheck = 2 * time.Second
-	// conflictDelay is how long to wait for the version that was in the way.
-	conflictDelay = 100 * time.Millisecond
-)
+// conflictDelay is how long to wait for the version that was in the way.
+const conflictDelay = 100 * time.Millisecond
 
 // Applications is where the Applications are stored.
 type Applications interface {
@@ -38,14 +33,22 @@ type Applications interface {
 type Cluster interface {
 	Create(ctx context.Context, ref manifest.Ref, object map[string]any) (live map[string]any, err error)
 	Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (after map[string]any, err error)
-	Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (gone bool, err error)
+	Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (left map[string]any, err error)
 }
 
 // Observers watch the objects of the Applications.
 type Observers interface {
-	Observe(owner observer.Owner, targets []observer.Target) ([]observer.Observation, error)
+	Observe(owner observer.Owner, targets []observer.Target) []observer.Observation
+	Strays(owner observer.Owner) []manifest.ID
 	Start(owner observer.Owner, targets []observer.Target, seen []map[string]any)
 	Stop(owner observer.Owner)
+}
+
+// Kinds finds where the target serves a kind. That it is not served is an error
+// for which meta.IsNoMatchError holds; the Application is notified when that may
+// have changed.
+type Kinds interface {
+	Locate(asking types.NamespacedName, id manifest.ID) (mutate.Object, error)
 }
 
 // Reconciler reconciles the Applications of one cluster.
@@ -57,12 +60,16 @@ type Reconciler struct {
 	Applications Applications
 	Cluster      Cluster
 	Observers    Observers
-	Mapper       meta.RESTMapper
+	Kinds        Kinds
 	// FieldManager is our own name in managedFields.
 	FieldManager string
+	// MaxHold bounds a hold on one object, from when it was first seen.
+	MaxHold time.Duration
 	// Report is told of everything that was done.
 	Report func(*application.Application, Outcome)
 	Now    func() time.Time
+
+	memories memories
 }
 
 // Reconcile brings the cluster to what the Application says. The text of its
@@ -87,57 +94,56 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	case app == nil:
 		r.Observers.Stop(request.NamespacedName)
+		r.memories.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	case app.Cluster != r.ClusterName:
 		return ctrl.Result{}, nil
+	}
+	known := r.memories.of(app)
+	known.recall(app)
+	switch {
 	case app.Deleted:
 		return r.delete(ctx, app)
+	case app.Wishes.Mode == application.Suspend:
+		return r.suspend(ctx, app)
 	}
-	return r.ensure(ctx, app)
+	return r.ensure(ctx, app, known)
 }
 
 // ensure is steps 4 to 7 of the reference's loop.
-func (r *Reconciler) ensure(ctx context.Context, app *application.Application) (ctrl.Result, error) {
+func (r *Reconciler) ensure(ctx context.Context, app *application.Application, known *memory) (ctrl.Result, error) {
 	planned, err := r.plan(app)
 	if err != nil {
-		return ctrl.Result{}, r.failed(ctx, app, err)
+		return ctrl.Result{}, r.refused(ctx, app, err)
 	}
-	observed, err := r.Observers.Observe(app.NamespacedName, targetsOf(planned))
-	if errors.Is(err, observer.ErrNotSynced) {
-		return ctrl.Result{}, nil // we are told when it is
+	pass := newPass(r, app, known, planned)
+	if !pass.observe() {
+		return ctrl.Result{}, nil // we are told when the objects are known
 	}
-	if err != nil {
-		return ctrl.Result{}, r.failed(ctx, app, err)
-	}
-	pass := &pass{Reconciler: r, app: app, planned: planned, observed: observed}
 	defer pass.start()
 
-	delta := Calculate(idsOf(planned), observed, app.Inventory)
+	delta := pass.calculate()
 	if err := pass.claim(ctx, delta); err != nil {
 		return ctrl.Result{}, err
 	}
 	// What was done is recorded even if not all of it could be done.
-	acted := pass.act(ctx, delta)
-	err = errors.Join(acted, pass.record(ctx, acted))
-	if err == nil && len(pass.kept) > 0 {
-		return ctrl.Result{RequeueAfter: deletionCheck}, nil
-	}
-	return ctrl.Result{}, err
+	pass.act(ctx, delta)
+	return pass.record(ctx)
 }
 
-// failed records why an Application is not carried out. Nothing is tried again
-// by itself where only another spec can help. A cluster that does not answer
-// says nothing about the Application: that is tried again, and not recorded.
-func (r *Reconciler) failed(ctx context.Context, app *application.Application, cause error) error {
-	if unanswered(cause) {
+// refused records why an Application is not carried out at all, which only
+// another spec can change.
+func (r *Reconciler) refused(ctx context.Context, app *application.Application, cause error) error {
+	if !errors.Is(cause, errRefused) {
 		return cause
 	}
-	r.setCondition(app, cause)
-	if err := r.Applications.Update(ctx, app); err != nil {
-		return errors.Join(cause, err)
-	}
-	if errors.Is(cause, errRefused) {
-		return nil
-	}
-	return cause
+	r.conclude(app, findings{verdicts: []verdict{{reason: reasonRefused, message: explain(cause)}}})
+	return r.Applications.Update(ctx, app)
+}
+
+// suspend stops to look at the objects of an Application.
+func (r *Reconciler) suspend(ctx context.Context, app *application.Application) (ctrl.Result, error) {
+	r.Observers.Stop(app.NamespacedName)
+	r.suspended(app)
+	return ctrl.Result{}, r.Applications.Update(ctx, app)
 }

@@ -3,122 +3,163 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"slices"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// record writes what is known now (step 7). Nothing is written if it is what is
-// stored already.
-func (p *pass) record(ctx context.Context, acted error) error {
+// record writes what is known now (step 7), and says when to look again. Nothing
+// is written if it is what is stored already.
+func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 	app := p.app
-	app.LastApplied, app.LastObserved, app.Learned = []map[string]any{}, nil, nil
+	app.LastApplied, app.LastObserved, app.Learned = p.documents()
+	app.Inventory = p.inventory()
+	p.memory.keep(app.Inventory)
+	p.tell()
+	found := p.findings()
+	p.memory.contended.Store(int64(len(found.contended)))
+	p.conclude(app, found)
+	app.Status.Objects = p.objects()
+	app.Status.Services = p.services()
+	app.Status.ContainerHealth = containerHealth(found)
+
+	failure := p.failures()
+	due := p.memory.due(p.Now())
+	if failure == nil && due > 0 && !p.mustWrite() {
+		p.memory.pending = app
+		return ctrl.Result{RequeueAfter: p.next(due)}, nil
+	}
+	before := app.Version
+	err := p.Applications.Update(ctx, app)
+	if err == nil {
+		p.memory.pending = nil
+		if app.Version != before {
+			p.memory.written = p.Now()
+		}
+	}
+	return ctrl.Result{RequeueAfter: p.next(0)}, errors.Join(failure, err)
+}
+
+// mustWrite tells of what is not to be lost with this process.
+func (p *pass) mustWrite() bool { return p.former.ObservedSpec != p.app.Spec.Digest() }
+
+// documents are those that are published. An object that is not yet as a new
+// spec says is published as it was before: what is to be released is found there.
+func (p *pass) documents() (applied, observed, learned []map[string]any) {
+	applied = []map[string]any{}
 	for i := range p.planned {
 		planned := &p.planned[i]
-		app.LastApplied = append(app.LastApplied, planned.desired)
-		if learned := planned.learned(); learned != nil {
-			app.Learned = append(app.Learned, learned)
+		applied = append(applied, planned.desired)
+		if values := planned.learned(); values != nil {
+			learned = append(learned, values)
 		}
-		if projection := p.observed[i].Projection; projection != nil {
-			app.LastObserved = append(app.LastObserved, withoutMarks(projection))
+		entry := entryOf(p.app.LastObserved, planned.manifest)
+		if projection := p.observed[i].Projection; projection != nil && (p.mended[i] || entry == nil) {
+			entry = withoutMarks(projection)
+		}
+		if entry != nil {
+			observed = append(observed, entry)
 		}
 	}
-	app.Inventory = slices.Concat(idsOf(p.planned), p.kept)
-	p.setCondition(app, acted)
-	return p.Applications.Update(ctx, app)
+	return applied, observed, learned
 }
 
-// setCondition sets state and condition Ready to the result of a pass.
-func (r *Reconciler) setCondition(app *application.Application, result error) {
-	ready := metav1.Condition{
-		Type: application.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Reconciled",
-		Message:            "all objects are as the Application says",
-		LastTransitionTime: metav1.NewTime(r.Now()),
-	}
-	app.Status.State = application.StateRunning
-	if result != nil {
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, reason(result), explain(result)
-		app.Status.State = application.StateFailed
-	}
-	app.Status.ObservedSpec = app.Spec.Digest()
-	meta.SetStatusCondition(&app.Status.Conditions, ready)
-}
-
-func reason(err error) string {
-	switch {
-	case errors.Is(err, errRefused):
-		return "Refused"
-	case errors.Is(err, errConflict):
-		return "Conflict"
-	case errors.Is(err, errIneffective):
-		return "RepairIneffective"
-	case meta.IsNoMatchError(err):
-		return "KindNotFound"
-	case apierrors.IsForbidden(err):
-		return "Forbidden"
-	case apierrors.IsInvalid(err):
-		return "Invalid"
-	}
-	return "Error"
-}
-
-// unanswered tells if an error is that of a connection, or of an API server that
-// cannot answer now.
-func unanswered(err error) bool {
-	var connection net.Error
-	return errors.As(err, &connection) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) ||
-		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
-		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
-}
-
-// scrubbed is an error whose text is safe to log.
-type scrubbed struct{ error }
-
-func (s scrubbed) Error() string { return explain(s.error) }
-func (s scrubbed) Unwrap() error { return s.error }
-
-// maxMessage bounds the text of a condition.
-const maxMessage = 1024
-
-// explain gives the text of an error without what the API server's answer may
-// repeat of the object: of its causes, only the fields are told.
-func explain(err error) string {
-	text := describe(err)
-	if len(text) > maxMessage {
-		return text[:maxMessage] + "..."
-	}
-	return text
-}
-
-func describe(err error) string {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var texts string
-		for _, part := range joined.Unwrap() {
-			if texts != "" {
-				texts += "; "
+// inventory is what is on the target, or perhaps is.
+func (p *pass) inventory() []manifest.ID {
+	var ids []manifest.ID
+	for i := range p.planned {
+		if p.planned[i].unserved == nil && p.enforces() {
+			ids = append(ids, p.planned[i].ID)
+			continue
+		}
+		for _, id := range p.app.Inventory {
+			if p.planned[i].is(id) {
+				ids = append(ids, id)
 			}
-			texts += describe(part)
 		}
-		return texts
 	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return err.Error()
+	for _, kept := range p.kept {
+		ids = append(ids, kept.id)
 	}
-	answer := status.Status()
-	if answer.Details == nil {
-		return string(answer.Reason)
+	return ids
+}
+
+// all are the verdicts on objects of the spec, and on those that left it.
+func (p *pass) all() []verdict {
+	verdicts := make([]verdict, 0, len(p.planned)+len(p.kept))
+	for i := range p.planned {
+		v := p.verdicts[i]
+		v.object = p.planned[i].ID
+		verdicts = append(verdicts, v)
 	}
-	text := fmt.Sprintf("%s: %s %s", answer.Reason, answer.Details.Kind, answer.Details.Name)
-	for _, cause := range answer.Details.Causes {
-		text += fmt.Sprintf("; %s at %s", cause.Type, cause.Field)
+	for _, kept := range p.kept {
+		if v := kept.verdict(); v.reason != "" {
+			verdicts = append(verdicts, v)
+		}
 	}
-	return text
+	return verdicts
+}
+
+func (p *pass) failures() error {
+	failures := []error{p.failure}
+	for i := range p.verdicts {
+		failures = append(failures, p.verdicts[i].err)
+	}
+	return errors.Join(failures...)
+}
+
+// next gives when to look again by ourselves: when a hold or a pause is over, a
+// fight forgotten, a deletion perhaps done, or a write due; 0 is never.
+func (p *pass) next(due time.Duration) time.Duration {
+	soonest := due
+	consider := func(at time.Time) {
+		if wait := max(at.Sub(p.now), time.Millisecond); !at.IsZero() && (soonest == 0 || wait < soonest) {
+			soonest = wait
+		}
+	}
+	for i := range p.planned {
+		consider(p.verdicts[i].again)
+		_, forgotten := p.memory.object(p.planned[i].ID).fights.contended(p.now)
+		consider(forgotten)
+	}
+	for _, kept := range p.kept {
+		consider(p.now.Add(kept.patience))
+	}
+	return soonest
+}
+
+// tell reports what began with this pass: conflicts and fights.
+func (p *pass) tell() {
+	contended := meta.IsStatusConditionTrue(p.former.Conditions, application.ContendedCondition)
+	for i := range p.planned {
+		id, v := p.planned[i].ID, p.verdicts[i]
+		if (v.reason == reasonAlreadyExists || v.reason == reasonOwnedByAnother) && formerReason(p.former, id) != v.reason {
+			p.Report(p.app, Outcome{Action: Conflict, Object: id, Reason: v.reason})
+		}
+		if fight := p.fightAbout(i); fight != "" && !contended {
+			p.Report(p.app, Outcome{Action: Contended, Object: id, Reason: fight})
+		}
+	}
+}
+
+func formerReason(status application.Status, id manifest.ID) string {
+	for _, object := range status.Objects {
+		if object.ID == id {
+			return object.Reason
+		}
+	}
+	return ""
+}
+
+func idsOf(resources []resource) []manifest.ID {
+	ids := make([]manifest.ID, 0, len(resources))
+	for i := range resources {
+		ids = append(ids, resources[i].ID)
+	}
+	return slices.Clip(ids)
 }

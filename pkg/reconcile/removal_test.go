@@ -43,7 +43,7 @@ func TestRemovedFromTheSpec(t *testing.T) {
 				live.SetAnnotations(annotations)
 			})
 		}, nil, []string{"ConfigMap config"}, false},
-		{"kept by a finalizer", func(_ *testing.T, w *world) { w.finalized["Deployment web"] = true },
+		{"kept by a finalizer", func(t *testing.T, w *world) { t.Helper(); w.finalize(t, "Deployment web", "somebody/keeps") },
 			[]string{"Delete Deployment web"}, []string{"ConfigMap config", "Deployment web"}, false},
 		{"we must not", func(_ *testing.T, w *world) {
 			w.failures["Delete Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New("no"))
@@ -81,13 +81,13 @@ func TestRemovedFromTheSpec(t *testing.T) {
 // until it is gone.
 func TestAHeldRemovalIsLookedAtAgain(t *testing.T) {
 	w := running(t, twoObjects, "")
-	w.finalized["Deployment web"] = true
+	w.finalize(t, "Deployment web", "somebody/keeps")
 	w.respec(oneObject, "")
 	result, err := w.reconcile(t)
 	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("result %v, error %v: it is not looked at again", result, err)
 	}
-	clear(w.finalized)
+	w.finalize(t, "Deployment web")
 	w.mustReconcile(t)
 	if diff := cmp.Diff([]string{"ConfigMap config"}, w.inventory(t)); diff != "" {
 		t.Errorf("inventory (-want +got):\n%s", diff)
@@ -135,13 +135,13 @@ func TestChangeOfAPIVersion(t *testing.T) {
 func TestDeletionWaits(t *testing.T) {
 	w := running(t, twoObjects, "")
 	deleted(w)
-	w.finalized["ConfigMap config"] = true
+	w.finalize(t, "ConfigMap config", "somebody/keeps")
 	w.checkRequeued(t)
 	w.checkCalls(t, "Stop", "Delete Deployment web", "Delete ConfigMap config", "Write inventory.local status krake.dev/state")
 	w.checkReports(t, "Deleted apps/v1 Deployment demo/web")
 	w.checkHeld(t, true, "ConfigMap config")
 
-	clear(w.finalized)
+	w.finalize(t, "ConfigMap config")
 	w.mustReconcile(t)
 	w.checkHeld(t, false)
 	if holder := application.HolderLabel(application.LocalCluster); w.cm.Labels[holder] != "" {
@@ -179,12 +179,13 @@ func TestDeletionFails(t *testing.T) {
 func TestDeletionOfSeveralFails(t *testing.T) {
 	w := running(t, twoObjects, "")
 	deleted(w)
-	w.finalized["Deployment web"], w.finalized["ConfigMap config"] = true, true
+	w.finalize(t, "Deployment web", "somebody/keeps")
+	w.finalize(t, "ConfigMap config", "somebody/keeps")
 	w.checkRequeued(t)
 	w.checkHeld(t, true, "ConfigMap config", "Deployment web")
 	w.forget()
 	w.checkRequeued(t)
-	w.checkCalls(t, "Stop", "Delete Deployment web", "Delete ConfigMap config")
+	w.checkCalls(t, "Stop")
 }
 
 // An Application does not take along what is not its own, nor does that hold it.

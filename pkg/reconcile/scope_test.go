@@ -53,7 +53,7 @@ func TestServiceAccount(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.cm.Annotations[application.ServiceAccountAnnotation] = "deployer"
 	w.mustReconcile(t)
-	w.checkReady(t, application.StateFailed, "Refused",
+	w.checkReconciled(t, application.StateFailed, "Refused",
 		`refused: this agent does not act as service account "deployer": leave the annotation krake.dev/service-account out`)
 	if len(w.objects) > 0 {
 		t.Errorf("created: %v", w.objects)

@@ -40,14 +40,14 @@ func TestCreate(t *testing.T) {
 	w.mustReconcile(t)
 	w.checkCalls(t,
 		"Observe",
-		"Write inventory.local finalizers",
+		"Write inventory.local status krake.dev/state finalizers",
 		"Create ConfigMap config",
 		"Create Deployment web",
 		"Write inventory.local status status.last_observed_manifest krake.dev/state",
 		"Start",
 	)
 	w.checkReports(t, "Created v1 ConfigMap demo/config", "Created apps/v1 Deployment demo/web")
-	w.checkReady(t, application.StateRunning, "Reconciled", "all objects are as the Application says")
+	w.checkReady(t, application.StateRunning, "Ready", ready)
 	w.checkQuiet(t)
 }
 
@@ -69,7 +69,7 @@ func TestUpdate(t *testing.T) {
 
 // "As an update is performed, the observer is stopped before and started after
 // this reconciliation": a drift is reverted as an update is made, by a patch of
-// the one field. What is recorded is as before, so that nothing is written.
+// the one field. Of what is recorded only the history is another.
 func TestDrift(t *testing.T) {
 	w := running(t, twoObjects, "")
 	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
@@ -80,7 +80,7 @@ func TestDrift(t *testing.T) {
 		}})
 	})
 	w.mustReconcile(t)
-	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /data/a", "Start")
+	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /data/a", "Write status", "Start")
 	w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:00Z), in 12ms")
 	w.checkQuiet(t)
 }
@@ -224,11 +224,11 @@ func TestLeftAlone(t *testing.T) {
 // If it cannot be written that something is about to be held, it is not created.
 func TestNoInventoryNoCreation(t *testing.T) {
 	w := newWorld(t, oneObject, "")
-	w.failures["Write inventory.local finalizers"] = errors.New("no space")
+	w.failures["Write inventory.local status krake.dev/state finalizers"] = errors.New("no space")
 	if _, err := w.reconcile(t); err == nil {
 		t.Error("no error")
 	}
-	w.checkCalls(t, "Observe", "Write inventory.local finalizers", "Start")
+	w.checkCalls(t, "Observe", "Write inventory.local status krake.dev/state finalizers", "Start")
 }
 
 // The agent ended between two steps: the next one takes up where it stopped.
@@ -250,7 +250,7 @@ func TestAfterACrash(t *testing.T) {
 		w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.SetLabels(nil) })
 		w.unseen["ConfigMap config"] = true
 		w.mustReconcile(t)
-		w.checkCalls(t, "Observe", "Create ConfigMap config", "Read ConfigMap config", "Patch ConfigMap config add /metadata/labels", "Start")
+		w.checkCalls(t, "Observe", "Create ConfigMap config", "Read ConfigMap config", "Patch ConfigMap config add /metadata/labels", "Write status", "Start")
 		// It is not known since when it is so.
 		w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: metadata.labels, changed by unknown (the removal of a field leaves no trace)")
 	})
@@ -278,7 +278,7 @@ func TestRecreate(t *testing.T) {
 	delete(w.objects, "ConfigMap config")
 	w.gone["ConfigMap config"] = true
 	w.mustReconcile(t)
-	w.checkCalls(t, "Observe", "Create ConfigMap config", "Start")
+	w.checkCalls(t, "Observe", "Create ConfigMap config", "Write status", "Start")
 	w.checkReports(t, "Recreated v1 ConfigMap demo/config, in 12ms")
 }
 
@@ -287,7 +287,7 @@ func TestGoneBeforeThePatch(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.vanishing["ConfigMap config"] = true
 	w.mustReconcile(t)
-	w.checkCalls(t, "Observe", "Create ConfigMap config", "Start")
+	w.checkCalls(t, "Observe", "Create ConfigMap config", "Write status", "Start")
 }
 
 // The observers have not looked at the object under its present target: it is
@@ -330,5 +330,5 @@ func TestLearn(t *testing.T) {
 		live.Object["spec"] = map[string]any{"type": "ClusterIP", "clusterIP": "10.0.0.8"}
 	})
 	w.mustReconcile(t)
-	w.checkCalls(t, "Observe", "Patch Service web replace /spec/clusterIP", "Start")
+	w.checkCalls(t, "Observe", "Patch Service web replace /spec/clusterIP", "Write status", "Start")
 }

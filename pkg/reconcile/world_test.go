@@ -2,14 +2,17 @@ package reconcile_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -44,15 +48,24 @@ type world struct {
 	cm      *corev1.ConfigMap // nil: there is none
 	objects map[string]map[string]any
 	version int
+	// now is the time; it goes on by step before each pass.
+	now  time.Time
+	step time.Duration
+	// others are further Applications that exist.
+	others []types.NamespacedName
 
 	// answer changes what the API server makes of a created or patched object.
 	answer func(live map[string]any)
+	// admit says what is wrong with an object as it is to become.
+	admit func(before, after map[string]any) error
+	// unknown are the errors of what observers cannot watch, by the name of the object.
+	unknown map[string]error
 	// failures are the answers to calls, by the text of the call, as "Create ConfigMap a".
 	failures map[string]error
 	// Of objects, by their names as "ConfigMap a": that the observers have not
 	// looked at them, that they do not see them, that they saw them disappear, that
-	// they disappear once they were seen, that a finalizer keeps them.
-	stale, unseen, gone, vanishing, finalized map[string]bool
+	// they disappear once they were seen.
+	stale, unseen, gone, vanishing map[string]bool
 
 	calls   []string
 	reports []string
@@ -75,18 +88,38 @@ func newWorld(t *testing.T, manifestText, schemaText string) *world {
 		t.Fatal(prepared.Refusals)
 	}
 	w := &world{
-		cm: cm, objects: map[string]map[string]any{}, version: 1, answer: func(map[string]any) {},
+		cm: cm, objects: map[string]map[string]any{}, version: 1, now: noon, step: 2 * time.Second,
+		answer: func(map[string]any) {}, admit: func(_, _ map[string]any) error { return nil }, unknown: map[string]error{},
 		failures: map[string]error{}, stale: map[string]bool{}, unseen: map[string]bool{}, gone: map[string]bool{},
-		vanishing: map[string]bool{}, finalized: map[string]bool{},
+		vanishing: map[string]bool{},
+	}
+	w.restart()
+	return w
+}
+
+// restart has another agent take over, which remembers nothing.
+func (w *world) restart() {
+	scope, limit := mutate.NamespaceScope, 4*time.Hour
+	if w.Reconciler != nil {
+		scope, limit = w.Scope, w.MaxHold
 	}
 	w.Reconciler = &reconcile.Reconciler{
-		ClusterName: application.LocalCluster, Applications: applications{w}, Cluster: cluster{w}, Observers: observers{w},
-		Mapper: mapper(), FieldManager: "ourselves", Now: func() time.Time { return noon },
+		ClusterName: application.LocalCluster, Scope: scope, Applications: applications{w}, Cluster: cluster{w}, Observers: observers{w},
+		Kinds: kinds{mapper()}, FieldManager: "ourselves", MaxHold: limit, Now: func() time.Time { return w.now },
 		Report: func(_ *application.Application, outcome reconcile.Outcome) {
 			w.reports = append(w.reports, outcome.String())
 		},
 	}
-	return w
+}
+
+type kinds struct{ meta.RESTMapper }
+
+func (k kinds) Locate(_ types.NamespacedName, id manifest.ID) (mutate.Object, error) {
+	mapping, err := k.RESTMapping(id.GroupVersionKind().GroupKind(), id.GroupVersionKind().Version)
+	if err != nil {
+		return mutate.Object{}, err
+	}
+	return mutate.ObjectAt(id, mapping), nil
 }
 
 func mapper() meta.RESTMapper {
@@ -115,6 +148,7 @@ func (w *world) forget() { w.calls, w.reports = nil, nil }
 
 func (w *world) reconcile(t *testing.T) (ctrl.Result, error) {
 	t.Helper()
+	w.now = w.now.Add(w.step)
 	return w.Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
 }
 
@@ -157,20 +191,90 @@ func (w *world) app(t *testing.T) *application.Application {
 	return app
 }
 
-// checkReady compares the condition Ready.
+// ready is what the condition Ready says of an Application with which all is well.
+const ready = "all objects are as the Application says, and healthy"
+
+// checkReady compares the state and the condition Ready.
 func (w *world) checkReady(t *testing.T, state application.State, reason, message string) {
 	t.Helper()
-	type ready struct {
-		State           application.State
-		Reason, Message string
+	if diff := cmp.Diff(state, w.app(t).Status.State); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
 	}
-	app := w.app(t)
-	got := ready{State: app.Status.State}
-	if condition := meta.FindStatusCondition(app.Status.Conditions, application.ReadyCondition); condition != nil {
-		got.Reason, got.Message = condition.Reason, condition.Message
+	w.checkCondition(t, application.ReadyCondition, reason, message)
+}
+
+// checkReconciled compares the state, and the condition of which Ready has the
+// reason where the objects are not as the Application says.
+func (w *world) checkReconciled(t *testing.T, state application.State, reason, message string) {
+	t.Helper()
+	w.checkReady(t, state, reason, message)
+	w.checkCondition(t, application.ReconciledCondition, reason, message)
+}
+
+func (w *world) checkCondition(t *testing.T, name, reason, message string) {
+	t.Helper()
+	type said struct{ Reason, Message string }
+	got := said{}
+	if condition := meta.FindStatusCondition(w.app(t).Status.Conditions, name); condition != nil {
+		got = said{condition.Reason, condition.Message}
 	}
-	if diff := cmp.Diff(ready{state, reason, message}, got); diff != "" {
-		t.Errorf("condition (-want +got):\n%s", diff)
+	if diff := cmp.Diff(said{reason, message}, got); diff != "" {
+		t.Errorf("condition %s (-want +got):\n%s", name, diff)
+	}
+}
+
+// checkReason compares the reason of a condition, whatever it says.
+func (w *world) checkReason(t *testing.T, name, reason string) {
+	t.Helper()
+	condition := meta.FindStatusCondition(w.app(t).Status.Conditions, name)
+	if condition == nil || condition.Reason != reason {
+		t.Errorf("condition %s is %+v, want the reason %s", name, condition, reason)
+	}
+}
+
+// writes are the calls that changed something, or tried to.
+func (w *world) writes() []string {
+	var writes []string
+	for _, call := range w.calls {
+		switch verb, _, _ := strings.Cut(call, " "); verb {
+		case "Create", "Patch", "Delete", "Write":
+			writes = append(writes, call)
+		}
+	}
+	return writes
+}
+
+// touches are the writes to the target, or attempts.
+func (w *world) touches() []string {
+	return slices.DeleteFunc(w.writes(), func(call string) bool { return strings.HasPrefix(call, "Write") })
+}
+
+func (w *world) checkTouches(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, w.touches()); diff != "" {
+		t.Errorf("writes to the target (-want +got):\n%s", diff)
+	}
+}
+
+// pass reconciles, whatever comes of it, and forgets what was called before.
+func (w *world) pass(t *testing.T) (ctrl.Result, error) {
+	t.Helper()
+	w.forget()
+	return w.reconcile(t)
+}
+
+// checkSilentRestart: an agent that knows nothing finds nothing to write.
+func (w *world) checkSilentRestart(t *testing.T) {
+	t.Helper()
+	w.restart()
+	for range 2 {
+		// What failed fails once more; what matters is that nothing is written.
+		if _, err := w.pass(t); err != nil {
+			t.Logf("after a restart: %v", err)
+		}
+		if diff := cmp.Diff([]string(nil), w.writes()); diff != "" {
+			t.Errorf("writes after a restart (-want +got):\n%s", diff)
+		}
 	}
 }
 
@@ -220,7 +324,13 @@ func label(id manifest.ID) string { return id.Kind + " " + id.Name }
 
 type applications struct{ *world }
 
-func (a applications) Get(context.Context, types.NamespacedName) (*application.Application, error) {
+func (a applications) Get(_ context.Context, name types.NamespacedName) (*application.Application, error) {
+	if name != appName {
+		if slices.Contains(a.others, name) {
+			return &application.Application{NamespacedName: name}, nil
+		}
+		return nil, nil
+	}
 	if a.cm == nil || !application.IsApplication(a.cm) {
 		return nil, nil
 	}
@@ -238,6 +348,9 @@ func (a applications) Update(_ context.Context, app *application.Application) er
 	}
 	if err := a.call(slices.Insert(changes, 0, "Write")...); err != nil {
 		return err
+	}
+	if app.Version != a.cm.ResourceVersion {
+		return apierrors.NewConflict(gvr.GroupResource{Resource: "configmaps"}, app.Name, fmt.Errorf("%s is not %s", app.Version, a.cm.ResourceVersion))
 	}
 	updated.ResourceVersion = a.next()
 	a.cm, app.Version = updated, updated.ResourceVersion
@@ -279,8 +392,12 @@ func (c cluster) Create(_ context.Context, ref manifest.Ref, object map[string]a
 	if c.objects[name] != nil {
 		return nil, fmt.Errorf("create %s: %w", ref, apierrors.NewAlreadyExists(gvr.GroupResource{Resource: ref.Resource.Resource}, ref.Name))
 	}
+	if err := c.admit(nil, object); err != nil {
+		return nil, fmt.Errorf("create %s: %w", ref, err)
+	}
 	live := runtime.DeepCopyJSON(object)
 	(&unstructured.Unstructured{Object: live}).SetUID(types.UID("uid of " + name))
+	run(live)
 	c.answer(live)
 	c.bump(live)
 	c.objects[name] = live
@@ -308,61 +425,129 @@ func (c cluster) Patch(_ context.Context, ref manifest.Ref, live map[string]any,
 	if err := c.call(words...); err != nil {
 		return nil, fmt.Errorf("patch %s: %w", ref, err)
 	}
-	perform(stored, patch)
-	c.answer(stored)
-	c.bump(stored)
-	return runtime.DeepCopyJSON(stored), nil
+	after := perform(live, patch)
+	if err := c.admit(stored, after); err != nil {
+		return nil, fmt.Errorf("patch %s: %w", ref, err)
+	}
+	c.answer(after)
+	if !reflect.DeepEqual(stored, after) { // the API server does not store what is as it was
+		c.bump(after)
+		c.objects[name] = after
+	}
+	return runtime.DeepCopyJSON(after), nil
 }
 
-// perform does what these tests need of a JSON Patch: it sets fields of objects.
-func perform(live map[string]any, patch schema.Patch) {
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
-	for _, operation := range patch {
-		var path []string
-		for step := range strings.SplitSeq(operation.Path[1:], "/") {
-			path = append(path, unescape.Replace(step))
-		}
-		if err := unstructured.SetNestedField(live, runtime.DeepCopyJSONValue(operation.Value), path...); err != nil {
-			panic(err) // a test that needs more
-		}
+// run has the controller of a Deployment do its work at once.
+func run(live map[string]any) {
+	if live["kind"] != "Deployment" || live["status"] != nil {
+		return
+	}
+	spec, _ := live["spec"].(map[string]any)
+	replicas, ok := spec["replicas"].(int64)
+	if !ok {
+		replicas = 1
+	}
+	live["status"] = map[string]any{
+		"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas,
+		"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
 	}
 }
 
-func (c cluster) Delete(_ context.Context, ref manifest.Ref, proof apply.Proof) (bool, error) {
+// perform gives the object after the patch, as the API server reads it.
+func perform(live map[string]any, patch schema.Patch) map[string]any {
+	text, err := json.Marshal(patch)
+	if err != nil {
+		panic(err) // a mistake of the loop: no test means to have one
+	}
+	operations, err := jsonpatch.DecodePatch(text)
+	if err != nil {
+		panic(err)
+	}
+	before, err := json.Marshal(live)
+	if err != nil {
+		panic(err)
+	}
+	patched, err := operations.Apply(before)
+	if err != nil {
+		panic(err)
+	}
+	var after map[string]any
+	if err := utiljson.Unmarshal(patched, &after); err != nil {
+		panic(err)
+	}
+	return after
+}
+
+func (c cluster) Delete(_ context.Context, ref manifest.Ref, proof apply.Proof) (map[string]any, error) {
 	name := label(ref.ID)
 	live := c.objects[name]
 	if live == nil {
-		return true, nil
+		return nil, nil
 	}
 	if err := proof(live); err != nil {
-		return false, err
+		return live, err
+	}
+	object := &unstructured.Unstructured{Object: live}
+	if object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) > 0 {
+		return live, nil
 	}
 	if err := c.call("Delete", name); err != nil {
-		return false, fmt.Errorf("delete %s: %w", ref, err)
+		return live, fmt.Errorf("delete %s: %w", ref, err)
 	}
-	if c.finalized[name] {
-		return false, nil
+	if len(object.GetFinalizers()) > 0 {
+		object.SetDeletionTimestamp(&metav1.Time{Time: c.now})
+		c.bump(live)
+		return live, nil
 	}
 	delete(c.objects, name)
-	return true, nil
+	return nil, nil
+}
+
+// finalize has somebody's finalizers keep an object, none to let it go.
+func (w *world) finalize(t *testing.T, name string, finalizers ...string) {
+	t.Helper()
+	w.change(t, name, func(live *unstructured.Unstructured) {
+		live.SetFinalizers(finalizers)
+		if len(finalizers) == 0 && live.GetDeletionTimestamp() != nil {
+			delete(w.objects, name)
+		}
+	})
 }
 
 type observers struct{ *world }
 
-func (o observers) Observe(_ observer.Owner, targets []observer.Target) ([]observer.Observation, error) {
-	if err := o.call("Observe"); err != nil {
-		return nil, err
-	}
+func (o observers) Observe(_ observer.Owner, targets []observer.Target) []observer.Observation {
+	err := o.call("Observe")
 	o.observed = targets
 	current := make([]observer.Observation, 0, len(targets))
 	for _, target := range targets {
-		current = append(current, o.look(target))
+		observation := o.look(target)
+		observation.Err = err
+		if unknown := o.unknown[label(target.ID)]; unknown != nil {
+			observation.Err = unknown
+		}
+		current = append(current, observation)
 	}
-	return current, nil
+	return current
+}
+
+// Strays are the objects that name the Application, as far as observers see them.
+func (o observers) Strays(owner observer.Owner) []manifest.ID {
+	var strays []manifest.ID
+	for _, name := range slices.Sorted(maps.Keys(o.objects)) {
+		id, err := manifest.Identify(o.objects[name])
+		if named, ok := application.OwnerOf(o.objects[name]); err != nil || !ok || named != owner || o.unseen[name] {
+			continue
+		}
+		if !slices.ContainsFunc(o.observed, func(target observer.Target) bool { return label(target.ID) == name }) {
+			strays = append(strays, id)
+		}
+	}
+	return strays
 }
 
 func (o observers) look(target observer.Target) observer.Observation {
-	name, at := label(target.ID), noon.Add(-12*time.Millisecond)
+	name, at := label(target.ID), o.now.Add(-12*time.Millisecond)
 	live := o.objects[name]
 	switch {
 	case live == nil && o.gone[name]:
@@ -371,7 +556,9 @@ func (o observers) look(target observer.Target) observer.Observation {
 		return observer.Observation{}
 	}
 	object := unstructured.Unstructured{Object: live}
-	seen := observer.Observation{UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(), Seen: at}
+	seen := observer.Observation{
+		UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(), Seen: at, Summary: reconcile.Summarise(live),
+	}
 	switch {
 	case o.vanishing[name]:
 		delete(o.objects, name)

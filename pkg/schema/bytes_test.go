@@ -64,6 +64,10 @@ func useAll(s schema.Schema, desired, live object) {
 	s.CompareProjection(desired, s.Project(desired, live))
 	s.Patch(desired, live).Guard("1")
 	s.WithoutServerOwned()
+	s.Keep(live, s.Forms(desired, live))
+	s.Released(desired, s.Project(known, live), s.Learned(known, desired), live).Patch()
+	s.Released(nil, live, desired, known).Patch()
+	s.Forget(known, desired, live, "spec", "list", "v")
 }
 
 func decoded(text []byte) []any {

@@ -47,7 +47,7 @@ func forEach(t *testing.T, file string, run func(t *testing.T, c testCase)) {
 }
 
 func (c testCase) complete() {
-	for _, name := range []string{"schema", "schemas", "manifest", "manifests", "former", "object", "desired", "live", "written", "observed", "want"} {
+	for _, name := range []string{"schema", "schemas", "manifest", "manifests", "former", "object", "desired", "live", "written", "observed", "learned", "want", "forgotten"} {
 		switch value := c[name].(type) {
 		case object:
 			complete(value)

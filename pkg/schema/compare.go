@@ -6,7 +6,8 @@ import "slices"
 type Kind string
 
 const (
-	// Changed: the value at the path is not, or is no longer, the desired one.
+	// Changed: the value at the path is not, or is no longer, the desired one. If
+	// none is desired, it is to be removed; only [Schema.Released] gives such.
 	Changed Kind = "Changed"
 	// TooShort: the list at the path has fewer elements than its minimum.
 	TooShort Kind = "TooShort"

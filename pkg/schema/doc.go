@@ -29,6 +29,8 @@
 //	S.Retain(new, old)      a new D with the observed values that only the old one knows
 //	S.Learned(D, M)         what D knows beyond the manifest M; Retain(M, Learned(D, M)) knows it again
 //	S.ObservedPart(D)       the observed fields of D
+//	S.Released(D, P, E, L)  what left the spec: P and E were projection and learned values before
+//	S.Forget(D, M, L, f)    D without what was learned at the field f, which the server refuses now
 //
 // A null is the same as an absent field, an absent object as an empty one, an
 // absent list as an empty one. Numbers are compared by value. Beyond that the
@@ -37,6 +39,7 @@
 //
 //	S.Align(T)              the lists of type T are aligned by their merge keys
 //	S.Accept(S.Forms(D, W)) W, the form in which the server wrote D, is as good as D
+//	S.Keep(D, forms)        those of all remembered forms that still are ones of D
 //	S.ByValue()             of an unknown type, 0.5 and "500m" are the same
 //
 // A user may state the keys of a list, too: observer_schema_list_key in its

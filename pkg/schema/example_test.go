@@ -145,3 +145,51 @@ func ExampleSchema_Accept() {
 	// 1 difference
 	// 0 differences
 }
+
+// A field that left the manifest, and with it the schema, is removed once. What
+// somebody has changed meanwhile is theirs, and what was learned is the server's.
+func ExampleSchema_Released() {
+	before := resource(song)
+	observed, _ := schema.Default(before)
+	live := resource(`{spec: {title: Kilestbo, length: 181, voices: [alto, bass], mood: merry}}`)
+	former := observed.Project(before, live)
+
+	desired := resource(`
+apiVersion: music.example.com/v1
+kind: Song
+metadata: {name: top50}
+spec: {title: Kilestbo}
+`)
+	present, _ := schema.Default(desired)
+	printJSON(present.Released(desired, former, nil, live).Patch())
+
+	changed := resource(`{spec: {title: Kilestbo, length: 5, voices: [alto, bass, tenor]}}`)
+	fmt.Println(len(present.Released(desired, former, nil, changed)), "fields")
+	// Output:
+	// [{"op":"remove","path":"/spec/length"},{"op":"remove","path":"/spec/voices"}]
+	// 0 fields
+}
+
+// A Service gets its node ports from the server. As a ClusterIP it must not keep them.
+func ExampleSchema_Forget() {
+	written := resource(`{apiVersion: v1, kind: Service, metadata: {name: echo}, spec: {type: ClusterIP, ports: [{port: 80}]}}`)
+	set, _ := schema.Mangle([]any{written}, []any{resource(`
+apiVersion: v1
+kind: Service
+metadata: {name: echo}
+spec:
+  type: null
+  ports:
+  - {port: null, nodePort: null}
+  - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}
+`)})
+	live := resource(`{spec: {type: NodePort, ports: [{port: 80, nodePort: 31000}]}}`)
+	desired := set[0].LateInitialize(written, live)
+
+	forgotten, removals := set[0].Forget(desired, written, live, "spec", "ports", "nodePort")
+	printJSON(forgotten["spec"])
+	printJSON(append(removals.Patch(), set[0].Patch(forgotten, live)...))
+	// Output:
+	// {"ports":[{"port":80}],"type":"ClusterIP"}
+	// [{"op":"remove","path":"/spec/ports/0/nodePort"},{"op":"replace","path":"/spec/type","value":"ClusterIP"}]
+}

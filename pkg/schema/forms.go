@@ -1,6 +1,10 @@
 package schema
 
-import "slices"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/json"
+)
 
 // Form is a way in which an API server writes an observed value down: "500m"
 // for 0.5, nothing for a zero, a default for nothing. Who finds that out, from
@@ -9,10 +13,17 @@ import "slices"
 type Form struct {
 	// Path leads through the desired object: its indices are those of the
 	// desired elements.
-	Path Path
+	Path Path `json:"path"`
 	// Want is the desired value, Have is what it becomes; nil is absent. Of a
 	// list they are lengths.
-	Want, Have any
+	Want any `json:"want,omitempty"`
+	Have any `json:"have,omitempty"`
+}
+
+// UnmarshalJSON keeps integers: of a large one, a float is another value.
+func (f *Form) UnmarshalJSON(text []byte) error {
+	type form Form // without this method
+	return json.Unmarshal(text, (*form)(f))
 }
 
 // forms are those of one place of a schema.
@@ -43,7 +54,9 @@ func (s Schema) Forms(desired, written map[string]any) []Form {
 		slices.Reverse(difference.Path)
 		switch difference.Kind {
 		case Changed:
-			found = append(found, Form{difference.Path, clone(difference.Want), clone(difference.Have)})
+			if _, whole := s.at(difference.Path).(leaf); whole {
+				found = append(found, Form{difference.Path, clone(difference.Want), clone(difference.Have)})
+			}
 		case TooShort, TooLong:
 			want, have := lengthAt(desired, difference.Path), int64(len(difference.elements()))
 			if want != have { // otherwise the desired length itself is not legal

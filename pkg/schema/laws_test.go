@@ -30,6 +30,9 @@ func laws() map[string]law {
 		"FuzzAccept":      checkForms,
 		"FuzzDocument":    checkDocument,
 		"FuzzResults":     checkIndependent,
+		"FuzzReleased":    checkReleased,
+		"FuzzForget":      checkForget,
+		"FuzzKeep":        checkKeep,
 	}
 }
 
@@ -42,6 +45,9 @@ func FuzzRetain(f *testing.F)      { fuzz(f, checkLearned) }
 func FuzzAccept(f *testing.F)      { fuzz(f, checkForms) }
 func FuzzDocument(f *testing.F)    { fuzz(f, checkDocument) }
 func FuzzResults(f *testing.F)     { fuzz(f, checkIndependent) }
+func FuzzReleased(f *testing.F)    { fuzz(f, checkReleased) }
+func FuzzForget(f *testing.F)      { fuzz(f, checkForget) }
+func FuzzKeep(f *testing.F)        { fuzz(f, checkKeep) }
 
 func fuzz(f *testing.F, l law) {
 	f.Helper()
@@ -423,12 +429,14 @@ func checkLearned(t *testing.T, s sample) {
 func checkIndependent(t *testing.T, s sample) {
 	t.Helper()
 	before := s.objects()
+	forgotten, _ := s.schema.Forget(s.live, s.first, s.second, "spec", "a")
 	results := map[string]object{
 		"Project":        s.schema.Project(s.first, s.live),
 		"ObservedPart":   s.schema.ObservedPart(s.first),
 		"Overlay":        s.schema.Overlay(s.first, s.live),
 		"LateInitialize": s.schema.LateInitialize(s.first, s.live),
 		"Learned":        s.schema.Learned(s.live, s.first),
+		"Forget":         forgotten,
 	}
 	for name, result := range results {
 		scribble(result)

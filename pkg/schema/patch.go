@@ -69,6 +69,8 @@ func (d Difference) operations() Patch {
 		return nil
 	case d.Kind == Changed && d.Have == nil:
 		return Patch{{Op: d.whenAbsent(), Path: pointer, Value: d.Want}}
+	case d.Kind == Changed && d.Want == nil: // see Released
+		return Patch{{Op: "remove", Path: pointer}}
 	case d.Kind == Changed:
 		return Patch{{Op: "replace", Path: pointer, Value: d.Want}}
 	case d.Kind == TooShort && d.Have == nil:

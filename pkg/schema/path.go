@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -51,6 +53,53 @@ func (p Path) Pointer() string {
 		}
 	}
 	return b.String()
+}
+
+// MarshalJSON gives an array of names and indices: ["spec","ports",0,"port"].
+func (p Path) MarshalJSON() ([]byte, error) {
+	steps := make([]any, 0, len(p))
+	for _, step := range p {
+		if step.Index != notAnIndex {
+			steps = append(steps, step.Index)
+		} else {
+			steps = append(steps, step.Field)
+		}
+	}
+	return json.Marshal(steps)
+}
+
+// UnmarshalJSON reads what MarshalJSON gives, and nothing else.
+func (p *Path) UnmarshalJSON(text []byte) error {
+	var steps []json.RawMessage
+	if err := json.Unmarshal(text, &steps); err != nil {
+		return fmt.Errorf("read a path: %w", err)
+	}
+	path := make(Path, 0, len(steps))
+	for i, text := range steps {
+		step, err := readStep(text)
+		if err != nil {
+			return fmt.Errorf("read step %d of a path: %w", i, err)
+		}
+		path = append(path, step)
+	}
+	*p = path
+	return nil
+}
+
+// indexBits is for what every int can hold.
+const indexBits = 31
+
+func readStep(text []byte) (Step, error) {
+	if text[0] == '"' {
+		step := Step{Index: notAnIndex}
+		err := json.Unmarshal(text, &step.Field)
+		return step, err
+	}
+	index, err := strconv.ParseUint(string(text), 10, indexBits)
+	if err != nil {
+		return Step{}, fmt.Errorf("%s is neither a name nor an index", shortened(string(text)))
+	}
+	return Step{Index: int(index)}, nil
 }
 
 // valueAt gives what lies at the path, nil if there is nothing.

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(ctx context.Context, m *testing.M) (code int, err error) {
-	c, err := cluster.Open(ctx, cluster.Options{})
+	c, err := cluster.Open(ctx, cluster.Options{PretendKubelet: true})
 	if err != nil {
 		return 1, err
 	}

@@ -20,6 +20,7 @@ type Cluster struct {
 	kubectl    string
 	auditLog   string
 	kubelet    bool
+	endStandIn func() // nil if there is no stand-in for the kubelet
 }
 
 // setConfig has the cluster be that of the configuration, which the file holds.
@@ -54,7 +55,7 @@ func (c *Cluster) Kubectl() string { return c.kubectl }
 // when its response has been read to the end.
 func (c *Cluster) AuditLog() string { return c.auditLog }
 
-// HasKubelet tells whether Pods run.
+// HasKubelet tells whether Pods run. A stand-in for the kubelet runs none.
 func (c *Cluster) HasKubelet() bool { return c.kubelet }
 
 // Dir is the folder with the logs of all processes and, in a local cluster, its
@@ -75,4 +76,9 @@ func (c *Cluster) Processes() []*Process { return c.supervisor.all() }
 // Stop ends the processes, those of Run first, and the cluster if it is local,
 // and removes Dir. The error tells which processes had failed by themselves, and
 // which of those of Run did not end when asked. Stopping twice is allowed.
-func (c *Cluster) Stop() error { return c.supervisor.stop() }
+func (c *Cluster) Stop() error {
+	if c.endStandIn != nil {
+		c.endStandIn()
+	}
+	return c.supervisor.stop()
+}

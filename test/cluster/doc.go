@@ -17,6 +17,9 @@
 //
 //	kubectl run busybox --image busybox // stays Pending
 //
+// With PretendKubelet among the [Options], a stand-in for the kubelet says of each Pod that it runs
+// and is ready, so that Deployments come to be available. It still does not run.
+//
 // Nothing is left behind: neither a process nor a file of a cluster outlives
 // the program that started it, not even if that is killed (see reaper).
 //

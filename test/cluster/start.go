@@ -15,12 +15,13 @@ const startTimeout = 2 * time.Minute
 
 // Options are how a cluster is to be. The zero value is the usual one.
 type Options struct {
-	Scheduler     bool      // also start a scheduler: Pods get nodes, if a test makes nodes
-	AuditPolicy   string    // YAML; DefaultAuditPolicy if empty
-	APIServerArgs []string  // added to the flags of the API server
-	Dir           string    // must be empty or missing, and is removed by Stop; a temporary folder if not set
-	Keep          bool      // Stop does not remove the folder
-	Log           io.Writer // gets what happens, for people; os.Stderr if nil
+	Scheduler      bool      // also start a scheduler: Pods get nodes, if a test makes nodes
+	PretendKubelet bool      // a stand-in for the kubelet declares Pods ready (see PhaseAnnotation)
+	AuditPolicy    string    // YAML; DefaultAuditPolicy if empty
+	APIServerArgs  []string  // added to the flags of the API server
+	Dir            string    // must be empty or missing, and is removed by Stop; a temporary folder if not set
+	Keep           bool      // Stop does not remove the folder
+	Log            io.Writer // gets what happens, for people; os.Stderr if nil
 }
 
 func (o Options) log() io.Writer {
@@ -65,6 +66,9 @@ func boot(ctx context.Context, c *Cluster, binaries Binaries, options Options) e
 	steps := []func(context.Context) error{b.startEtcd, b.startAPIServer, b.startControllerManager}
 	if options.Scheduler {
 		steps = append(steps, b.startScheduler)
+	}
+	if options.PretendKubelet {
+		steps = append(steps, b.pretendKubelet)
 	}
 	for _, step := range append(steps, b.awaitServiceAccount) {
 		if err := step(ctx); err != nil {

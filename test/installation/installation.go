@@ -32,6 +32,8 @@ type Installation struct {
 	options  Options
 	agent    *command
 	replicas []*replica
+	// agentMetrics is where the agent listens for whoever asks for its metrics.
+	agentMetrics string
 	// balancer is where the API server calls the webhook.
 	balancer *balancer
 }
@@ -40,6 +42,7 @@ type Installation struct {
 type Options struct {
 	Replicas    int      // of the webhook; one if not set
 	WebhookArgs []string // added to the flags of the webhook
+	AgentArgs   []string // added to the flags of the agent
 }
 
 // Install builds the two commands, applies the manifests, and starts webhook

@@ -5,18 +5,36 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // What the policy krake-agents-configmaps says.
 const (
-	notOurs  = "an agent changes and deletes only ConfigMaps that carry its annotation krake.dev/owner: leave this one to its owner"
-	unmarked = "an agent writes only ConfigMaps that carry its marks: set the label krake.dev/owned-by and the annotation krake.dev/owner"
+	notOurs = "an agent changes and deletes only ConfigMaps that carry its annotation krake.dev/owner: leave this one to its owner, " +
+		"or, to adopt it outside of the namespaces of Kubernetes, first set its marks and change nothing else"
+	unmarked = "an agent writes only ConfigMaps that carry its marks: set the label krake.dev/owned-by and the annotation krake.dev/owner, " +
+		"or, to let go of it, take all of them away and change nothing else"
 )
 
 // marked puts the marks on an object that belongs to an Application.
 func marked(cm *corev1.ConfigMap) {
 	label("krake.dev/owned-by", "0123456789abcdef")(cm)
 	annotate("krake.dev/owner", cm.Namespace+"/a /ConfigMap/"+cm.Namespace+"/"+cm.Name)(cm)
+	annotate("krake.dev/owner-uid", "5f0c8a4e-0000-4000-8000-000000000000")(cm)
+}
+
+// letGoOf takes all marks away.
+func letGoOf(cm *corev1.ConfigMap) {
+	for _, mark := range []edit{noLabel("krake.dev/owned-by"), noAnnotation("krake.dev/owner"), noAnnotation("krake.dev/owner-uid")} {
+		mark(cm)
+	}
+}
+
+// theirs is a ConfigMap of somebody else, with something in every place.
+func theirs(t *testing.T, namespace string) *corev1.ConfigMap {
+	t.Helper()
+	return create(t, administrator, plain(namespace, "app"), data("x", "1"), binary("y", "1"), label("team", "blue"), annotate("note", "mine"),
+		ownedByDefault(t), func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/theirs"} })
 }
 
 // applied is a ConfigMap that an agent made for an Application.
@@ -47,10 +65,86 @@ func TestAgentsWriteMarkedConfigMaps(t *testing.T) {
 		{"take the label away", local, applied, []edit{noOwnedBy}, unmarked},
 		{"take the annotation away", local, applied, []edit{noOwner}, unmarked},
 		{"change a user's", local, barePlain, []edit{data("x", "2")}, notOurs},
-		{"mark a user's", local, barePlain, []edit{marked}, notOurs},
-		{"mark what has the label only", local, changed(applied, noOwner), []edit{marked}, notOurs},
-		{"mark what has an empty annotation", local, changed(applied, annotate("krake.dev/owner", "")), []edit{marked}, notOurs},
+		{"change nothing of a user's", local, barePlain, nil, notOurs},
+		{"change what has the label only", local, changed(applied, noOwner), []edit{data("x", "2")}, notOurs},
 	})
+}
+
+// An agent adopts the ConfigMap of somebody else by a write that marks it, and
+// lets go of its own by one that takes the marks away; what else it writes, it
+// writes apart from that.
+func TestAgentsAdoptAndLetGo(t *testing.T) {
+	local := agent("local")
+	noUID, noOwner, noOwnedBy := noAnnotation("krake.dev/owner-uid"), noAnnotation("krake.dev/owner"), noLabel("krake.dev/owned-by")
+	adopted := changed(theirs, marked)
+	other := map[string]edit{
+		"the data":             data("x", "2"),
+		"the data, by more":    data("z", "2"),
+		"the data, by less":    func(cm *corev1.ConfigMap) { cm.Data = nil },
+		"the binary data":      binary("y", "2"),
+		"no binary data":       func(cm *corev1.ConfigMap) { cm.BinaryData = nil },
+		"a label":              label("team", "red"),
+		"a label more":         label("krake.dev/state", "x"),
+		"a label less":         noLabel("team"),
+		"an annotation":        annotate("note", "x"),
+		"an annotation more":   annotate("krake.dev/hold-until", "x"),
+		"an annotation less":   noAnnotation("note"),
+		"the finalizers":       func(cm *corev1.ConfigMap) { cm.Finalizers = nil },
+		"the owners":           func(cm *corev1.ConfigMap) { cm.OwnerReferences = nil },
+		"that it is immutable": immutable,
+	}
+	writes := []write{
+		{"adopt one with nothing in it", local, barePlain, []edit{marked}, allowed},
+		{"adopt one with something in every place", local, theirs, []edit{marked}, allowed},
+		{"adopt one that is immutable", local, changed(theirs, immutable), []edit{marked}, allowed},
+		{"adopt one that is being deleted", local, deleted(theirs), []edit{marked}, allowed},
+		{"adopt one by all marks but the UID", local, theirs, []edit{marked, noUID}, allowed},
+		{"adopt one by the label alone", local, theirs, []edit{marked, noOwner}, notOurs},
+		{"adopt one by the annotation alone", local, theirs, []edit{marked, noOwnedBy}, notOurs},
+		{"adopt one by an annotation of nobody", local, theirs, []edit{marked, annotate("krake.dev/owner", "")}, notOurs},
+		{"adopt one, by the group alone", impostor, theirs, []edit{marked}, allowed},
+		{"restore the annotation", local, changed(adopted, noOwner), []edit{marked}, allowed},
+		{"restore the annotation that is empty", local, changed(adopted, annotate("krake.dev/owner", "")), []edit{marked}, allowed},
+		{"restore all but the UID", local, changed(adopted, noOwner, noOwnedBy), []edit{marked}, allowed},
+		{"restore the annotation, and revert the data", local, changed(adopted, noOwner, data("x", "2")), []edit{marked, data("x", "1")}, notOurs},
+
+		{"let go", local, adopted, []edit{letGoOf}, allowed},
+		{"let go of what has lost the label", local, changed(adopted, noOwnedBy), []edit{letGoOf}, allowed},
+		{"let go of what is being deleted", local, deleted(adopted), []edit{letGoOf}, allowed},
+		{"let go, and keep the UID", local, adopted, []edit{noOwner, noOwnedBy}, unmarked},
+		{"let go, and leave an empty label", local, adopted, []edit{letGoOf, label("krake.dev/owned-by", "")}, unmarked},
+		{"let go of what is not its own", local, changed(theirs, label("krake.dev/owned-by", "x")), []edit{letGoOf}, notOurs},
+	}
+	for what, change := range other {
+		writes = append(writes,
+			write{"adopt one and change " + what, local, theirs, []edit{marked, change}, notOurs},
+			write{"let go and change " + what, local, adopted, []edit{letGoOf, change}, unmarked})
+	}
+	check(t, writes)
+}
+
+// What Kubernetes needs is adopted by no agent, wherever agents may write.
+func TestAgentsAdoptNothingOfKubernetes(t *testing.T) {
+	configMaps := agent("local").mustClient(t).CoreV1().ConfigMaps
+	for _, namespace := range []string{"kube-system", "krake-system", "krake-agents"} {
+		cm := create(t, administrator, plain(namespace, "theirs"), data("x", "1"))
+		_, err := update(t, agent("local"), cm, marked)
+		expect(t, notOurs, err)
+		expect(t, notOurs, configMaps(namespace).Delete(t.Context(), cm.Name, metav1.DeleteOptions{}))
+		if err := administrator.mustClient(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	var root *corev1.ConfigMap
+	err := wait(t.Context(), func() (found bool, err error) {
+		root, err = configMaps("default").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = update(t, agent("local"), root, marked)
+	expect(t, notOurs, err)
 }
 
 // An agent deletes what it made, one by one and as a collection.

@@ -120,7 +120,17 @@ func TestCost(t *testing.T) {
 			t.Errorf("too many %s: %q", what, got)
 		}
 	}
+	// To adopt and to let go compares as much.
+	full := create(t, administrator, plain(namespace, "app"), data("x", strings.Repeat("x", 900<<10)), fill(most, aData),
+		fill(most-1, aLabel), fill(most-2, func(key string) edit { return annotate(key, "x") }), fill(most, aFinalizer))
+	full = mustUpdate(t, agent("local"), full, marked)
+	full = mustUpdate(t, agent("local"), full, letGoOf)
+	fuller := mustUpdate(t, administrator, full, fill(3*most, aLabel))
+	_, err := update(t, agent("local"), fuller, marked)
+	expect(t, notOurs, err)
+	letGo(t, namespace)
+
 	plainOne := create(t, administrator, plain(namespace, "app"), fill(2*most, aData))
-	_, err := update(t, administrator, plainOne, annotated)
+	_, err = update(t, administrator, plainOne, annotated)
 	expect(t, tooMany, err)
 }

@@ -15,6 +15,7 @@ func TestNames(t *testing.T) {
 	for file, names := range map[string][]string{
 		"application.yaml": {
 			application.FormatAnnotation, application.ClusterAnnotation, application.LocalCluster, application.ForceDeleteAnnotation,
+			application.DeletionPolicyAnnotation,
 			application.StateLabel, application.StatusKey, application.LearnedKey, application.LastObservedKey, application.LastAppliedKey,
 			application.InventoryKey(""), application.HolderLabel(""), application.Finalizer(""),
 			application.SystemNamespace, application.AgentsNamespace, "system:serviceaccount:" + application.AgentsNamespace + ":",
@@ -25,7 +26,8 @@ func TestNames(t *testing.T) {
 			"system:serviceaccount:" + application.AgentsNamespace + ":", "system:serviceaccounts:" + application.AgentsNamespace,
 		},
 		"agents.yaml": {
-			application.FormatAnnotation, application.OwnedByLabel, application.OwnerAnnotation,
+			application.FormatAnnotation, application.OwnedByLabel, application.OwnerAnnotation, application.OwnerUIDAnnotation,
+			"kube-system", application.SystemNamespace, application.AgentsNamespace,
 			"system:serviceaccount:" + application.AgentsNamespace + ":", "system:serviceaccounts:" + application.AgentsNamespace,
 		},
 	} {

@@ -26,6 +26,7 @@ const (
 	addOwner      = "an owner may have the Application deleted: to add one wants the right to delete Applications"
 	giveUp        = "krake.dev/force-delete gives up on what the Application holds: it wants the right to delete Applications"
 	keepsLabels   = "the Application is being deleted: leave the labels of its clusters as they are stored"
+	keepsPolicy   = "the Application is being deleted: to change krake.dev/deletion-policy wants the right to delete Applications"
 	goesOn        = "the Application is being deleted: leave its format, its cluster and its service account as they are"
 	dropFinalizer = "the agent removes its finalizer when its objects are gone: wait for it, or, if its cluster is lost, " +
 		"delete the Application and annotate it with krake.dev/force-delete=true"
@@ -375,6 +376,22 @@ func TestForceDelete(t *testing.T) {
 		{"annotate a deleting one", administrator, deleted(moved), []edit{annotate("note", "x")}, allowed},
 		{"forge status of a deleting Application", administrator, deleted(moved), []edit{data("status", "[]")}, agentsKeys},
 		{"forge status by force", administrator, changed(deleted(moved), force), []edit{data("inventory.local", "[1]")}, agentsKeys},
+	})
+}
+
+// What becomes of the objects of a deleted Application is said before it is
+// deleted, or by who may delete it: the webhook does not meet it any more.
+func TestDeletionPolicyOfADeletingApplication(t *testing.T) {
+	orphan, none := annotate("krake.dev/deletion-policy", "orphan"), noAnnotation("krake.dev/deletion-policy")
+	orphaned := deleted(changed(moved, orphan))
+	check(t, []write{
+		{"orphan after all", configMapEditor, deleted(moved), []edit{orphan}, keepsPolicy},
+		{"delete after all", configMapEditor, orphaned, []edit{annotate("krake.dev/deletion-policy", "delete")}, keepsPolicy},
+		{"delete after all, by default", configMapEditor, orphaned, []edit{none}, keepsPolicy},
+		{"orphan after all, with the right to delete", namespaceEditor, deleted(moved), []edit{orphan}, allowed},
+		{"delete after all, with the right to delete", namespaceEditor, orphaned, []edit{none}, allowed},
+		{"leave it", configMapEditor, orphaned, []edit{orphan, annotate("note", "x")}, allowed},
+		{"while it lives, which is the webhook's business", configMapEditor, moved, []edit{orphan}, allowed},
 	})
 }
 

@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/restmapper"
+)
+
+// lister says what a target serves: a discovery client.
+type lister interface {
+	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+}
+
+// catalogue is all that a target serves, as it said at one time.
+type catalogue struct {
+	mapper meta.RESTMapper
+	// failed are the groups that the target serves and knows nothing of now.
+	failed map[schema.GroupVersion]error
+}
+
+// errHidden is the answer to whom discovery is forbidden: nothing is served.
+var errHidden = errors.New("the API server lists no kinds: may the agent read /api and /apis?")
+
+// read asks a target for all that it serves.
+func read(target lister) (*catalogue, error) {
+	groups, lists, err := target.ServerGroupsAndResources()
+	partly, failed := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err)
+	if err != nil && !failed {
+		return nil, fmt.Errorf("ask what is served: %w", err)
+	}
+	core, others := false, false
+	for _, group := range groups {
+		core, others = core || group.Name == "", others || group.Name != ""
+	}
+	if !core || !others {
+		return nil, errHidden
+	}
+	read := &catalogue{mapper: restmapper.NewDiscoveryRESTMapper(resourcesOf(groups, lists))}
+	if failed {
+		read.failed = partly.Groups
+	}
+	return read, nil
+}
+
+// resourcesOf puts the resources to their groups.
+func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) []*restmapper.APIGroupResources {
+	byVersion := make(map[string][]metav1.APIResource, len(lists))
+	for _, list := range lists {
+		byVersion[list.GroupVersion] = list.APIResources
+	}
+	resources := make([]*restmapper.APIGroupResources, 0, len(groups))
+	for _, group := range groups {
+		of := &restmapper.APIGroupResources{Group: *group, VersionedResources: map[string][]metav1.APIResource{}}
+		for _, version := range group.Versions {
+			if found, ok := byVersion[version.GroupVersion]; ok {
+				of.VersionedResources[version.Version] = found
+			}
+		}
+		resources = append(resources, of)
+	}
+	return resources
+}
+
+// find gives where a kind is served. That the target does not serve it is an
+// error for which meta.IsNoMatchError holds; that a group does not answer now is
+// another one. An Application that is deleted gives up the objects of a kind that
+// is gone.
+func (c *catalogue) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if unsure := c.failed[gvk.GroupVersion()]; meta.IsNoMatchError(err) && unsure != nil {
+		return nil, fmt.Errorf("ask what is served of %s: %w", gvk.GroupVersion(), unsure)
+	}
+	return mapping, err
+}

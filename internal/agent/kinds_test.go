@@ -1,0 +1,287 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+var (
+	deployment = manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
+	widget     = manifest.ID{APIVersion: "example.com/v1", Kind: "Widget", Namespace: "demo", Name: "one"}
+	otherName  = types.NamespacedName{Namespace: "demo", Name: "other"}
+)
+
+// notice is that an Application has to look again, and when.
+type notice struct {
+	Owner string
+	After time.Duration
+}
+
+// world is a target that says what it serves, as it is told to, and a clock.
+type world struct {
+	*kinds
+
+	lists   []*metav1.APIResourceList
+	failure error
+	// meanwhile is called while the target is asked.
+	meanwhile func()
+	rereads   int
+	time      time.Time
+	notices   []notice
+}
+
+// newWorld is a target with built-in kinds, and as many others.
+func newWorld(others ...*metav1.APIResourceList) *world {
+	w := &world{time: time.Unix(1e9, 0), meanwhile: func() {}}
+	w.serve(others...)
+	w.kinds = newKinds(w, func(owner types.NamespacedName, after time.Duration) {
+		w.notices = append(w.notices, notice{owner.Name, after})
+	}, func() time.Time { return w.time })
+	return w
+}
+
+func (w *world) serve(others ...*metav1.APIResourceList) {
+	w.lists = append([]*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "nodes", Kind: "Node"}}},
+		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true}}},
+	}, others...)
+}
+
+// ServerGroupsAndResources implements lister.
+func (w *world) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	w.rereads++
+	lists, failure := w.lists, w.failure
+	w.meanwhile()
+	var groups []*metav1.APIGroup
+	for _, list := range lists {
+		group, version, ok := strings.Cut(list.GroupVersion, "/")
+		if !ok {
+			group, version = "", list.GroupVersion
+		}
+		groups = append(groups, &metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{
+			{GroupVersion: list.GroupVersion, Version: version},
+		}})
+	}
+	return groups, lists, failure
+}
+
+func widgets(namespaced bool) *metav1.APIResourceList {
+	return &metav1.APIResourceList{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{
+		{Name: "widgets", Kind: "Widget", Namespaced: namespaced},
+	}}
+}
+
+func (w *world) mustLocate(t *testing.T, id manifest.ID) schema.GroupVersionResource {
+	t.Helper()
+	object, err := w.Locate(appName, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object.Resource
+}
+
+func (w *world) missing(t *testing.T, id manifest.ID) {
+	t.Helper()
+	if object, err := w.Locate(appName, id); !meta.IsNoMatchError(err) {
+		t.Fatalf("found %v, error %v", object, err)
+	}
+}
+
+func (w *world) expect(t *testing.T, want ...notice) {
+	t.Helper()
+	if diff := cmp.Diff(want, w.notices); diff != "" {
+		t.Errorf("who has to look again (-want +got):\n%s", diff)
+	}
+	w.notices = nil
+}
+
+// A kind is where the target serves it; that it does not is an answer of the
+// target, and never a guess.
+func TestLocate(t *testing.T) {
+	unavailable := apierrors.NewServiceUnavailable("the own API server of the group is down")
+	cases := []struct {
+		name string
+		set  func(w *world)
+		id   manifest.ID
+		want string // the resource, empty if there is none
+		gone bool
+	}{
+		{"a built-in kind", nil, deployment, "deployments", false},
+		{"one that no namespace has", nil, manifest.ID{APIVersion: "v1", Kind: "Node", Name: "n"}, "nodes", false},
+		{"a group that is not there", nil, widget, "", true},
+		{"a kind that its group does not have", nil, manifest.ID{APIVersion: "apps/v1", Kind: "Widget", Name: "w"}, "", true},
+		{"a version that its group does not have", nil, manifest.ID{APIVersion: "apps/v1beta1", Kind: "Deployment", Name: "w"}, "", true},
+		{"a group that does not answer now is not gone", func(w *world) {
+			w.failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: unavailable}}
+		}, widget, "", false},
+		{"the others go on meanwhile", func(w *world) {
+			w.failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: unavailable}}
+		}, deployment, "deployments", false},
+		{"an API server that does not answer says nothing", func(w *world) { w.failure = unavailable }, widget, "", false},
+		{"to whom discovery is forbidden, nothing is gone", func(w *world) { w.lists = nil }, widget, "", false},
+		{"to whom all groups but the core are forbidden, neither", func(w *world) { w.lists = w.lists[:1] }, widget, "", false},
+		{"to whom the core alone is forbidden, neither", func(w *world) { w.lists = w.lists[1:] }, widget, "", false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld()
+			if c.set != nil {
+				c.set(w)
+			}
+			object, err := w.Locate(appName, c.id)
+			if object.Resource.Resource != c.want || (err == nil) != (c.want != "") || meta.IsNoMatchError(err) != c.gone {
+				t.Errorf("found %q, error %v", object.Resource.Resource, err)
+			}
+			if err == nil && object.ClusterScoped != (c.id.Namespace == "") {
+				t.Errorf("cluster-scoped: %v", object.ClusterScoped)
+			}
+		})
+	}
+}
+
+// What is known is known: a repair waits for no discovery. After ten minutes it
+// is asked for once more, for groups of which no definition tells.
+func TestFoundKindsAreRemembered(t *testing.T) {
+	w := newWorld()
+	w.mustLocate(t, deployment)
+	w.failure = apierrors.NewServiceUnavailable("down")
+	before := w.rereads
+	w.time = w.time.Add(foundFor - time.Second)
+	w.mustLocate(t, deployment)
+	if w.rereads != before {
+		t.Error("the target was asked again for what is known")
+	}
+	w.time = w.time.Add(time.Second)
+	if _, err := w.Locate(appName, deployment); err == nil || w.rereads == before {
+		t.Errorf("the target was not asked again, error %v", err)
+	}
+	if got := w.kindOf(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}); got != "Deployment.apps" {
+		t.Errorf("the kind is %s", got)
+	}
+	if got := w.kindOf(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "others"}); got != "others.apps" {
+		t.Errorf("a kind that is not known is %s", got)
+	}
+}
+
+// However many ask for what is not there, and however often, the target is asked
+// every ten seconds.
+func TestMissingKindsCostLittle(t *testing.T) {
+	w := newWorld()
+	for range 60 {
+		for range 20 {
+			w.missing(t, widget)
+		}
+		w.time = w.time.Add(time.Second)
+	}
+	if got := w.rereads; got < 6 || got > 8 { // the first, one at once, and one every 10 s
+		t.Errorf("the target was asked %d times in a minute", got)
+	}
+	w.serve(widgets(true)) // and nobody tells
+	w.time = w.time.Add(unknownFor)
+	if got := w.mustLocate(t, widget).Resource; got != "widgets" {
+		t.Errorf("found %s", got)
+	}
+	if len(w.found) != 1 || len(w.asked) != 1 {
+		t.Errorf("kept: %v, %v", w.found, w.asked)
+	}
+}
+
+// A definition that comes wakes those that wait for a kind of its group, and
+// nobody else; until the target serves it they look every second.
+func TestKindsThatAppear(t *testing.T) {
+	w := newWorld()
+	w.missing(t, widget)
+	if _, err := w.Locate(otherName, deployment); err != nil {
+		t.Fatal(err)
+	}
+	w.redefined("gadgets.example.org")
+	w.expect(t)
+	w.redefined("widgets.example.com")
+	w.expect(t, notice{"app", 0})
+	w.missing(t, widget) // not served yet
+	w.expect(t, notice{"app", settlingStep})
+	w.serve(widgets(true))
+	w.time = w.time.Add(settlingStep)
+	w.mustLocate(t, widget)
+	w.expect(t, notice{"app", settling - settlingStep}) // the answer may be of yesterday
+	w.time = w.time.Add(settling)
+	w.mustLocate(t, widget)
+	w.expect(t)
+	if before := w.rereads; w.mustLocate(t, widget).Resource != "widgets" || w.rereads != before {
+		t.Error("a kind that is there to stay is not remembered")
+	}
+}
+
+// A kind that goes, or comes back with another scope, is told at once; what is
+// known of other groups stays known.
+func TestKindsThatChange(t *testing.T) {
+	w := newWorld(widgets(true))
+	w.mustLocate(t, widget)
+	w.mustLocate(t, deployment)
+	w.serve()
+	w.redefined("widgets.example.com")
+	w.expect(t, notice{"app", 0})
+	w.missing(t, widget)
+	w.serve(widgets(false))
+	w.redefined("widgets.example.com")
+	if object, err := w.Locate(appName, widget); err != nil || !object.ClusterScoped {
+		t.Errorf("found %v, error %v", object, err)
+	}
+	if _, known := w.found[deployment.GroupVersionKind()]; !known {
+		t.Error("the Deployments are forgotten as well")
+	}
+}
+
+// An answer that was under way while the definition changed is not kept.
+func TestAnswersOfYesterdayAreNotKept(t *testing.T) {
+	w := newWorld(widgets(true))
+	w.meanwhile = func() {
+		w.serve(widgets(false))
+		w.redefined("gadgets.example.org")
+		w.meanwhile = func() {}
+	}
+	w.mustLocate(t, widget) // of yesterday
+	if object, err := w.Locate(appName, widget); err != nil || !object.ClusterScoped {
+		t.Errorf("found %v, error %v", object, err)
+	}
+}
+
+// Who is gone, or has no need of the group any more, is woken no more.
+func TestForget(t *testing.T) {
+	w := newWorld()
+	w.missing(t, widget)
+	w.forget(appName)
+	w.redefined("widgets.example.com")
+	w.expect(t)
+	if len(w.asked) != 0 {
+		t.Errorf("kept: %v", w.asked)
+	}
+	for i := range 100 { // definitions come and go
+		w.redefined(string(rune('a'+i%26)) + ".group" + string(rune('a'+i)) + ".example.com")
+		w.time = w.time.Add(time.Second)
+	}
+	if len(w.changed) > int(settling/time.Second) {
+		t.Errorf("%d changes are kept", len(w.changed))
+	}
+}
+
+// The built-in groups have no definitions: who asks for their kinds is not kept.
+func TestBuiltInGroupsAreNotAwaited(t *testing.T) {
+	w := newWorld()
+	w.mustLocate(t, deployment)
+	if slices.Contains(w.asked[appName], "apps") {
+		t.Error("it is")
+	}
+}

@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+)
+
+// An Application that fails for ever is tried at most ten times in any minute,
+// and once a minute in the end. What failed together is not tried together.
+func TestBackoff(t *testing.T) {
+	limiter := newBackoff()
+	request := ctrl.Request{NamespacedName: appName}
+	const day = 24 * time.Hour
+	passes := []time.Duration{0}
+	for at := time.Duration(0); at < day; {
+		wait := limiter.When(request)
+		if wait < 4*firstRetry/5 || wait > lastRetry {
+			t.Fatalf("after %d failures it waits %s", len(passes), wait)
+		}
+		at += wait
+		passes = append(passes, at)
+	}
+	const most = 10
+	for i, at := range passes {
+		if i >= most && at-passes[i-most] < time.Minute {
+			t.Errorf("%d passes from %s to %s", most+1, passes[i-most], at)
+		}
+	}
+	if last := passes[len(passes)-1] - passes[len(passes)-2]; last < 4*lastRetry/5 {
+		t.Errorf("at last it waits %s", last)
+	}
+	different := map[time.Duration]bool{}
+	for range 20 {
+		limiter.Forget(request)
+		different[limiter.When(request)] = true
+	}
+	if len(different) < 10 {
+		t.Errorf("20 first waits have %d lengths", len(different))
+	}
+}
+
+// What the observers say gets into the controller's queue, and many events of
+// one Application are one. One that waits, as after a failure, waits no longer.
+func TestNotifications(t *testing.T) {
+	queue := priorityqueue.New[ctrl.Request]("test") // as the controller's
+	defer queue.ShutDown()
+	var n notifications
+	if err := n.start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	n.notifyAfter(appName, time.Hour)
+	n.notify(appName)
+	n.notify(appName)
+	n.notifyAfter(otherName, 0)
+	for _, want := range []string{appName.Name, otherName.Name} {
+		if got, _ := queue.Get(); got.Name != want {
+			t.Errorf("in the queue: %v, want %s", got, want)
+		}
+	}
+	if queue.Len() != 0 {
+		t.Errorf("%d more in the queue", queue.Len())
+	}
+}

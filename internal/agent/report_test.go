@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// told is an Event as it was recorded.
+type told struct {
+	Regarding, Related corev1.ObjectReference
+	Text               string
+}
+
+// recorder keeps what it is told.
+type recorder struct{ events []told }
+
+func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, _, _ string, arguments ...any) {
+	one, _ := regarding.(*corev1.ObjectReference)
+	other, _ := related.(*corev1.ObjectReference)
+	note, _ := arguments[0].(string)
+	r.events = append(r.events, told{*one, *other, strings.Join([]string{eventType, reason, note}, " ")})
+}
+
+// report gives the Events of an outcome.
+func report(outcome reconcile.Outcome) []told {
+	app := &application.Application{NamespacedName: appName, UID: "1"}
+	var events recorder
+	newReporter(&events, log.Log, newMetrics()).report(app, outcome)
+	return events.events
+}
+
+// People are told what was done; what should not have been necessary, or could
+// not be done, is a warning.
+func TestReport(t *testing.T) {
+	object := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}
+	for action, want := range map[reconcile.Action]string{
+		reconcile.Created:     "Normal Created",
+		reconcile.Configured:  "Normal Configured",
+		reconcile.Deleted:     "Normal Deleted",
+		reconcile.Adopted:     "Normal Adopted",
+		reconcile.Orphaned:    "Normal Orphaned",
+		reconcile.HoldStarted: "Normal HoldStarted",
+		reconcile.HoldEnded:   "Normal HoldEnded",
+		reconcile.Recreated:   "Warning Recreated",
+		reconcile.Reverted:    "Warning DriftReverted",
+		reconcile.Detected:    "Warning DriftDetected",
+		reconcile.Contended:   "Warning Contended",
+		reconcile.Conflict:    "Warning Conflict",
+	} {
+		outcome := reconcile.Outcome{Action: action, Object: object}
+		for _, event := range report(outcome) {
+			if diff := cmp.Diff(want+" "+outcome.String(), event.Text); diff != "" {
+				t.Errorf("event (-want +got):\n%s", diff)
+			}
+		}
+	}
+}
+
+// kubectl describe shows it at the Application and at the object, each of which
+// names the other.
+func TestReportOnBoth(t *testing.T) {
+	deployment := reconcile.Outcome{
+		Action: reconcile.Reverted,
+		Object: manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"},
+		Paths:  []schema.Path{{{Field: "spec"}, {Field: "replicas"}}},
+	}
+	events := report(deployment)
+	app := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "demo", Name: "app", UID: "1"}
+	object := corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web", FieldPath: "spec.replicas"}
+	text := "Warning DriftReverted " + deployment.String()
+	if diff := cmp.Diff([]told{{app, object, text}, {object, app, text}}, events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	var many []schema.Path
+	for range 1000 {
+		many = append(many, deployment.Paths[0])
+	}
+	deployment.Paths = many
+	for _, event := range report(deployment) {
+		if len(event.Text) > 1024 {
+			t.Errorf("a text of %d bytes, of which the API server takes 1024", len(event.Text))
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package observer
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+var definitions = gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// songs is a kind of one test's own.
+type songs struct {
+	*fixture
+
+	group    string
+	resource gvr.GroupVersionResource
+}
+
+func newSongs(f *fixture) songs {
+	group := f.namespace + ".example.com"
+	return songs{f, group, gvr.GroupVersionResource{Group: group, Version: "v1", Resource: "songs"}}
+}
+
+// target wants a song; without a namespace if the kind is of the cluster.
+func (s songs) target(namespace string) Target {
+	return targetOf(manifest.Ref{
+		ID:       manifest.ID{APIVersion: s.group + "/v1", Kind: "Song", Namespace: namespace, Name: "song"},
+		Resource: s.resource,
+	}, map[string]any{"spec": map[string]any{"title": "x"}})
+}
+
+// serve has the API server serve songs, and waits until it does.
+func (s songs) serve(t *testing.T, scope string) {
+	t.Helper()
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "songs." + s.group},
+		"spec": map[string]any{
+			"group": s.group, "scope": scope,
+			"names": map[string]any{"plural": "songs", "kind": "Song"},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}}
+	if _, err := s.client.Resource(definitions).Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, true)
+}
+
+// remove takes the kind and its objects away.
+func (s songs) remove(t *testing.T) {
+	t.Helper()
+	if err := s.client.Resource(definitions).Delete(t.Context(), "songs."+s.group, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, false)
+}
+
+func (s songs) await(t *testing.T, served bool) {
+	t.Helper()
+	eventually(t, func() (string, error) {
+		_, err := s.client.Resource(s.resource).List(t.Context(), metav1.ListOptions{})
+		if served == (err == nil) {
+			return "", nil
+		}
+		return "the kind is served, or is not, against what is wanted", nil
+	})
+}
+
+func (s songs) create(t *testing.T, namespace string) {
+	t.Helper()
+	song := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": s.group + "/v1", "kind": "Song",
+		"metadata": map[string]any{"name": "song", "labels": map[string]any{label: "yes"}},
+		"spec":     map[string]any{"title": "x"},
+	}}
+	eventually(t, func() (string, error) {
+		_, err := s.client.Resource(s.resource).Namespace(namespace).Create(t.Context(), song, metav1.CreateOptions{})
+		if err != nil {
+			return err.Error(), nil // the storage of a new kind takes a moment
+		}
+		return "", nil
+	})
+}
+
+// missing waits until the kind of the last target is known not to be served.
+func (s songs) missing(t *testing.T, targets ...Target) {
+	t.Helper()
+	eventually(t, func() (string, error) {
+		current := s.Observe(other, targets)
+		last := len(current) - 1
+		for _, known := range current[:last] {
+			if known.Err != nil {
+				return "", known.Err
+			}
+		}
+		if !apierrors.IsNotFound(current[last].Err) {
+			return "the kind is not said to be missing", nil
+		}
+		return "", nil
+	})
+}
+
+// A kind that is not served is an error of its own targets, not a kind without
+// objects; the owner is told of the error, and when it is over. So is nobody else.
+func TestKindThatIsNotServed(t *testing.T) {
+	f, _ := started(t)
+	f.missingPause = time.Second
+	s := newSongs(f)
+	targets := []Target{f.target("web"), s.target(f.namespace)}
+	s.missing(t, targets...)
+	f.flush(t)
+	f.expect(t, other)
+
+	s.serve(t, "Namespaced")
+	f.heardOf(t, other)
+	if current := f.observe(t, other, targets...); current[1].Exists() {
+		t.Errorf("known is %+v, want nothing", current[1])
+	}
+	f.flush(t)
+	f.expect(t)
+}
+
+// A kind goes away with its objects, and comes back with another scope.
+func TestKindThatGoesAway(t *testing.T) {
+	f, _ := started(t)
+	s := newSongs(f)
+	s.serve(t, "Namespaced")
+	s.create(t, f.namespace)
+	targets := []Target{f.target("web"), s.target(f.namespace)}
+	if current := f.observe(t, other, targets...); !current[1].Exists() {
+		t.Fatal("the song is not known")
+	}
+	first := f.kindOf(s.resource).current
+	f.Start(other, targets, nil)
+
+	s.remove(t)
+	s.missing(t, targets...)
+	f.heardOf(t, other)
+	eventually(t, func() (string, error) {
+		if first.IsStopped() {
+			return "", nil
+		}
+		return "the informer of what is not served still runs", nil
+	})
+
+	s.serve(t, "Cluster")
+	s.create(t, "")
+	eventually(t, func() (string, error) {
+		if current := f.observe(t, other, f.target("web"), s.target("")); current[1].Exists() {
+			return "", nil
+		}
+		return "the song of the cluster is not known", nil
+	})
+}
+
+// An object that went with its kind is not known to exist when the kind comes
+// back, even if no event has told of its deletion.
+func TestObjectThatWentWithItsKind(t *testing.T) {
+	f, live := started(t)
+	k := f.kindOf(configMaps)
+	f.delete(t, "web")
+	f.flush(t)
+	f.event(next(next(next(live)))) // the deletion was missed
+	f.expect(t, web)
+	f.missingPause = time.Hour
+	f.failed(k, k.current, apierrors.NewNotFound(configMaps.GroupResource(), ""))
+	f.heardOf(t, web)
+	f.observe(t, web, f.target("web"))
+	if got := f.last(web, "web"); got.Exists() {
+		t.Errorf("known is %+v, want nothing", got)
+	}
+}
+
+// While a kind is missing nobody spins: neither the informer, nor an owner that
+// asks at once whenever it is notified, nor one that asks all the time.
+func TestCallsWhileKindIsMissing(t *testing.T) {
+	var calls atomic.Int64
+	f := newFixture(t, throughTransport(func(next http.RoundTripper) roundTrip {
+		return func(request *http.Request) (*http.Response, error) {
+			if strings.Contains(request.URL.Path, "/songs") {
+				calls.Add(1)
+			}
+			return next.RoundTrip(request)
+		}
+	}))
+	f.missingPause, f.askedPause = time.Hour, 500*time.Millisecond
+	s := newSongs(f)
+	s.missing(t, s.target(f.namespace))
+	notified := f.count(other)
+	calls.Store(0)
+	began := time.Now()
+	eventually(t, func() (string, error) {
+		f.Observe(other, []Target{s.target(f.namespace)})
+		if time.Since(began) > 4*f.askedPause {
+			return "", nil
+		}
+		return "asking", nil
+	})
+	// A try is a list as a watch, and a list.
+	tries := int64(time.Since(began)/f.askedPause) + 1
+	if got := calls.Load(); got == 0 || got > 2*tries {
+		t.Errorf("%d calls, want some, and no more than %d", got, 2*tries)
+	}
+	if got := f.count(other); got != notified {
+		t.Errorf("notified %d times more of what it knew", got-notified)
+	}
+}
+
+// A kind that cannot be listed is an error of its own targets; the owner is told
+// when it is over.
+func TestKindThatCannotBeListed(t *testing.T) {
+	for _, code := range []int{http.StatusForbidden, http.StatusInternalServerError} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			var mended atomic.Bool
+			f, _ := started(t, throughTransport(func(next http.RoundTripper) roundTrip {
+				return func(request *http.Request) (*http.Response, error) {
+					if strings.HasSuffix(request.URL.Path, "/services") && !mended.Load() {
+						return refusal(request, code), nil
+					}
+					return next.RoundTrip(request)
+				}
+			}))
+			targets := []Target{f.target("web"), f.service("web")}
+			eventually(t, func() (string, error) {
+				current := f.Observe(other, targets)
+				if current[0].Err != nil {
+					return "", current[0].Err
+				}
+				var status apierrors.APIStatus
+				if !errors.As(current[1].Err, &status) || status.Status().Code != int32(code) {
+					return "the error is not the API server's", nil
+				}
+				return "", nil
+			})
+			f.heardOf(t, other)
+			mended.Store(true)
+			f.heardOf(t, other)
+			f.observe(t, other, targets...)
+			f.flush(t)
+		})
+	}
+}
+
+// roundTrip is a transport.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// throughTransport puts a transport between the observers and the API server.
+func throughTransport(wrap func(http.RoundTripper) roundTrip) func(*Options, *rest.Config) {
+	return func(_ *Options, config *rest.Config) {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return wrap(next) })
+	}
+}
+
+func refusal(request *http.Request, code int) *http.Response {
+	return &http.Response{
+		StatusCode: code, Request: request, Header: http.Header{"Content-Type": {"text/plain"}},
+		Body: io.NopCloser(strings.NewReader("refused by the test")),
+	}
+}

@@ -1,0 +1,203 @@
+package observer
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/pager"
+)
+
+const (
+	// resyncPage is how many objects a page of a list has.
+	resyncPage = 500
+	// resyncTimeout is how long the lists of one kind may take.
+	resyncTimeout = time.Minute
+	// resyncGrace is how long an event may be on its way.
+	resyncGrace = 3 * time.Second
+)
+
+// identity is by which an object in a list is compared with the known one.
+type identity struct {
+	uid     types.UID
+	version string
+}
+
+// identities are those of the objects of a kind, by the informer's keys.
+type identities map[string]identity
+
+// Resync compares lists of the observed kinds with what is known, each kind once
+// in the interval, until the context ends. A watch that has lost an event, or has
+// fallen silent, is found by it: its informer is replaced.
+func (o *Observers) Resync(ctx context.Context) error {
+	if o.Options.Resync <= 0 {
+		<-ctx.Done()
+		return nil
+	}
+	for {
+		k, pause := o.nextResync()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		if k == nil {
+			continue
+		}
+		if err := o.resync(ctx, k); err != nil && ctx.Err() == nil {
+			o.Logger.Error(err, "A list could not be compared with what is known")
+		}
+	}
+}
+
+// nextResync gives the kind whose turn comes next and the time till then, or no
+// kind and a time to wait for one.
+func (o *Observers) nextResync() (next *kind, pause time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, k := range o.kinds {
+		if next == nil || k.due.Before(next.due) {
+			next = k
+		}
+	}
+	// A kind that comes meanwhile may have an earlier turn than all others.
+	nap := o.Options.Resync / 10
+	if next == nil {
+		return nil, nap
+	}
+	pause = next.due.Sub(o.Now())
+	if pause > nap {
+		return nil, nap
+	}
+	next.due = next.due.Add(max(0, -pause)).Add(jittered(o.Options.Resync))
+	return next, max(0, pause)
+}
+
+// firstResync is the first turn of a kind, anywhere in the interval.
+func (o *Observers) firstResync() time.Time {
+	return o.Now().Add(time.Duration(rand.Float64() * float64(o.Options.Resync)))
+}
+
+// jittered gives the interval, give or take a tenth.
+func jittered(interval time.Duration) time.Duration {
+	return time.Duration((0.9 + rand.Float64()/5) * float64(interval))
+}
+
+// resync compares one kind. A difference may be an event that is on its way, so
+// that it is looked at twice.
+func (o *Observers) resync(ctx context.Context, k *kind) error {
+	ctx, cancel := context.WithTimeout(ctx, resyncTimeout)
+	defer cancel()
+	suspects, err := o.suspects(ctx, k)
+	if err != nil || len(suspects) == 0 {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(o.resyncGrace):
+	}
+	listed, err := o.list(ctx, k.resource)
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := k.current.identities()
+	lacking := 0
+	for name, s := range suspects {
+		if s.stands(listed[name], known[name]) {
+			lacking++
+		}
+	}
+	if lacking > 0 && k.current != nil && k.next == nil {
+		o.Logger.Info("An informer has missed events", "resource", k.resource.String(), "objects", lacking)
+		o.startLocked(k)
+	}
+	return nil
+}
+
+// suspect is an object that is not known as it was listed; the zero identity: it
+// is not there.
+type suspect struct {
+	listed, known identity
+}
+
+// suspects gives the objects that are not known as they are listed.
+func (o *Observers) suspects(ctx context.Context, k *kind) (map[string]suspect, error) {
+	// In this order, all that was known is listed, unless it was deleted since.
+	known, served := o.known(k)
+	if !served {
+		return nil, nil
+	}
+	listed, err := o.list(ctx, k.resource)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]suspect{}
+	for name, now := range listed {
+		if known[name] != now {
+			found[name] = suspect{listed: now, known: known[name]}
+		}
+	}
+	for name, former := range known {
+		if _, ok := listed[name]; !ok {
+			found[name] = suspect{known: former}
+		}
+	}
+	return found, nil
+}
+
+// stands tells if the informer still has not heard of what the first list told,
+// by a second list and what is known after it.
+func (s suspect) stands(listed, known identity) bool {
+	switch {
+	case s.listed == identity{}: // known, but deleted
+		return listed == identity{} && known.uid == s.known.uid
+	case known == identity{}: // not known, unless it was deleted since
+		return listed.uid == s.listed.uid
+	}
+	return newer(s.listed.version, known.version)
+}
+
+func (o *Observers) known(k *kind) (known identities, served bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return k.current.identities(), k.current != nil && k.next == nil
+}
+
+func (i *informer) identities() identities {
+	known := identities{}
+	for _, found := range i.records() {
+		known[cache.NewObjectName(found.namespace, found.name).String()] = identity{found.uid, found.version}
+	}
+	return known
+}
+
+// list asks for the metadata of all objects of a kind.
+func (o *Observers) list(ctx context.Context, resource schema.GroupVersionResource) (identities, error) {
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return o.Metadata.Resource(resource).List(ctx, options)
+	})
+	pages.PageSize = resyncPage
+	listed := identities{}
+	err := pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: o.Selector}, func(object runtime.Object) error {
+		item, err := meta.Accessor(object)
+		if err != nil {
+			return err
+		}
+		listed[cache.MetaObjectToName(item).String()] = identity{item.GetUID(), item.GetResourceVersion()}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list metadata of %s: %w", resource, err)
+	}
+	return listed, nil
+}

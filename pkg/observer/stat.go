@@ -1,0 +1,82 @@
+package observer
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Stat is what is kept of the objects of a kind.
+type Stat struct {
+	Resource schema.GroupVersionResource
+	Objects  int
+	// Bytes is an estimate of the memory that they take: records, projections
+	// and whole objects that differ, by the sizes of Go's types, without what
+	// the allocator and the store add (about as much again for small objects).
+	Bytes int64
+}
+
+const (
+	word        = 8
+	stringBytes = 2 * word
+	valueBytes  = 2 * word
+	sliceBytes  = 3 * word
+	mapBytes    = 6 * word
+	recordBytes = 4*stringBytes + word + valueBytes + sliceBytes
+)
+
+// Stats gives what is kept of each kind, in the order of their names.
+func (o *Observers) Stats() []Stat {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	held := map[schema.GroupVersionResource]int64{}
+	for at, views := range o.watched {
+		for _, v := range views {
+			held[at.resource] += v.bytes
+		}
+	}
+	stats := make([]Stat, 0, len(o.kinds))
+	for resource, k := range o.kinds {
+		stat := Stat{Resource: resource, Bytes: held[resource]}
+		for _, found := range k.current.records() {
+			stat.Objects++
+			stat.Bytes += found.bytes()
+		}
+		stats = append(stats, stat)
+	}
+	slices.SortFunc(stats, func(a, b Stat) int { return cmp.Compare(a.Resource.String(), b.Resource.String()) })
+	return stats
+}
+
+func (r *record) bytes() int64 {
+	return int64(recordBytes + len(r.namespace) + len(r.name) + len(r.uid) + len(r.version))
+}
+
+func (o Observation) bytes() int64 {
+	return bytesOf(o.Projection) + bytesOf(o.Live)
+}
+
+// bytesOf estimates the memory of a JSON value beyond the interface that holds it.
+func bytesOf(value any) int64 {
+	var bytes int64
+	switch value := value.(type) {
+	case map[string]any:
+		if value != nil {
+			bytes = mapBytes
+		}
+		for key, field := range value {
+			bytes += stringBytes + int64(len(key)) + valueBytes + bytesOf(field)
+		}
+	case []any:
+		bytes = sliceBytes
+		for _, element := range value {
+			bytes += valueBytes + bytesOf(element)
+		}
+	case string:
+		bytes = stringBytes + int64(len(value))
+	default:
+		bytes = word
+	}
+	return bytes
+}

@@ -1,0 +1,102 @@
+package observer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+// withSummary has data.b known, which is not observed.
+func withSummary(options *Options, _ *rest.Config) {
+	options.Summarise = func(live map[string]any) any {
+		b, _, err := unstructured.NestedString(live, "data", "b")
+		if err != nil {
+			return err
+		}
+		return b
+	}
+}
+
+// How often the owner hears of what is known of its object beyond the fields.
+// The steps: b=... changes it, c=... another field that is in no summary; observe
+// and start are what the owner does, and own b=... is its own write, of which it
+// tells Start.
+func TestSummary(t *testing.T) {
+	cases := []struct {
+		name  string
+		steps []string
+		want  int
+	}{
+		{"it changed", []string{"b=2"}, 1},
+		{"it did not", []string{"c=1"}, 0},
+		{"what was told is not told again", []string{"b=2", "c=1", "c=2"}, 1},
+		{"each change is told", []string{"b=2", "b=3"}, 2},
+		{"a change back is one", []string{"b=2", "b=1"}, 2},
+		{"what the owner was given is not told", []string{"observe", "start", "c=1"}, 0},
+		{"what changed before it acted is known when it acts", []string{"b=2", "observe", "start", "c=1"}, 1},
+		{"what changed while it acts is told at the end, once", []string{"observe", "b=2", "start", "c=1"}, 1},
+		{"what changed back while it acts is nothing new", []string{"observe", "b=2", "b=1", "start", "c=1"}, 0},
+		{"its own echo tells nothing", []string{"observe", "own b=2", "start", "c=1"}, 0},
+		{"what changed after its own write is told", []string{"observe", "own b=2", "b=3", "start", "c=1"}, 1},
+		{"what changed back after its own write is told, too", []string{"observe", "own b=2", "b=1", "start", "c=1"}, 1},
+		{"its own write after a change tells it all", []string{"observe", "b=2", "own b=3", "start", "c=1"}, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			f, _ := started(t, withSummary)
+			f.play(t, c.steps)
+			if got := f.count(web); got != c.want {
+				t.Errorf("notified %d times, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// play has web and others do the steps of a test.
+func (f *fixture) play(t *testing.T, steps []string) {
+	t.Helper()
+	targets := []Target{f.target("web")}
+	var seen []map[string]any
+	for _, step := range steps {
+		switch step {
+		case "observe":
+			f.observe(t, web, targets...)
+		case "start":
+			f.Start(web, targets, seen)
+		default:
+			written, own := strings.CutPrefix(step, "own ")
+			field, value, _ := strings.Cut(written, "=")
+			live := f.change(t, "web", fmt.Sprintf(`{"data": {%q: %q}}`, field, value))
+			if own {
+				seen = append(seen, live)
+			}
+		}
+		f.flush(t)
+	}
+}
+
+// The summary is given with what is known: of an object that was looked at, that
+// was written, that is known from a time when nobody wanted it, and that is gone.
+func TestSummaryThatIsKnown(t *testing.T) {
+	f, _ := started(t, withSummary)
+	f.create(t, "other")
+	f.flush(t)
+	want := func(known Observation, summary any) {
+		t.Helper()
+		if known.Summary != summary {
+			t.Errorf("the summary of %+v is not %v", known, summary)
+		}
+	}
+	want(f.observe(t, web, f.target("web"))[0], "1")
+	live := f.change(t, "web", `{"data": {"b": "2"}}`)
+	f.Start(web, []Target{f.target("web")}, []map[string]any{live})
+	want(f.observe(t, web, f.target("web"))[0], "2")
+	want(f.observe(t, web, revised(f.target("web")))[0], "2")
+	want(f.observe(t, other, f.target("other"))[0], "1")
+	f.delete(t, "web")
+	f.flush(t)
+	want(f.observe(t, web, f.target("web"))[0], nil)
+}

@@ -1,0 +1,108 @@
+package reconcile
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// writeInterval is the least time between two writes of an Application's status.
+const writeInterval = time.Second
+
+// memory is what the loop knows of one Application beyond what is stored. A
+// restarted agent begins without: all it costs is time.
+type memory struct {
+	uid     types.UID
+	objects map[manifest.ID]*objectMemory
+	// written is when the status was written last; pending is what is to be
+	// written when it is time again.
+	written time.Time
+	pending *application.Application
+	// contended counts the objects that are fought about, for whoever asks.
+	contended atomic.Int64
+}
+
+// objectMemory is what the loop knows of one object.
+type objectMemory struct {
+	// proved is the UID of the object that proved to be ours.
+	proved types.UID
+	fights fights
+	// refused are the changes that the API server will not take.
+	refused refusals
+}
+
+// memories are those of all Applications.
+type memories struct {
+	mu   sync.Mutex
+	byID map[types.NamespacedName]*memory
+}
+
+// of gives the memory of an Application. What was known of another one of the
+// same name is forgotten.
+func (m *memories) of(app *application.Application) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.byID[app.NamespacedName]
+	if known == nil || known.uid != app.UID {
+		known = &memory{uid: app.UID, objects: map[manifest.ID]*objectMemory{}}
+		if m.byID == nil {
+			m.byID = map[types.NamespacedName]*memory{}
+		}
+		m.byID[app.NamespacedName] = known
+	}
+	return known
+}
+
+func (m *memories) forget(name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byID, name)
+}
+
+// object gives the memory of one object.
+func (m *memory) object(id manifest.ID) *objectMemory {
+	if m.objects[id] == nil {
+		m.objects[id] = &objectMemory{}
+	}
+	return m.objects[id]
+}
+
+// keep forgets all objects but these.
+func (m *memory) keep(ids []manifest.ID) {
+	for id := range m.objects {
+		if !slices.Contains(ids, id) {
+			delete(m.objects, id)
+		}
+	}
+}
+
+// recall puts what was not written yet in the place of what is stored.
+func (m *memory) recall(app *application.Application) {
+	if m.pending == nil {
+		return
+	}
+	app.LastApplied, app.LastObserved, app.Learned = m.pending.LastApplied, m.pending.LastObserved, m.pending.Learned
+	app.Status, app.Inventory = m.pending.Status, m.pending.Inventory
+}
+
+// due gives how long the next write has to wait, 0 if it need not.
+func (m *memory) due(now time.Time) time.Duration {
+	return max(0, m.written.Add(writeInterval).Sub(now))
+}
+
+// Contended counts the objects that somebody else changes again and again.
+func (r *Reconciler) Contended() int {
+	r.memories.mu.Lock()
+	defer r.memories.mu.Unlock()
+	count := 0
+	for _, known := range r.memories.byID {
+		count += int(known.contended.Load())
+	}
+	return count
+}

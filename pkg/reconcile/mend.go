@@ -1,0 +1,271 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// manyOperations is of how many operations a patch may be that does not hold all
+// there is to mend: an API server takes no more in one request.
+const manyOperations = 5_000
+
+// repair is how one object is brought to what is desired. It is decided on the
+// whole live object, and anew if that has changed meanwhile.
+type repair struct {
+	*pass
+
+	i       int
+	planned *resource
+	known   *objectMemory
+	// removals take a learned value off the object that the API server has refused.
+	removals schema.Differences
+
+	// What was decided, on the object as it was before.
+	before map[string]any
+	// adopts: nothing but our marks is written, and then all is decided anew.
+	adopts bool
+	// drift is what is mended, left what is not.
+	drift, left schema.Differences
+	patch       schema.Patch
+	culprit     observer.Culprit
+	verdict     verdict
+}
+
+// nothing is the repair of an object that is only looked at.
+func nothing(map[string]any) (schema.Patch, error) { return nil, nil }
+
+// mend patches the observed fields that differ, and nothing else. live is the
+// object as it was last seen, nil to read it.
+func (p *pass) mend(ctx context.Context, i int, live map[string]any, tries int) {
+	p.try(ctx, p.newRepair(i), live, tries)
+}
+
+func (p *pass) newRepair(i int) *repair {
+	return &repair{pass: p, i: i, planned: &p.planned[i], known: p.memory.object(p.planned[i].ID)}
+}
+
+func (p *pass) try(ctx context.Context, r *repair, live map[string]any, tries int) {
+	if tries == 0 {
+		p.verdicts[r.i] = verdict{reason: reasonError, message: "somebody else writes it as fast as this agent", again: p.now.Add(time.Second)}
+		return
+	}
+	after, err := p.Cluster.Patch(ctx, r.planned.Ref, live, func(live map[string]any) (schema.Patch, error) { return r.decide(ctx, live) })
+	switch {
+	case apierrors.IsNotFound(err):
+		p.create(ctx, r.i) // it went meanwhile
+	case apierrors.IsInvalid(err):
+		p.invalid(ctx, r, err, tries)
+	case err != nil:
+		p.fail(r.i, err)
+	case r.adopts:
+		p.adopted(r, after)
+		p.mend(ctx, r.i, after, tries-1)
+	case len(r.patch) >= manyOperations && version(after) != version(r.before):
+		p.mend(ctx, r.i, after, tries) // the rest: each time there is less
+	default:
+		p.patched(r, after)
+	}
+}
+
+// decide gives the patch that the live object needs.
+func (r *repair) decide(ctx context.Context, live map[string]any) (schema.Patch, error) {
+	r.before, r.adopts, r.drift, r.left, r.patch, r.verdict = live, false, nil, nil, nil, verdict{}
+	foreign, err := r.own(ctx, live)
+	if err != nil {
+		return nil, err
+	}
+	r.holds[r.i] = r.heldAs(r.i, holdOf(live))
+	if r.adopts = foreign && r.enforces(); r.adopts {
+		r.patch = r.planned.marksOnly().Patch(r.planned.Desired, live)
+		return r.patch, nil
+	}
+	differences := slices.Concat(r.planned.Marked.Compare(r.planned.Desired, live).Drift(), r.removals, r.released(live))
+	var refused string
+	r.drift, r.left, refused = r.known.refused.split(differences)
+	if len(r.left) > 0 {
+		r.verdict = verdict{reason: reasonInvalid, message: refused, fields: pathsOf(r.left)}
+	}
+	if len(r.drift) > 0 {
+		r.culprit = observer.Blame(live, pathsOf(r.drift), r.FieldManager)
+		r.spare(live)
+	}
+	r.patch = r.drift.Patch()
+	return r.patch, nil
+}
+
+// released are the fields that have left manifest and schema, and still are as
+// we have set them.
+func (r *repair) released(live map[string]any) schema.Differences {
+	former := entryOf(r.app.LastObserved, r.planned.manifest)
+	if former == nil || r.app.Status.ObservedSpec == r.app.Spec.Digest() && r.formerlyMended() {
+		return nil
+	}
+	return r.planned.Schema.Released(r.planned.desired, former, entryOf(r.app.Learned, r.planned.manifest), live)
+}
+
+// formerlyMended tells if nothing of a former spec can be left on the object.
+func (r *repair) formerlyMended() bool {
+	return !slices.ContainsFunc(r.former.Objects, func(object application.ObjectStatus) bool {
+		return object.ID == r.planned.ID && object.Reason != ""
+	})
+}
+
+// spare leaves the drift to others where the Application or the object says so,
+// and for a while where somebody brings it back each time. Our marks are put
+// back on a held object all the same: without its label it would be out of sight.
+func (r *repair) spare(live map[string]any) {
+	held, _ := heldUntil(r.app.Wishes, r.holds[r.i], holdOf(live), r.MaxHold, r.now)
+	paused := r.known.fights.pausedUntil(r.rivalries(), r.now)
+	marks, fields := splitMarks(r.drift)
+	spared := verdict{fields: pathsOf(fields)}
+	switch {
+	case !r.enforces():
+		spared.reason, marks = reasonObserved, nil
+	case !held.IsZero():
+		spared.reason, spared.again = reasonHeld, held
+		spared.message = "held until " + held.UTC().Format(time.RFC3339)
+	case !paused.IsZero():
+		spared.reason, spared.again, marks = reasonContended, paused, nil
+	default:
+		return
+	}
+	if len(fields) > 0 {
+		r.verdict = spared
+	}
+	r.drift, r.left = marks, slices.Concat(r.left, fields)
+}
+
+// rivalries are the fields of the drift, with who changed them.
+func (r *repair) rivalries() []rivalry {
+	rival := r.culprit.Name()
+	about := make([]rivalry, 0, len(r.drift))
+	for _, difference := range r.drift {
+		about = append(about, rivalry{difference.Path.String(), rival})
+	}
+	return about
+}
+
+// patched takes note of what the API server made of a patch. What it wrote
+// otherwise is its way to write the desired value: to send it again would be
+// answered in the same way for ever.
+func (p *pass) patched(r *repair, after map[string]any) {
+	planned := r.planned
+	p.proved(r.i, after)
+	if len(r.patch) > 0 {
+		p.told(r, after)
+		if err := p.accept(r, after); err != nil {
+			p.fail(r.i, err)
+			return
+		}
+	}
+	p.verdicts[r.i] = r.verdict
+	if r.verdict.reason != "" && len(r.left) > 0 {
+		p.remember(r.i, drift{differences: r.left, culprit: observer.Blame(r.before, pathsOf(r.left), p.FieldManager), verdict: r.verdict})
+	}
+	stays := planned.Marked.Compare(planned.Desired, after).Drift()
+	stays = slices.DeleteFunc(stays, func(d schema.Difference) bool { return contains(pathsOf(r.left), d.Path) })
+	if len(stays) > 0 && r.verdict.reason == "" {
+		p.verdicts[r.i] = verdict{reason: reasonIneffective, fields: pathsOf(stays),
+			message: "the repair had no lasting effect: either the desired state is not legal itself, or the API server does not keep it"}
+	}
+	p.mended[r.i] = p.verdicts[r.i].reason == ""
+	p.took(r.i, after)
+}
+
+// accept leaves out, where not all was to be written, what differed before.
+func (p *pass) accept(r *repair, after map[string]any) error {
+	if len(r.left) > 0 {
+		return r.planned.accept(after, r.before)
+	}
+	return r.planned.accept(after, nil)
+}
+
+// told reports a patch: the repair of a drift, or a change of the spec.
+func (p *pass) told(r *repair, after map[string]any) {
+	outcome := Outcome{Action: Configured, Object: r.planned.ID, Paths: pathsOf(r.drift)}
+	if p.isDrift(r.i) {
+		outcome.Action, outcome.Culprit, outcome.Took = Reverted, r.culprit, p.sinceSeen(r.i)
+		outcome.NoOp = version(after) == version(r.before)
+		r.known.fights.repaired(r.rivalries(), p.now)
+		p.remember(r.i, drift{differences: r.drift, culprit: r.culprit, repaired: Reverted, took: outcome.Took})
+	}
+	p.Report(p.app, outcome)
+}
+
+// isDrift tells a drift from a change of the spec that is carried out.
+func (p *pass) isDrift(i int) bool {
+	if p.former.ObservedSpec != p.app.Spec.Digest() {
+		return false
+	}
+	for _, object := range p.former.Objects {
+		if object.ID == p.planned[i].ID {
+			return object.Reason == "" || object.Reason == reasonContended || object.Reason == reasonHeld || object.Reason == reasonObserved
+		}
+	}
+	return false
+}
+
+// invalid deals with a patch that the API server refuses for its values. A
+// learned value that it will not have any more is forgotten. What it names
+// besides is left as it is until the spec changes or the object, and the rest is
+// mended.
+func (p *pass) invalid(ctx context.Context, r *repair, refusal error, tries int) {
+	fields := causes(refusal)
+	if p.forget(r, fields) {
+		p.try(ctx, r, r.before, tries-1)
+		return
+	}
+	refused := blamed(r.drift, fields)
+	if tries == 1 {
+		refused = r.drift
+	}
+	r.known.refused.add(refused, explain(refusal))
+	p.verdicts[r.i] = verdict{reason: reasonInvalid, message: explain(refusal), fields: pathsOf(refused)}
+	if len(refused) < len(r.drift) {
+		p.mend(ctx, r.i, r.before, tries-1)
+		return
+	}
+	p.remember(r.i, drift{differences: refused, culprit: r.culprit, verdict: p.verdicts[r.i]})
+}
+
+// forget forgets the learned values at the fields that the API server has named.
+func (p *pass) forget(r *repair, fields []string) bool {
+	forgotten := false
+	for _, field := range fields {
+		desired, removals := r.planned.Schema.Forget(r.planned.desired, r.planned.manifest, r.before, names(field)...)
+		if len(removals) == 0 {
+			continue
+		}
+		forgotten = true
+		r.removals = append(r.removals, removals...)
+		if err := r.planned.pin(desired); err != nil {
+			p.fail(r.i, err)
+			return false
+		}
+	}
+	return forgotten
+}
+
+func pathsOf(differences schema.Differences) []schema.Path {
+	paths := make([]schema.Path, 0, len(differences))
+	for _, difference := range differences {
+		paths = append(paths, difference.Path)
+	}
+	return paths
+}
+
+func contains(paths []schema.Path, path schema.Path) bool {
+	return slices.ContainsFunc(paths, func(other schema.Path) bool { return slices.Equal(other, path) })
+}
+
+func version(live map[string]any) string {
+	return (&unstructured.Unstructured{Object: live}).GetResourceVersion()
+}

@@ -1,0 +1,106 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// errForeign is the error of an object that belongs to no Application.
+var errForeign = errors.New("the object exists and does not belong to this Application")
+
+// ownedError is the error of an object that is another Application's.
+type ownedError struct{ owner string }
+
+func (e ownedError) Error() string { return "the object belongs to the Application " + e.owner }
+
+// own finds out whose the live object is. It is ours if its annotations prove
+// it; if they name us with the UID of a former Application of our name, as a
+// restored backup does; or if it is the very object that has proved to be ours
+// before, whose annotation somebody has removed. One that belongs to no
+// Application is adopted where that is asked for.
+func (r *repair) own(ctx context.Context, live map[string]any) (foreign bool, err error) {
+	owner, marked := application.OwnerOf(live)
+	switch {
+	case r.planned.marks.Prove(live), marked && owner == r.app.NamespacedName, r.known.proved != "" && uidOf(live) == r.known.proved:
+		return false, nil
+	case marked && r.exists(ctx, owner):
+		return false, fmt.Errorf("%w: %s", ownedError{owner.String()}, r.planned.ID)
+	case !r.app.Wishes.Adopt:
+		return false, fmt.Errorf("%w: %s", errForeign, r.planned.ID)
+	}
+	return true, nil
+}
+
+// exists tells if an Application is there to own anything. One that is of another
+// version, or cannot be read, is.
+func (r *repair) exists(ctx context.Context, owner types.NamespacedName) bool {
+	app, err := r.Applications.Get(ctx, owner)
+	return err != nil || app != nil
+}
+
+// proved takes note that an object is ours.
+func (p *pass) proved(i int, live map[string]any) {
+	p.memory.object(p.planned[i].ID).proved = uidOf(live)
+}
+
+func (p *pass) adopted(r *repair, live map[string]any) {
+	p.proved(r.i, live)
+	p.Report(p.app, Outcome{Action: Adopted, Object: r.planned.ID})
+}
+
+// marksOnly observes nothing but our marks.
+func (p *resource) marksOnly() schema.Schema {
+	bare, err := schema.Default(map[string]any{
+		"apiVersion": p.APIVersion, "kind": p.Kind, "metadata": map[string]any{"name": p.Name},
+	})
+	if err != nil { // it has an identity: it was planned
+		return schema.Schema{}
+	}
+	return p.marked(bare)
+}
+
+// marked observes our marks, too.
+func (p *resource) marked(observed schema.Schema) schema.Schema {
+	for label := range p.marks.Labels {
+		observed = observed.Observe("metadata", "labels", label)
+	}
+	for annotation := range p.marks.Annotations {
+		observed = observed.Observe("metadata", "annotations", annotation)
+	}
+	return observed
+}
+
+// splitMarks parts the differences of our marks from the others.
+func splitMarks(differences schema.Differences) (marks, fields schema.Differences) {
+	for _, difference := range differences {
+		if isMark(difference) {
+			marks = append(marks, difference)
+		} else {
+			fields = append(fields, difference)
+		}
+	}
+	return marks, fields
+}
+
+// isMark: where an object has no labels or annotations at all, all that are
+// wanted are one difference.
+func isMark(d schema.Difference) bool {
+	if len(d.Path) < 2 || d.Path[0].Field != "metadata" {
+		return false
+	}
+	if wanted, ok := d.Want.(map[string]any); ok && len(d.Path) == 2 && len(wanted) > 0 {
+		return len(unreserved(wanted)) == 0
+	}
+	return len(d.Path) == 3 && application.IsReserved(d.Path[2].Field)
+}
+
+func uidOf(live map[string]any) types.UID {
+	return (&unstructured.Unstructured{Object: live}).GetUID()
+}

@@ -1,0 +1,121 @@
+package schema
+
+import "slices"
+
+// Forget is for a learned value that the server refuses by now: of a Service
+// that is to be a ClusterIP, the node ports that it got when it was a NodePort.
+// The field is named without indices, as in "spec", "ports", "nodePort", and
+// stands for that of all elements.
+//
+// Forgotten is the desired object without the values there, and below, that the
+// manifest does not say: desired must be what is known of that manifest. The
+// removals take them off the live object, where it still has them; they keep to
+// the rules of [Schema.Released], and their patch to its place.
+func (s Schema) Forget(desired, manifest, live map[string]any, field ...string) (forgotten map[string]any, removals Differences) {
+	if len(field) == 0 {
+		forgotten, _ = clone(desired).(map[string]any)
+		return forgotten, nil
+	}
+	forgotten, _ = forget(s.root, desired, manifest, field).(map[string]any)
+	s.root, _ = blind(s.root, field).(object)
+	return forgotten, s.Released(forgotten, desired, nil, live)
+}
+
+// forget gives the desired value of which, at the field, only that is left which
+// the manifest says.
+func forget(n node, desired, manifest any, field []string) any {
+	switch n := n.(type) {
+	case object:
+		if fields, ok := desired.(map[string]any); ok && len(field) > 0 {
+			return forgetIn(n, fields, manifest, field)
+		}
+	case list:
+		if items, ok := desired.([]any); ok && len(field) > 0 {
+			return forgetInAll(n, items, itemsOf(manifest), field)
+		}
+	case leaf:
+		if hasFields(desired) {
+			field = nil // what is observed as a whole goes with a field in it
+		}
+	default:
+		return clone(desired)
+	}
+	if len(field) > 0 {
+		return clone(desired)
+	}
+	return clone(manifest)
+}
+
+func hasFields(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
+}
+
+func forgetIn(n object, fields map[string]any, manifest any, field []string) map[string]any {
+	name, forgotten := field[0], make(map[string]any, len(fields))
+	for other, value := range fields {
+		if other != name {
+			forgotten[other] = clone(value)
+		}
+	}
+	said, _ := manifest.(map[string]any)
+	value := forget(child(n, Step{Field: name, Index: notAnIndex}), fields[name], said[name], field[1:])
+	if _, named := said[name]; named || value != nil {
+		forgotten[name] = value
+	}
+	return forgotten
+}
+
+// forgetInAll leaves each element, and the key by which it is found.
+func forgetInAll(n list, items, said []any, field []string) []any {
+	forgotten := make([]any, 0, len(items))
+	for i, item := range items {
+		inner := child(n, Step{Index: i})
+		if _, whole := inner.(leaf); whole {
+			inner = nil
+		}
+		forgotten = append(forgotten, n.keys.with(forget(inner, item, at(said, i), field), item))
+	}
+	return forgotten
+}
+
+// blind gives what the schema observes beside the field, nil if that is nothing.
+// A value that is observed as a whole goes with a field in it.
+func blind(n node, field []string) node {
+	switch n := n.(type) {
+	case constant:
+		return n
+	case object:
+		if len(field) > 0 {
+			return blindObject(n, field)
+		}
+	case list:
+		if len(field) > 0 {
+			n.items = slices.Clone(n.items)
+			for i, item := range n.items {
+				if left := blind(item, field); left != nil {
+					n.items[i] = left
+				}
+			}
+			return n
+		}
+	}
+	return nil
+}
+
+func blindObject(n object, field []string) object {
+	at, found := n.find(field[0])
+	if !found {
+		return n
+	}
+	fields := slices.Clone(n.fields)
+	if left := blind(fields[at].node, field[1:]); left != nil {
+		fields[at].node = left
+	} else {
+		fields = slices.Delete(fields, at, at+1)
+	}
+	return object{fields: fields}
+}

@@ -1,0 +1,150 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+func TestKeep(t *testing.T) {
+	desired := complete(decode(t, "spec: {cpu: 0.5, inner: {deep: 1}, parts: [{k: a, v: 1}], list: [a]}"))
+	written := complete(decode(t, "spec: {cpu: 500m, inner: {deep: '1'}, parts: [{k: a, v: '1'}], list: [a, b]}"))
+	s := defaultOf(t, desired)
+	forms := s.Forms(desired, written)
+	if len(forms) != 4 {
+		t.Fatalf("%d forms: %v", len(forms), forms)
+	}
+	cases := []struct {
+		why, present string
+		want         []string
+	}{
+		{"nothing has changed", "{cpu: 0.5, inner: {deep: 1}, parts: [{k: a, v: 1}], list: [a]}", []string{"spec.cpu", "spec.inner.deep", "spec.list", "spec.parts[0].v"}},
+		{"a value that changed has another form", "{cpu: 0.7, inner: {deep: 1}, parts: [{k: a, v: 2}], list: [b]}", []string{"spec.inner.deep", "spec.list"}},
+		{"a number written otherwise is the same value", "{cpu: 0.5, inner: {deep: 1.0}}", []string{"spec.cpu", "spec.inner.deep"}},
+		{"another length", "{list: [a, b]}", nil},
+		{"the schema looks no longer there, or no longer into it", "{inner: 1, parts: {v: 1}, list: a}", nil},
+	}
+	for _, c := range cases {
+		t.Run(c.why, func(t *testing.T) {
+			present := complete(decode(t, "spec: "+c.present))
+			var kept []string
+			for _, form := range defaultOf(t, present).Keep(present, forms) {
+				kept = append(kept, form.Path.String())
+			}
+			same(t, c.want, kept)
+		})
+	}
+	t.Run("a path that leads nowhere", func(t *testing.T) {
+		hostile := []schema.Form{{}, {Path: schema.Path{{Field: "kind", Index: -1}}, Want: "Song"}, {Path: schema.Path{{Index: 3}}}, {Path: schema.Path{{Field: "spec", Index: -7}}}}
+		if kept := s.Keep(desired, hostile); kept != nil {
+			t.Errorf("kept is %v", kept)
+		}
+	})
+}
+
+// An object or a list that the server has written as something else has no form:
+// none would make that equal.
+func TestAnotherShapeIsNoForm(t *testing.T) {
+	desired := complete(decode(t, "spec: {inner: {a: 1}, list: [a]}"))
+	if forms := defaultOf(t, desired).Forms(desired, complete(decode(t, "spec: {inner: a, list: a}"))); forms != nil {
+		t.Errorf("forms are %v", forms)
+	}
+}
+
+// All forms of a desired object are kept for it; for another one, those that are
+// not kept would have no effect. They survive being stored.
+func checkKeep(t *testing.T, s sample) {
+	t.Helper()
+	written, _ := rewrite(s.first).(object)
+	for _, answer := range []object{written, s.live, s.second} {
+		forms := s.schema.Forms(s.first, answer)
+		if diff := cmp.Diff(forms, s.schema.Keep(s.first, forms)); diff != "" {
+			t.Errorf("-forms +kept\n%s", diff)
+		}
+		var stored []schema.Form
+		if err := json.Unmarshal([]byte(text(t, forms)), &stored); err != nil {
+			t.Fatal(err)
+		}
+		same(t, text(t, forms), text(t, stored))
+		for _, desired := range []object{s.first, s.second} {
+			all, kept := s.schema.Accept(stored), s.schema.Accept(s.schema.Keep(desired, stored))
+			same(t, describe(all.Compare(desired, answer)), describe(kept.Compare(desired, answer)))
+		}
+	}
+}
+
+func TestPathJSON(t *testing.T) {
+	cases := []struct {
+		text string
+		path schema.Path
+	}{
+		{`[]`, schema.Path{}},
+		{`["spec","ports",0,"nodePort"]`, schema.Path{{"spec", -1}, {"ports", -1}, {"", 0}, {"nodePort", -1}}},
+		{`["metadata","labels","a.b/c~[0]\"","",2147483647]`, schema.Path{{"metadata", -1}, {"labels", -1}, {`a.b/c~[0]"`, -1}, {"", -1}, {"", 1<<31 - 1}}},
+	}
+	for _, c := range cases {
+		same(t, c.text, text(t, c.path))
+		var got schema.Path
+		if err := json.Unmarshal([]byte(c.text), &got); err != nil {
+			t.Fatal(err)
+		}
+		same(t, c.path, got)
+	}
+}
+
+func TestPathJSONRefuses(t *testing.T) {
+	for _, text := range []string{
+		`["a",-1]`, `[-0]`, `[1.0]`, `[1e3]`, `[2147483648]`, `[99999999999999999999]`, `[null]`, `[true]`, `[{}]`, `[["a"]]`, `"spec"`, `{}`, `7`, `[`,
+	} {
+		path := schema.Path{{"before", -1}}
+		if err := json.Unmarshal([]byte(text), &path); err == nil {
+			t.Errorf("%s is read as %v", text, path)
+		}
+		same(t, schema.Path{{"before", -1}}, path)
+	}
+}
+
+func FuzzPathJSON(f *testing.F) {
+	f.Add([]byte(`["spec","ports",0,"nodePort"]`))
+	f.Add([]byte(`[-1]`))
+	f.Fuzz(func(t *testing.T, given []byte) {
+		var path, again schema.Path
+		if json.Unmarshal(given, &path) != nil {
+			return
+		}
+		for _, step := range path {
+			if step.Index < -1 || step.Index >= 0 && step.Field != "" {
+				t.Errorf("%s has the step %v", given, step)
+			}
+		}
+		if err := json.Unmarshal([]byte(text(t, path)), &again); err != nil || string(given) != "null" && !reflect.DeepEqual(path, again) {
+			t.Errorf("%s is %v, and then %v (%v)", given, path, again, err)
+		}
+	})
+}
+
+func TestFormJSON(t *testing.T) {
+	const large = 1<<53 + 1
+	forms := []schema.Form{
+		{Path: schema.Path{{"spec", -1}, {"a", -1}}, Want: int64(large), Have: "9007199254740993"},
+		{Path: schema.Path{{"zero", -1}}, Want: int64(0)},
+		{Path: schema.Path{{"false", -1}}, Want: false, Have: 0.5},
+		{Path: schema.Path{{"empty", -1}}, Want: "", Have: object{"a": []any{int64(large)}}},
+	}
+	stored := text(t, forms)
+	want := `[{"path":["spec","a"],"want":9007199254740993,"have":"9007199254740993"},{"path":["zero"],"want":0},` +
+		`{"path":["false"],"want":false,"have":0.5},{"path":["empty"],"want":"","have":{"a":[9007199254740993]}}]`
+	same(t, want, stored)
+	var got []schema.Form
+	if err := json.Unmarshal([]byte(stored), &got); err != nil {
+		t.Fatal(err)
+	}
+	same(t, forms, got)
+	if err := json.Unmarshal([]byte(`[{"path":[-1],"want":1}]`), &got); err == nil {
+		t.Error("a hostile path is read")
+	}
+}

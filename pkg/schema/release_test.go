@@ -1,0 +1,256 @@
+package schema_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+func TestReleased(t *testing.T) {
+	forEach(t, "released.yaml", func(t *testing.T, c testCase) {
+		s := c.schema(t)
+		released := s.Released(c.object("desired"), c.object("former"), c.object("learned"), c.object("live"))
+		c.check(t, "operations", append(schema.Patch{}, released.Patch()...))
+		c.check(t, "schema", s.Document())
+	})
+}
+
+// The keys may be those of the API, too.
+func TestReleasedByTheKeysOfTheAPI(t *testing.T) {
+	desired := complete(decode(t, "spec: {containers: [{k: a}, {k: b}]}"))
+	former := complete(decode(t, "spec: {containers: [{k: b, x: 1}, {k: a, x: 1}, {observer_schema_list_current_length: 2}]}"))
+	live := complete(decode(t, "spec: {containers: [{k: b, x: 2}, {k: new, x: 1}, {k: a, x: 1}]}"))
+	released := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, nil, live)
+	same(t, schema.Patch{{Op: "remove", Path: "/spec/containers/2/x"}}, released.Patch())
+}
+
+// Of desired elements with one key nobody knows which is which: they count as
+// those of their index, as long as they look as they did.
+func TestReleasedFromElementsOfOneKey(t *testing.T) {
+	desired := complete(decode(t, "spec: {list: [{k: a}, {k: a, x: 1}]}"))
+	former := complete(decode(t, "spec: {list: [{k: a, x: 1}, {k: a, x: 1}, {observer_schema_list_current_length: 2}]}"))
+	learned := complete(decode(t, "spec: {list: [{k: a, y: 1}]}"))
+	live := complete(decode(t, "spec: {list: [{k: a, x: 1, y: 1}, {k: a, x: 1}]}"))
+	released := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, learned, live)
+	same(t, schema.Patch{{Op: "remove", Path: "/spec/list/0/x"}}, released.Patch())
+}
+
+// change is a change of the spec: what was, and what is to be.
+type change struct {
+	former, present              schema.Schema
+	desired                      object
+	projection, learned, changed object
+}
+
+// changes gives what may happen: the schema grows, shrinks or stays, and the
+// live object is as it was left, or as somebody has made it.
+func (s sample) changes(t *testing.T) []change {
+	t.Helper()
+	bare, whole := parse(t, complete(object{})), defaultOf(t, s.second)
+	var all []change
+	for _, former := range []schema.Schema{s.schema, defaultOf(t, s.first)} {
+		known := former.LateInitialize(s.first, s.live)
+		learned := former.Learned(known, s.first)
+		repaired := former.Overlay(known, s.live)
+		projection := former.Project(known, repaired)
+		for _, present := range []schema.Schema{s.schema, whole, bare} {
+			desired := present.Retain(s.second, learned)
+			for _, live := range []object{repaired, s.live} {
+				all = append(all, change{former, present, desired, projection, learned, live})
+			}
+		}
+	}
+	return all
+}
+
+// What is released was set under the former schema and is asked for by nobody;
+// to take it away changes nothing that is observed, and once is enough.
+func checkReleased(t *testing.T, s sample) {
+	t.Helper()
+	for _, c := range s.changes(t) {
+		checkChange(t, c)
+		now := c.present.Project(c.desired, c.changed)
+		if left := c.present.Released(c.desired, now, nil, c.changed); len(left) > 0 {
+			t.Errorf("what is observed now is released: %v", left.Patch())
+		}
+	}
+	bare := parse(t, complete(object{}))
+	checkChange(t, change{bare, s.schema, s.first, s.second, s.document, s.live}) // of any shape
+	checkChange(t, change{bare, bare, object{}, s.live, object{}, s.live})
+}
+
+func checkChange(t *testing.T, c change) {
+	t.Helper()
+	before := []object{runtime.DeepCopyJSON(c.desired), runtime.DeepCopyJSON(c.projection), runtime.DeepCopyJSON(c.learned), runtime.DeepCopyJSON(c.changed)}
+	released := c.present.Released(c.desired, c.projection, c.learned, c.changed)
+	if diff := cmp.Diff(before, []object{c.desired, c.projection, c.learned, c.changed}); diff != "" {
+		t.Errorf("an argument was changed: -before +after\n%s", diff)
+	}
+	if len(released) == 0 {
+		return
+	}
+	patch := released.Patch()
+	for i, difference := range released {
+		if patch[i].Op != "remove" || difference.Path[len(difference.Path)-1].Index != -1 {
+			t.Errorf("%v removes no field", patch[i])
+		}
+		checkOurs(t, c, difference)
+	}
+	after := patched(t, c.changed, patch)
+	if diff := cmp.Diff(normal(t, c.present.Project(c.desired, c.changed)), normal(t, c.present.Project(c.desired, after))); diff != "" {
+		t.Errorf("%v changes what is observed: -before +after\n%s", patch, diff)
+	}
+	if twice := c.present.Released(c.desired, c.projection, c.learned, after); len(twice) > 0 {
+		t.Errorf("%v, and then %v", patch, twice.Patch())
+	}
+}
+
+// checkOurs looks if the removed value was ours, and is nobody else's: by its
+// names alone, in whichever element.
+func checkOurs(t *testing.T, c change, removed schema.Difference) {
+	t.Helper()
+	names := namesOf(removed.Path)
+	if !slices.ContainsFunc(valuesAt(c.projection, names), func(former any) bool { return isFrom(former, removed.Have) }) {
+		t.Errorf("%s: %v was never ours", removed.Path, removed.Have)
+	}
+	if wanted := valuesAt(c.desired, names); len(wanted) > 0 && len(names) == len(removed.Path) {
+		t.Errorf("%s is desired", removed.Path)
+	}
+	if learned := valuesAt(c.learned, names); len(learned) > 0 && len(names) == len(removed.Path) {
+		t.Errorf("%s was learned", removed.Path)
+	}
+	if c.present.Observes(names...) && len(names) == len(removed.Path) {
+		t.Errorf("%s is observed", removed.Path)
+	}
+}
+
+// isFrom tells if every field of a removed value was in the former one.
+func isFrom(former, removed any) bool {
+	switch removed := removed.(type) {
+	case object:
+		fields, ok := former.(object)
+		for name, value := range removed {
+			if value != nil && !isFrom(fields[name], value) {
+				return false
+			}
+		}
+		return ok
+	case []any:
+		_, ok := former.([]any)
+		return ok
+	}
+	return equal(former, removed)
+}
+
+func namesOf(path schema.Path) []string {
+	var names []string
+	for _, step := range path {
+		if step.Index == -1 {
+			names = append(names, step.Field)
+		}
+	}
+	return names
+}
+
+// valuesAt gives the values at a field, those of all elements on the way.
+func valuesAt(value any, names []string) []any {
+	switch value := value.(type) {
+	case nil:
+		return nil
+	case []any:
+		var all []any
+		for _, item := range value {
+			if _, nested := item.(object); nested || len(names) > 0 {
+				all = append(all, valuesAt(item, names)...)
+			}
+		}
+		if len(names) == 0 {
+			all = append(all, value)
+		}
+		return all
+	case object:
+		if len(names) > 0 {
+			return valuesAt(value[names[0]], names[1:])
+		}
+	}
+	if len(names) > 0 {
+		return nil
+	}
+	return []any{value}
+}
+
+func TestForget(t *testing.T) {
+	forEach(t, "forget.yaml", func(t *testing.T, c testCase) {
+		s := c.schema(t)
+		forgotten, removals := s.Forget(c.object("desired"), c.object("manifest"), c.object("live"), c.texts("field")...)
+		c.check(t, "forgotten", forgotten)
+		c.check(t, "operations", append(schema.Patch{}, removals.Patch()...))
+		c.check(t, "schema", s.Document())
+		scribble(forgotten) // forEach looks if that reached an argument
+	})
+}
+
+// What is forgotten was learned there, and nothing else is: neither here nor on
+// the live object.
+func checkForget(t *testing.T, s sample) {
+	t.Helper()
+	known := s.schema.LateInitialize(s.first, s.live)
+	learned := s.schema.Learned(known, s.first)
+	for _, field := range fieldsIn(object{"spec": s.document["spec"], "status": s.document["status"]}, nil) {
+		forgotten, removals := s.schema.Forget(known, s.first, s.live, field...)
+		checkKept(t, s.first, forgotten)
+		checkKept(t, forgotten, known)
+		for _, removal := range removals {
+			if !isPrefix(field, namesOf(removal.Path)) {
+				t.Errorf("to forget %v, %s is removed", field, removal.Path)
+			}
+		}
+		if len(valuesAt(learned, field)) == 0 && !hasGap(learned) {
+			same(t, known, forgotten)
+			if len(removals) > 0 {
+				t.Errorf("nothing was learned at %v, and %v is removed", field, removals.Patch())
+			}
+		}
+		again := s.schema.Retain(s.first, s.schema.Learned(forgotten, s.first))
+		if diff := cmp.Diff(forgotten, again); diff != "" {
+			t.Errorf("what was forgotten comes back: -forgotten +again\n%s", diff)
+		}
+		if left := valuesAt(s.schema.Learned(forgotten, s.first), field); len(left) > 0 && !hasKeys(s.document) {
+			t.Errorf("at %v is left what was learned: %v", field, left)
+		}
+		if len(removals) == 0 {
+			continue
+		}
+		after := patched(t, s.live, removals.Patch())
+		if _, twice := s.schema.Forget(known, s.first, after, field...); len(twice) > 0 {
+			t.Errorf("to forget %v, %v, and then %v", field, removals.Patch(), twice.Patch())
+		}
+	}
+}
+
+// isPrefix: of a value that is observed as a whole, the field may lie within it.
+func isPrefix(field, names []string) bool {
+	length := min(len(field), len(names))
+	return slices.Equal(field[:length], names[:length])
+}
+
+// fieldsIn gives the fields of a schema, by their names.
+func fieldsIn(node any, above []string) [][]string {
+	var all [][]string
+	switch node := node.(type) {
+	case object:
+		for _, name := range sorted(node) {
+			path := append(slices.Clone(above), name)
+			all = append(append(all, path), fieldsIn(node[name], path)...)
+		}
+	case []any:
+		for _, item := range node[:len(node)-1] {
+			all = append(all, fieldsIn(item, above)...)
+		}
+	}
+	return all
+}

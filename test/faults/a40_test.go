@@ -1,0 +1,231 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/faults/proxy"
+)
+
+const (
+	// resync is how often the agents of these tests compare what they know with a
+	// list: the least that they take.
+	resync = "--resync=1s"
+	// healed is after how long a lost event must have been made good: the
+	// interval, twice what an event may be on its way, and the time to read anew.
+	healed = 20 * time.Second
+)
+
+// stream is what is watched: the Applications, or their objects.
+type stream struct {
+	name string
+	is   func(proxy.Event) bool
+}
+
+func ofApplications(event proxy.Event) bool { return strings.Contains(event.URI, "holder."+application.Domain) }
+
+func ofObjects(event proxy.Event) bool { return !ofApplications(event) }
+
+// nth is the trial in which the nth event of a stream meets a verdict.
+func (s stream) nth(n int, what string, verdict proxy.Verdict) trial {
+	var count atomic.Int64
+	return trial{
+		name: fmt.Sprintf("event %d of the %s %s", n, s.name, what), steps: (*app).troubles,
+		met: func() bool { return count.Load() >= int64(n) },
+		event: func(event proxy.Event) proxy.Verdict {
+			if s.is(event) && count.Add(1) == int64(n) {
+				return verdict
+			}
+			return proxy.Pass
+		},
+	}
+}
+
+// every is the trial in which each so-manieth event of all meets a verdict.
+func every(n int64, what string, verdict proxy.Verdict) trial {
+	var count atomic.Int64
+	return trial{
+		name: what, steps: (*app).troubles, met: func() bool { return count.Load() >= n },
+		event: func(proxy.Event) proxy.Verdict {
+			if count.Add(1)%n == 0 {
+				return verdict
+			}
+			return proxy.Pass
+		},
+	}
+}
+
+// Whichever event of a watch is lost, and wherever a watch expires, the
+// Application becomes what its spec says, at the latest after the resync.
+func TestA40(t *testing.T) {
+	lanes := newLanes(t, "a40", resync)
+	streams := []stream{{"objects", ofObjects}, {"Applications", ofApplications}}
+	var trials []trial
+	for _, s := range streams {
+		var count atomic.Int64
+		counting := untroubled((*app).troubles)
+		counting.event = func(event proxy.Event) proxy.Verdict {
+			if s.is(event) {
+				count.Add(1)
+			}
+			return proxy.Pass
+		}
+		if err := lanes[0].play(t.Context(), counting); err != nil {
+			t.Fatalf("without any fault: %v", err)
+		}
+		t.Logf("%d events of the %s", count.Load(), s.name)
+		for n := 1; n <= int(count.Load()); n++ {
+			trials = append(trials, s.nth(n, "is lost", proxy.Drop), s.nth(n, "is answered by 410", proxy.Expire))
+		}
+	}
+	trials = append(trials,
+		every(1, "every event comes twice", proxy.Twice),
+		every(3, "every third event ends its watch", proxy.End),
+		every(3, "every third event is answered by 410", proxy.Expire))
+	playAll(t, lanes, trials)
+}
+
+// Watches that stay open and tell nothing: what happens meanwhile is found by
+// the resync.
+func TestA40Mute(t *testing.T) {
+	l := newLane(t, "a40-mute", resync)
+	a := l.newApp()
+	steps := a.troubles()
+	begin := time.Now()
+	for i, step := range steps[:3] {
+		if i > 0 {
+			mute := l.proxy.Watches()
+			l.proxy.Filter(func(event proxy.Event) proxy.Verdict {
+				if event.Watch <= mute && ofObjects(event) {
+					return proxy.Drop
+				}
+				return proxy.Pass
+			})
+			begin = time.Now()
+		}
+		if err := step.do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.reach(t.Context(), a, step, false); err != nil {
+			t.Fatalf("step %d: %v", i+1, err)
+		}
+		if took := time.Since(begin); i > 0 && took > healed {
+			t.Errorf("step %d: made good after %s, want %s at most", i+1, took, healed)
+		}
+	}
+}
+
+// A new agent whose first lists are those of an API server that is behind: as
+// things were before the Application, or before the user changed it.
+func TestA40StaleList(t *testing.T) {
+	for _, behind := range []int{0, 1, 2, 3, 4} {
+		t.Run(fmt.Sprintf("before step %d", behind+1), func(t *testing.T) {
+			l := newLane(t, fmt.Sprintf("a40-stale-%d", behind), resync)
+			if err := l.stale(t.Context(), behind); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// stale goes through the steps, with a new agent after the step that the lists
+// do not know.
+func (l *lane) stale(ctx context.Context, behind int) error {
+	a := l.newApp()
+	begin := l.proxy.Mark()
+	for i, step := range a.troubles() {
+		var old map[string][]byte
+		if i == behind {
+			var err error
+			if old, err = l.lists(ctx); err != nil {
+				return err
+			}
+			if err := l.agent.kill(); err != nil {
+				return err
+			}
+		}
+		if err := step.do(ctx); err != nil {
+			return err
+		}
+		if i == behind {
+			l.proxy.Intercept(behindAt(old))
+			if err := l.agent.start(); err != nil {
+				return err
+			}
+		}
+		if _, err := l.reach(ctx, a, step, false); err != nil {
+			return fmt.Errorf("step %d: %w; the calls were\n%s", i+1, err, lines(l.proxy.Since(begin)))
+		}
+		if err := a.noneWanted(l.proxy.Since(begin), step.want); err != nil {
+			return err
+		}
+	}
+	return a.onceEach(l.proxy.Since(begin))
+}
+
+// behindAt answers the first list of each kind as it was. An API server that
+// does not stream lists is asked for them.
+func behindAt(old map[string][]byte) func(proxy.Call) *proxy.Fault {
+	return func(call proxy.Call) *proxy.Fault {
+		key := listOf(call.URI)
+		body, first := old[key]
+		switch {
+		case strings.Contains(call.URI, "sendInitialEvents=true"):
+			return &proxy.Fault{Answer: http.StatusUnprocessableEntity}
+		case call.Verb == "list" && first:
+			delete(old, key)
+			return &proxy.Fault{Answer: http.StatusOK, Body: body}
+		}
+		return nil
+	}
+}
+
+// listOf is what a list is of, however it is asked for.
+func listOf(uri string) string {
+	parsed, err := url.Parse(uri)
+	if err != nil {
+		return uri
+	}
+	return parsed.Path + " " + parsed.Query().Get("labelSelector")
+}
+
+// lists are the present answers to the lists that an agent begins with.
+func (l *lane) lists(ctx context.Context) (map[string][]byte, error) {
+	client, err := rest.HTTPClientFor(env.cluster.RESTConfig())
+	if err != nil {
+		return nil, err
+	}
+	answers := map[string][]byte{}
+	for _, uri := range []string{
+		"/api/v1/configmaps?labelSelector=" + application.HolderLabel(l.name),
+		"/api/v1/configmaps?labelSelector=" + application.OwnedByLabel,
+		"/api/v1/services?labelSelector=" + application.OwnedByLabel,
+		"/apis/apps/v1/deployments?labelSelector=" + application.OwnedByLabel,
+	} {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, env.cluster.URL()+uri, http.NoBody)
+		if err != nil {
+			return nil, err
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return nil, err
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		answers[listOf(uri)] = body
+	}
+	return answers, nil
+}

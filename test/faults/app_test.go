@@ -1,0 +1,279 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+type object = map[string]any
+
+var (
+	configMaps  = gvr.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	services    = gvr.GroupVersionResource{Version: "v1", Resource: "services"}
+	deployments = gvr.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+)
+
+// resources are those of the kinds that the Applications here have.
+var resources = map[string]gvr.GroupVersionResource{"ConfigMap": configMaps, "Service": services, "Deployment": deployments}
+
+// app is an Application.
+type app struct {
+	types.NamespacedName
+
+	cluster string
+	uid     types.UID
+	// removed counts the objects that the user has deleted, by their names.
+	removed map[string]int
+}
+
+// newApp gives the lane's next Application. Nothing is created.
+func (l *lane) newApp() *app {
+	l.apps++
+	return &app{NamespacedName: types.NamespacedName{Namespace: l.namespace, Name: fmt.Sprintf("app-%d", l.apps)}, cluster: l.name, removed: map[string]int{}}
+}
+
+// named is the name of the Application's object of a kind.
+func (a *app) named(kind string) types.NamespacedName {
+	return types.NamespacedName{Namespace: a.Namespace, Name: a.Name + "-" + kind}
+}
+
+// owns tells if an object of that name is one of the Application's, or itself.
+func (a *app) owns(name string) bool { return belongs(name, a.Name) }
+
+func belongs(name, app string) bool { return name == app || strings.HasPrefix(name, app+"-") }
+
+// The objects of an Application, each with the one value that the tests change.
+func (a *app) configMap(value string) object {
+	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": a.named("configmap").Name}, "data": object{"key": value}}
+}
+
+func (a *app) service(port int64) object {
+	return object{
+		"apiVersion": "v1", "kind": "Service", "metadata": object{"name": a.named("service").Name},
+		"spec": object{"selector": object{"app": a.Name}, "ports": []any{object{"port": port, "targetPort": port, "protocol": "TCP"}}},
+	}
+}
+
+// deployment needs no Pods, and so no nodes.
+func (a *app) deployment(image string) object {
+	labels := object{"app": a.Name}
+	return object{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": a.named("deployment").Name},
+		"spec": object{
+			"replicas": int64(0), "selector": object{"matchLabels": labels},
+			"template": object{
+				"metadata": object{"labels": labels},
+				"spec":     object{"containers": []any{object{"name": "main", "image": image}}},
+			},
+		},
+	}
+}
+
+// create makes the Application, with these objects.
+func (a *app) create(ctx context.Context, objects []object) error {
+	text, err := manifestOf(objects)
+	if err != nil {
+		return err
+	}
+	cm := &unstructured.Unstructured{Object: object{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": object{
+			"name": a.Name, "namespace": a.Namespace,
+			"annotations": object{application.FormatAnnotation: application.Format, application.ClusterAnnotation: a.cluster},
+		},
+		"data": object{application.ManifestKey: text},
+	}}
+	created, err := env.client.Resource(configMaps).Namespace(a.Namespace).Create(ctx, cm, metav1.CreateOptions{FieldManager: "user"})
+	if err != nil {
+		return fmt.Errorf("create Application %s: %w", a, err)
+	}
+	a.uid = created.GetUID()
+	return nil
+}
+
+// update gives the Application these objects.
+func (a *app) update(ctx context.Context, objects []object) error {
+	text, err := manifestOf(objects)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(object{"data": object{application.ManifestKey: text}})
+	if err != nil {
+		return err
+	}
+	return change(ctx, configMaps, a.NamespacedName, string(patch))
+}
+
+// delete deletes the Application, if it is there.
+func (a *app) delete(ctx context.Context) error {
+	err := env.client.Resource(configMaps).Namespace(a.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete Application %s: %w", a, err)
+	}
+	return nil
+}
+
+// read gives the Application as its agent would see it, or nil.
+func (a *app) read(ctx context.Context) (*application.Application, error) {
+	live, err := get(ctx, configMaps, a.NamespacedName)
+	if live == nil || err != nil {
+		return nil, err
+	}
+	cm := &corev1.ConfigMap{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, cm); err != nil {
+		return nil, err
+	}
+	return application.Read(cm)
+}
+
+// settled complains unless the agent says that the Application runs as its spec
+// is now.
+func (a *app) settled(ctx context.Context) error {
+	read, err := a.read(ctx)
+	switch {
+	case err != nil:
+		return err
+	case read == nil:
+		return fmt.Errorf("there is no Application %s", a)
+	case read.Status.State != application.StateRunning || read.Status.ObservedSpec != read.Spec.Digest():
+		return fmt.Errorf("Application %s is %s: %v", a, read.Status.State, read.Status.Conditions)
+	}
+	return nil
+}
+
+// check complains unless these objects are there, with all that the manifest
+// says of them, and the other ones that the Application may have are not.
+func (a *app) check(ctx context.Context, objects []object) error {
+	wanted := map[string]object{}
+	for _, want := range objects {
+		kind, _ := want["kind"].(string)
+		wanted[kind] = want
+	}
+	for kind, resource := range resources {
+		name := a.named(strings.ToLower(kind))
+		live, err := get(ctx, resource, name)
+		if err != nil {
+			return err
+		}
+		if err := compare(kind+" "+name.String(), wanted[kind], live); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compare(what string, want object, live *unstructured.Unstructured) error {
+	switch {
+	case want == nil && live == nil:
+		return nil
+	case want == nil:
+		return fmt.Errorf("%s is there", what)
+	case live == nil:
+		return fmt.Errorf("%s is not there", what)
+	case !contains(live.Object, want):
+		return fmt.Errorf("%s is not as the manifest says: %v", what, live.Object)
+	}
+	return nil
+}
+
+// contains tells if everything in want is in live.
+func contains(live, want any) bool {
+	switch want := want.(type) {
+	case object:
+		fields, _ := live.(object)
+		for name, value := range want {
+			if !contains(fields[name], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		items, _ := live.([]any)
+		for i, value := range want {
+			if len(items) != len(want) || !contains(items[i], value) {
+				return false
+			}
+		}
+		return true
+	}
+	return live == want
+}
+
+// foreign makes an object of somebody else that carries a copy of the marks that
+// the Application's objects have: of another object, as the API server copies
+// them. It gives the object as it has to stay.
+func (a *app) foreign(ctx context.Context) (*unstructured.Unstructured, error) {
+	copied := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: a.Namespace, Name: a.named("service").Name}
+	marks := application.Marks(a.NamespacedName, a.uid, copied)
+	theirs := &unstructured.Unstructured{Object: object{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": a.Name + "-theirs"}, "data": object{"key": "theirs"},
+	}}
+	theirs.SetLabels(marks.Labels)
+	theirs.SetAnnotations(marks.Annotations)
+	made, err := env.client.Resource(configMaps).Namespace(a.Namespace).Create(ctx, theirs, metav1.CreateOptions{FieldManager: "somebody"})
+	if err != nil {
+		return nil, fmt.Errorf("create an object of somebody else: %w", err)
+	}
+	return made, nil
+}
+
+// unharmed complains if somebody else's object has changed.
+func unharmed(ctx context.Context, theirs *unstructured.Unstructured) error {
+	live, err := get(ctx, configMaps, types.NamespacedName{Namespace: theirs.GetNamespace(), Name: theirs.GetName()})
+	switch {
+	case err != nil:
+		return err
+	case live == nil || live.GetUID() != theirs.GetUID():
+		return fmt.Errorf("%s of somebody else was deleted", theirs.GetName())
+	case live.GetResourceVersion() != theirs.GetResourceVersion():
+		return fmt.Errorf("%s of somebody else was changed", theirs.GetName())
+	}
+	return nil
+}
+
+func manifestOf(objects []object) (string, error) {
+	documents := make([]string, 0, len(objects))
+	for _, each := range objects {
+		text, err := json.Marshal(each)
+		if err != nil {
+			return "", err
+		}
+		documents = append(documents, string(text))
+	}
+	return strings.Join(documents, "\n---\n"), nil
+}
+
+// get reads an object, or gives nil if there is none.
+func get(ctx context.Context, resource gvr.GroupVersionResource, name types.NamespacedName) (*unstructured.Unstructured, error) {
+	live, err := env.client.Resource(resource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", resource.Resource, name, err)
+	}
+	return live, nil
+}
+
+// change patches an object as somebody would: by a merge patch.
+func change(ctx context.Context, resource gvr.GroupVersionResource, name types.NamespacedName, patch string) error {
+	_, err := env.client.Resource(resource).Namespace(name.Namespace).Patch(ctx, name.Name, types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
+	if err != nil {
+		return fmt.Errorf("change %s %s: %w", resource.Resource, name, err)
+	}
+	return nil
+}

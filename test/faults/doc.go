@@ -1,0 +1,3 @@
+// Package faults tests what becomes of Applications when things go wrong around
+// their agent.
+package faults

@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Call is a request of the client.
+type Call struct {
+	// Number counts the calls from 1, those that are numbered; 0 is none of them.
+	Number int
+	// Verb is that of RBAC: get, list, watch, create, update, patch, delete.
+	Verb string
+	// Resource is empty for what is no resource, such as discovery.
+	Group, Resource, Subresource string
+	Namespace, Name              string
+	// URI is the path with the query.
+	URI string
+	At  time.Time
+	// Body is what was sent, for what is no watch.
+	Body []byte
+	// Code is that of the API server's answer: 0 until there is one, and for
+	// ever if the call was not sent on.
+	Code int
+	// Faulty: the call was met with a fault.
+	Faulty bool
+}
+
+// IsWrite tells if the call asks for a change.
+func (c Call) IsWrite() bool {
+	switch c.Verb {
+	case "create", "update", "patch", "delete":
+		return c.Resource != ""
+	}
+	return false
+}
+
+// Accepted tells if the API server has done what it was asked for.
+func (c Call) Accepted() bool { return c.Code >= 200 && c.Code < 300 }
+
+// IsEvent tells if the call writes an Event.
+func (c Call) IsEvent() bool { return c.Resource == "events" }
+
+// IsDiscovery tells if the call asks what is served.
+func (c Call) IsDiscovery() bool { return c.Resource == "" }
+
+func (c Call) numbered() bool { return c.Verb != "watch" && !c.IsEvent() && !c.IsDiscovery() }
+
+// String gives "#3 patch configmaps demo/web -> 200".
+func (c Call) String() string {
+	subject := c.Resource
+	if c.Subresource != "" {
+		subject += "/" + c.Subresource
+	}
+	if c.Resource == "" {
+		subject = c.URI
+	}
+	text := fmt.Sprintf("#%d %s %s %s/%s -> %d", c.Number, c.Verb, subject, c.Namespace, c.Name, c.Code)
+	if c.Faulty {
+		text += " (fault)"
+	}
+	return text
+}
+
+// callOf reads what a request is about from its path.
+func callOf(r *http.Request, at time.Time) Call {
+	call := Call{URI: r.URL.RequestURI(), At: at, Verb: strings.ToLower(r.Method)}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		parts = parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		call.Group, parts = parts[1], parts[3:]
+	default:
+		return call
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
+		call.Namespace, parts = parts[1], parts[2:]
+	}
+	parts = append(parts, "", "")
+	call.Resource, call.Name, call.Subresource = parts[0], parts[1], parts[2]
+	call.Verb = verbOf(r, call.Name)
+	return call
+}
+
+func verbOf(r *http.Request, name string) string {
+	switch watch := r.URL.Query().Get("watch"); {
+	case watch == "true" || watch == "1":
+		return "watch"
+	case r.Method == http.MethodGet && name == "":
+		return "list"
+	case r.Method == http.MethodPost:
+		return "create"
+	case r.Method == http.MethodPut:
+		return "update"
+	}
+	return strings.ToLower(r.Method)
+}

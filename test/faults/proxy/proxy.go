@@ -1,0 +1,298 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Proxy stands between one client and an API server. Its methods are safe for
+// concurrent use.
+type Proxy struct {
+	server *httptest.Server
+	target *url.URL
+	client *http.Client
+
+	mu        sync.Mutex
+	calls     []Call
+	numbers   int
+	watches   int
+	underWay  int
+	last      time.Time // when the last numbered call began or ended
+	intercept func(Call) *Fault
+	filter    func(Event) Verdict
+}
+
+// Start starts a proxy in front of the API server of the configuration, of which
+// nothing but the address and the authority that signs for it is used.
+func Start(config *rest.Config) (*Proxy, error) {
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, fmt.Errorf("address of the API server: %w", err)
+	}
+	bare := rest.AnonymousClientConfig(config)
+	security, err := rest.TLSConfigFor(bare)
+	if err != nil {
+		return nil, fmt.Errorf("trust the API server: %w", err)
+	}
+	p := &Proxy{target: target, last: time.Now(), client: &http.Client{Transport: &http.Transport{
+		TLSClientConfig: security, ForceAttemptHTTP2: true, DisableCompression: true,
+	}}}
+	p.server = httptest.NewUnstartedServer(p)
+	p.server.EnableHTTP2 = true
+	p.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	p.server.Config.ConnContext = func(ctx context.Context, connection net.Conn) context.Context {
+		return context.WithValue(ctx, connectionKey{}, connection)
+	}
+	p.server.StartTLS()
+	return p, nil
+}
+
+// Close ends the connections and the proxy.
+func (p *Proxy) Close() {
+	p.server.CloseClientConnections()
+	p.server.Close()
+	p.client.CloseIdleConnections()
+}
+
+// WriteKubeconfig writes a copy of a kubeconfig file whose connection goes
+// through the proxy.
+func (p *Proxy) WriteKubeconfig(from, to string) error {
+	config, err := clientcmd.LoadFromFile(from)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
+	for _, cluster := range config.Clusters {
+		cluster.Server, cluster.CertificateAuthorityData = p.server.URL, certificate
+	}
+	if err := clientcmd.WriteToFile(*config, to); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// Intercept has every call shown to f before it is sent on; f must not block. It
+// gives nil for a call that nothing befalls. The numbers begin anew.
+func (p *Proxy) Intercept(f func(Call) *Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.intercept, p.numbers = f, 0
+}
+
+// Filter has every event of every watch shown to f, which decides about it and
+// must not block.
+func (p *Proxy) Filter(f func(Event) Verdict) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.filter = f
+}
+
+// Mark is a place among the calls: how many there were before.
+func (p *Proxy) Mark() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.calls)
+}
+
+// Since gives the calls since the mark, in the order in which they arrived.
+func (p *Proxy) Since(mark int) []Call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.calls[mark:])
+}
+
+// Numbers is how many calls were numbered since the last Intercept.
+func (p *Proxy) Numbers() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.numbers
+}
+
+// Watches is how many watches have begun.
+func (p *Proxy) Watches() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.watches
+}
+
+// Quiet is for how long there was no numbered call; 0 if one is under way.
+func (p *Proxy) Quiet() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.underWay > 0 {
+		return 0
+	}
+	return time.Since(p.last)
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	call := callOf(r, time.Now())
+	if call.Resource == "leases" {
+		p.handOn(w, r, nil)
+		return
+	}
+	if call.Verb == "watch" {
+		p.serveWatch(w, r, call)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client is gone
+	}
+	call.Body = body
+	index, fault := p.arrived(&call)
+	defer p.left(call)
+	if fault != nil && !fault.Sent {
+		fault.reply(w, r)
+		return
+	}
+	response, content, err := p.carryOut(r, body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // there is no API server: the client sees as much
+	}
+	p.answered(index, response.StatusCode)
+	if fault != nil {
+		fault.reply(w, r)
+		return
+	}
+	copyHeader(w, response)
+	w.WriteHeader(response.StatusCode)
+	_, _ = w.Write(content) // a client that has gone needs no answer
+}
+
+// serveWatch hands on a watch, which ends with the client.
+func (p *Proxy) serveWatch(w http.ResponseWriter, r *http.Request, call Call) {
+	_, fault := p.arrived(&call)
+	if fault != nil {
+		fault.reply(w, r)
+		return
+	}
+	p.handOn(w, r, func(response *http.Response) { p.stream(w, call, response.Body) })
+}
+
+// handOn sends a request on as it comes, and the answer back; what stream is for
+// is no other than a watch that has begun.
+func (p *Proxy) handOn(w http.ResponseWriter, r *http.Request, stream func(*http.Response)) {
+	response, err := p.send(r.Context(), r, r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer response.Body.Close()
+	copyHeader(w, response)
+	w.WriteHeader(response.StatusCode)
+	if stream != nil && response.StatusCode == http.StatusOK && strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
+		stream(response)
+		return
+	}
+	_, _ = io.Copy(w, response.Body) // whoever ended it, there is nobody left to be told
+}
+
+// carryOut sends a call on and reads the whole answer, whatever becomes of the
+// client meanwhile.
+func (p *Proxy) carryOut(r *http.Request, body []byte) (*http.Response, []byte, error) {
+	response, err := p.send(context.WithoutCancel(r.Context()), r, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return response, content, err
+}
+
+func (p *Proxy) send(ctx context.Context, r *http.Request, body io.Reader) (*http.Response, error) {
+	outgoing := r.Clone(ctx)
+	outgoing.RequestURI, outgoing.Host = "", ""
+	outgoing.URL.Scheme, outgoing.URL.Host = p.target.Scheme, p.target.Host
+	outgoing.Body = io.NopCloser(body)
+	outgoing.Header.Del("Accept-Encoding")
+	outgoing.Header.Set("Accept", asJSON(r.Header.Get("Accept")))
+	return p.client.Do(outgoing) //nolint:gosec // the address is that of the API server
+}
+
+// asJSON leaves of the formats that a client takes those that are JSON.
+func asJSON(accept string) string {
+	var formats []string
+	for format := range strings.SplitSeq(accept, ",") {
+		if strings.HasPrefix(strings.TrimSpace(format), "application/json") {
+			formats = append(formats, format)
+		}
+	}
+	if len(formats) == 0 {
+		return "application/json"
+	}
+	return strings.Join(formats, ",")
+}
+
+func copyHeader(w http.ResponseWriter, response *http.Response) {
+	maps.Copy(w.Header(), response.Header)
+	w.Header().Del("Content-Length") // events may be left out
+}
+
+// arrived numbers a call, and asks what is to befall it.
+func (p *Proxy) arrived(call *Call) (index int, fault *Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if call.numbered() {
+		p.numbers++
+		p.underWay++
+		p.last = call.At
+		call.Number = p.numbers
+	}
+	if p.intercept != nil {
+		fault = p.intercept(*call)
+	}
+	call.Faulty = fault != nil
+	p.calls = append(p.calls, *call)
+	return len(p.calls) - 1, fault
+}
+
+func (p *Proxy) answered(index, code int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[index].Code = code
+}
+
+func (p *Proxy) left(call Call) {
+	if call.Number == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.underWay--
+	p.last = time.Now()
+}
+
+// connectionKey finds the connection of a request in its context.
+type connectionKey struct{}
+
+// cut ends the connection that the request came over.
+func cut(r *http.Request) {
+	if connection, ok := r.Context().Value(connectionKey{}).(net.Conn); ok {
+		connection.Close()
+	}
+}
+
+// certificates is what a client of the proxy has to trust.
+func (p *Proxy) certificates() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(p.server.Certificate())
+	return pool
+}
