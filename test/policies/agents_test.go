@@ -126,7 +126,7 @@ func TestAgentsAdoptAndLetGo(t *testing.T) {
 // What Kubernetes needs is adopted by no agent, wherever agents may write.
 func TestAgentsAdoptNothingOfKubernetes(t *testing.T) {
 	configMaps := agent("local").mustClient(t).CoreV1().ConfigMaps
-	for _, namespace := range []string{"kube-system", "krake-system", "krake-agents"} {
+	for _, namespace := range []string{"kube-system", "kube-public", "krake-system", "krake-agents"} {
 		cm := create(t, administrator, plain(namespace, "theirs"), data("x", "1"))
 		_, err := update(t, agent("local"), cm, marked)
 		expect(t, notOurs, err)
