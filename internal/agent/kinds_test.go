@@ -216,6 +216,9 @@ func TestKindsThatAppear(t *testing.T) {
 	w.time = w.time.Add(settlingStep)
 	w.mustLocate(t, widget)
 	w.expect(t, notice{"app", settling - settlingStep}) // the answer may be of yesterday
+	if _, known := w.found[widget.GroupVersionKind()]; known {
+		t.Error("and is remembered")
+	}
 	w.time = w.time.Add(settling)
 	w.mustLocate(t, widget)
 	w.expect(t)

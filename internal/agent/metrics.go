@@ -28,7 +28,7 @@ const (
 // reasons are why the API server was asked: the values of the label of
 // krake_api_requests_total.
 func reasons() []string {
-	return []string{"create", "repair", "adopt", "delete", "read", resyncReason, statusReason}
+	return []string{"create", "repair", "delete", "read", resyncReason, statusReason}
 }
 
 const (
@@ -62,7 +62,7 @@ func newMetrics() *metrics {
 		}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "krake_api_requests_total",
-			Help: "Requests to the API servers, by reason: create, repair, adopt, delete, read, resync or status. Watches and the Lease are not among them.",
+			Help: "Requests to the API servers, by reason: create, repair, delete, read, resync or status. Watches and the Lease are not among them.",
 		}, []string{"reason"}),
 		kinds: kindLabels{seen: map[string]bool{}},
 	}
@@ -110,6 +110,8 @@ func results(outcome reconcile.Outcome) (drift, repair string) {
 			return "reverted", "noop"
 		}
 		return "reverted", "reverted"
+	case reconcile.Failed:
+		return "", "error"
 	case reconcile.Detected:
 		return unrepaired(outcome.Reason)
 	}

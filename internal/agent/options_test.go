@@ -3,6 +3,7 @@ package agent
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
@@ -23,6 +24,10 @@ func TestValidate(t *testing.T) {
 		{"several mistakes are told at once", []string{"--namespace=", "--concurrency=0", "--log-format=xml"}, []string{
 			`--log-format: "xml" is neither json nor text`, "--namespace: must not be empty", "--concurrency: must be at least 1",
 		}},
+		{"no holds, and no resync", []string{"--max-hold=0", "--resync=0"}, nil},
+		{"a time before now, and a resync that is a poll", []string{"--max-hold=-1s", "--resync=10ms"}, []string{
+			"--max-hold: must not be negative", "--resync: must be 0 or at least 1s",
+		}},
 		{"fewer than none", []string{"--concurrency=-1"}, []string{"--concurrency: must be at least 1"}},
 	}
 	for _, c := range cases {
@@ -41,5 +46,17 @@ func TestValidate(t *testing.T) {
 				t.Errorf("complaints (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What the manifests leave out is as the documentation has it.
+func TestDefaults(t *testing.T) {
+	var options Options
+	options.AddFlags(pflag.NewFlagSet("agent", pflag.ContinueOnError))
+	if options.MaxHold != 4*time.Hour || options.Resync != 10*time.Minute || options.Metrics.Address != ":8443" || !options.LeaderElect {
+		t.Errorf("defaults: %+v", options)
+	}
+	if server := options.Metrics.Server(); !server.SecureServing || server.FilterProvider == nil {
+		t.Error("the metrics are served to everybody")
 	}
 }

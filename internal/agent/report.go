@@ -10,8 +10,8 @@ import (
 )
 
 // reporter tells people what was done: by an Event of the Application and one of
-// the object, each of which kubectl describe shows, in the log, and in the
-// metrics. It tells paths of fields, never their values.
+// the object, in the log, and in the metrics. It tells paths of fields, never
+// their values.
 type reporter struct {
 	recorder events.EventRecorder
 	logger   logr.Logger
@@ -30,7 +30,7 @@ func (r *reporter) report(app *application.Application, outcome reconcile.Outcom
 	}
 	object := &corev1.ObjectReference{
 		APIVersion: outcome.Object.APIVersion, Kind: outcome.Object.Kind,
-		Namespace: outcome.Object.Namespace, Name: outcome.Object.Name,
+		Namespace: outcome.Object.Namespace, Name: outcome.Object.Name, UID: outcome.UID,
 		// Events that differ in their note only are counted as one: without the
 		// fields, the drift of another field would never be told.
 		FieldPath: cut(outcome.Fields()),
@@ -53,7 +53,7 @@ func cut(text string) string {
 // changed back, is worth a look.
 func eventType(action reconcile.Action) string {
 	switch action {
-	case reconcile.Reverted, reconcile.Recreated, reconcile.Detected, reconcile.Contended, reconcile.Conflict:
+	case reconcile.Reverted, reconcile.Recreated, reconcile.Detected, reconcile.Contended, reconcile.Conflict, reconcile.Failed:
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal

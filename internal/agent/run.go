@@ -67,9 +67,12 @@ func newManager(config *rest.Config, options Options, logger logr.Logger) (manag
 		Cache: cache.Options{
 			ByObject:         map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Label: selector}},
 			DefaultTransform: cache.TransformStripManagedFields(),
+			// Nothing is watched and kept because somebody happened to read it.
+			ReaderFailOnMissingInformer: true,
 		},
 		LeaderElection:                      options.LeaderElect,
 		LeaderElectionResourceLockInterface: lease,
+		LeaderElectionID:                    lease.LeaseMeta.Name, // in the metric of who leads
 		LeaderElectionReleaseOnCancel:       true,
 		HealthProbeBindAddress:              options.HealthAddress,
 		Metrics:                             options.Metrics.Server(),

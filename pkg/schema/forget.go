@@ -34,7 +34,7 @@ func forget(n node, desired, manifest any, field []string) any {
 			return forgetInAll(n, items, itemsOf(manifest), field)
 		}
 	case leaf:
-		if hasFields(desired) {
+		if holds(desired, field) {
 			field = nil // what is observed as a whole goes with a field in it
 		}
 	default:
@@ -46,12 +46,21 @@ func forget(n node, desired, manifest any, field []string) any {
 	return clone(manifest)
 }
 
-func hasFields(value any) bool {
-	switch value.(type) {
-	case map[string]any, []any:
-		return true
+// holds tells if a value has something at the field, in any element on the way.
+func holds(value any, field []string) bool {
+	switch value := value.(type) {
+	case nil:
+		return false
+	case map[string]any:
+		if len(field) > 0 {
+			return holds(value[field[0]], field[1:])
+		}
+	case []any:
+		if len(field) > 0 {
+			return slices.ContainsFunc(value, func(item any) bool { return holds(item, field) })
+		}
 	}
-	return false
+	return len(field) == 0
 }
 
 func forgetIn(n object, fields map[string]any, manifest any, field []string) map[string]any {

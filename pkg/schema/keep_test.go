@@ -39,7 +39,8 @@ func TestKeep(t *testing.T) {
 		})
 	}
 	t.Run("a path that leads nowhere", func(t *testing.T) {
-		hostile := []schema.Form{{}, {Path: schema.Path{{Field: "kind", Index: -1}}, Want: "Song"}, {Path: schema.Path{{Index: 3}}}, {Path: schema.Path{{Field: "spec", Index: -7}}}}
+		hostile := []schema.Form{{}, {Path: schema.Path{{Field: "kind", Index: -1}}, Want: "Song"}, {Path: schema.Path{{Index: 3}}}, {Path: schema.Path{{Field: "spec", Index: -7}}},
+			{Path: schema.Path{{Field: "spec", Index: -1}, {Field: "list", Index: -1}, {Index: -7}}}}
 		if kept := s.Keep(desired, hostile); kept != nil {
 			t.Errorf("kept is %v", kept)
 		}

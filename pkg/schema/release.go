@@ -238,7 +238,8 @@ func asBefore(former, live any) bool {
 		return ok
 	case []any:
 		if observed, length := lengthOf(former); len(observed) < len(former) {
-			return elementsAsBefore(observed, length, itemsOf(live))
+			elements, ok := live.([]any)
+			return ok && elementsAsBefore(observed, length, elements)
 		}
 	}
 	return equal(former, live) // a list without its length was observed as a whole

@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+const patience = 30 * time.Second
+
+// live are kinds that follow the definitions of the API server.
+type live struct {
+	*kinds
+
+	woken chan types.NamespacedName
+	log   chan string
+}
+
+// newLive follows the definitions as whoever the configuration names, until the
+// test ends.
+func newLive(t *testing.T, config *rest.Config) *live {
+	t.Helper()
+	l := &live{woken: make(chan types.NamespacedName, 1000), log: make(chan string, 1000)}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions, err := metadata.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.kinds = newKinds(client, func(owner types.NamespacedName, after time.Duration) {
+		time.AfterFunc(after, func() { l.woken <- owner }) // as the queue does
+	}, time.Now)
+	logger := funcr.New(func(_, text string) { l.log <- text }, funcr.Options{})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- newDefinitions(definitions, l.redefined, logger).Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// until looks each time that the Application is woken, until it is answered as wanted.
+func (l *live) until(t *testing.T, id manifest.ID, wanted func(clusterScoped bool, err error) bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		object, err := l.Locate(appName, id)
+		if wanted(object.ClusterScoped, err) {
+			return
+		}
+		select {
+		case <-l.woken:
+		case <-deadline:
+			t.Fatalf("found %v, error %v", object, err)
+		}
+	}
+}
+
+// define makes a kind in a group of its own, and gives an object of it, and what
+// takes the definition away again.
+func define(t *testing.T, group string, scope string) (id manifest.ID, remove func()) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	name := "widgets." + group
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"group": group, "scope": scope, "names": map[string]any{"plural": "widgets", "kind": "Widget"},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+				"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+			}}},
+		},
+	}}
+	eventually(t, func() error { // one of the same name may be on its way out
+		_, err := definitions.Create(t.Context(), definition, metav1.CreateOptions{})
+		return err
+	})
+	return manifest.ID{APIVersion: group + "/v1", Kind: "Widget", Namespace: "default", Name: "one"}, func() {
+		if err := definitions.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// eventually tries until there is no error.
+func eventually(t *testing.T, try func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A kind that somebody installs is found as soon as the API server serves it,
+// one that goes is gone, and one that comes back with another scope is found
+// with that: each time the Application that asked is woken by itself.
+func TestKindsFollowTheAPIServer(t *testing.T) {
+	l := newLive(t, server)
+	const group = "follow.example.com"
+	absent := manifest.ID{APIVersion: group + "/v1", Kind: "Widget", Namespace: "default", Name: "one"}
+	missing := func(_ bool, err error) bool { return meta.IsNoMatchError(err) }
+	l.until(t, absent, missing)
+	widget, remove := define(t, group, "Namespaced")
+	l.until(t, widget, func(clusterScoped bool, err error) bool { return err == nil && !clusterScoped })
+	remove()
+	l.until(t, widget, missing)
+	_, remove = define(t, group, "Cluster")
+	defer remove()
+	l.until(t, widget, func(clusterScoped bool, err error) bool { return err == nil && clusterScoped })
+}
+
+// Without the right to watch definitions the agent says so once, ends when it is
+// to end, and finds a new kind all the same, some seconds later.
+func TestDefinitionsForbidden(t *testing.T) {
+	nobody := rest.CopyConfig(server)
+	nobody.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
+	var requests atomic.Int32
+	nobody.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return countedTransport{next, func(string) { requests.Add(1) }, ""}
+	})
+	l := newLive(t, nobody)
+	select {
+	case text := <-l.log:
+		if !strings.Contains(text, "forbidden") {
+			t.Errorf("told: %s", text)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody is told")
+	}
+	widget, remove := define(t, "forbidden.example.com", "Namespaced")
+	defer remove()
+	eventually(t, func() error {
+		_, err := l.Locate(appName, widget)
+		return err
+	})
+	before := requests.Load()
+	eventually(t, func() error {
+		if tries := requests.Load() - before; tries < 3 {
+			return fmt.Errorf("the informer has tried %d times more", tries)
+		}
+		return nil
+	})
+	select {
+	case text := <-l.log:
+		t.Errorf("told once more: %s", text)
+	default:
+	}
+}

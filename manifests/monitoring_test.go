@@ -1,0 +1,285 @@
+package manifests
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// series are the labels of a metric, by each of the names that it has in an
+// expression: a histogram has three.
+type series map[string][]string
+
+// foreign are the metrics of the libraries that we use, with their labels.
+func foreign() series {
+	return series{
+		"leader_election_master_status":      {"name"},
+		"workqueue_depth":                    {"name", "controller", "priority"},
+		"controller_runtime_reconcile_total": {"controller", "result"},
+	}
+}
+
+// whereLabels are those that Prometheus adds, by where it found a metric.
+func whereLabels() []string { return []string{"pod", "namespace", "instance", "job"} }
+
+// ourMetrics reads from the sources which metrics the commands have.
+func ourMetrics(t *testing.T) series {
+	t.Helper()
+	found := series{}
+	for _, folder := range []string{"agent", "webhook", "certificates"} {
+		files, err := filepath.Glob(filepath.Join("..", "internal", folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, found.add)
+		}
+	}
+	return found
+}
+
+// add takes in what is made by a call of package prometheus.
+func (s series) add(node ast.Node) (goOn bool) {
+	call, ok := node.(*ast.CallExpr)
+	if !ok || len(call.Args) == 0 {
+		return true
+	}
+	function, ok := call.Fun.(*ast.SelectorExpr)
+	name := nameOf(call.Args[0])
+	if !ok || !strings.HasPrefix(function.Sel.Name, "New") || !strings.HasPrefix(name, "krake_") {
+		return true
+	}
+	labels := []string{}
+	for _, argument := range call.Args[1:] {
+		labels = append(labels, textsOf(argument)...)
+	}
+	if !strings.HasPrefix(function.Sel.Name, "NewHistogram") {
+		s[name] = labels
+		return true
+	}
+	s[name+"_sum"], s[name+"_count"] = labels, labels
+	s[name+"_bucket"] = append([]string{"le"}, labels...)
+	return true
+}
+
+// nameOf gives the name of a metric: a text, or the field Name of its options.
+func nameOf(argument ast.Expr) string {
+	options, ok := argument.(*ast.CompositeLit)
+	if !ok {
+		return textOf(argument)
+	}
+	for _, element := range options.Elts {
+		field, ok := element.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		if key, ok := field.Key.(*ast.Ident); ok && key.Name == "Name" {
+			return textOf(field.Value)
+		}
+	}
+	return ""
+}
+
+func textsOf(list ast.Expr) []string {
+	elements, ok := list.(*ast.CompositeLit)
+	if !ok {
+		return nil
+	}
+	var texts []string
+	for _, element := range elements.Elts {
+		texts = append(texts, textOf(element))
+	}
+	return texts
+}
+
+func textOf(expression ast.Expr) string {
+	literal, ok := expression.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return ""
+	}
+	text, err := strconv.Unquote(literal.Value)
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+var (
+	quoted   = regexp.MustCompile(`"[^"]*"`)
+	duration = regexp.MustCompile(`\[[^]]*\]`)
+	grouping = regexp.MustCompile(`\b(?:by|without|on|ignoring)\s*\(([^)]*)\)`)
+	selector = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)?\s*\{([^}]*)\}`)
+	word     = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*(?:\s*\()?`)
+)
+
+// check says what is wrong with an expression of PromQL: a metric that nobody
+// has, or a label that none of its metrics has. It reads as much of the language
+// as our expressions use.
+func (s series) check(expression string) error {
+	text := duration.ReplaceAllString(quoted.ReplaceAllString(expression, ""), "")
+	for _, pair := range []string{"()", "{}", "[]"} {
+		if strings.Count(text, pair[:1]) != strings.Count(text, pair[1:]) {
+			return fmt.Errorf("%s: a bracket is missing", expression)
+		}
+	}
+	possible := whereLabels()
+	metrics := metricsOf(text)
+	for _, metric := range metrics {
+		labels, ok := s[metric]
+		if !ok {
+			return fmt.Errorf("%s: there is no metric %s", expression, metric)
+		}
+		possible = append(possible, labels...)
+	}
+	if len(metrics) == 0 {
+		return fmt.Errorf("%s: it names no metric", expression)
+	}
+	for _, found := range selector.FindAllStringSubmatch(text, -1) {
+		if label := strange(found[2], s[found[1]]); label != "" {
+			return fmt.Errorf("%s: %s has no label %s", expression, found[1], label)
+		}
+	}
+	for _, found := range grouping.FindAllStringSubmatch(text, -1) {
+		if label := strange(found[1], possible); label != "" {
+			return fmt.Errorf("%s: there is no label %s", expression, label)
+		}
+	}
+	return nil
+}
+
+// metricsOf gives the names in an expression that are neither functions nor
+// operators nor labels.
+func metricsOf(text string) []string {
+	bare := selector.ReplaceAllString(grouping.ReplaceAllString(text, ""), "$1")
+	var names []string
+	for _, name := range word.FindAllString(bare, -1) {
+		if !strings.HasSuffix(name, "(") && !slices.Contains([]string{"and", "or", "unless", "sum", "max", "min"}, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// strange gives the first of the labels, or of the matchers of labels, that is
+// not among those that there are.
+func strange(list string, labels []string) string {
+	for label := range strings.SplitSeq(list, ",") {
+		label = strings.TrimRight(strings.TrimSpace(label), "=!~ ")
+		if !slices.Contains(labels, label) {
+			return label
+		}
+	}
+	return ""
+}
+
+// expressions gives those of alerts and dashboard, by where they are.
+func expressions(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	var alerts struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	parse(t, "monitoring/alerts.yaml", &alerts, yaml.Unmarshal)
+	for _, group := range alerts.Groups {
+		for _, rule := range group.Rules {
+			found["alert "+rule.Alert] = rule.Expr
+		}
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr, RefID string }
+		}
+	}
+	parse(t, "monitoring/dashboard.json", &dashboard, func(text []byte, into any, _ ...yaml.JSONOpt) error { return json.Unmarshal(text, into) })
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			found["panel "+panel.Title+" "+target.RefID] = target.Expr
+		}
+	}
+	return found
+}
+
+func parse(t *testing.T, file string, into any, unmarshal func([]byte, any, ...yaml.JSONOpt) error) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// Dashboard and alerts speak of metrics and labels that there are, and each
+// metric of ours is in one of them.
+func TestMonitoring(t *testing.T) {
+	ours := ourMetrics(t)
+	all := foreign()
+	maps.Copy(all, ours)
+	texts := expressions(t)
+	if len(ours) < 15 || len(texts) < 25 {
+		t.Fatalf("%d names of metrics and %d expressions: that are too few for all to have been read", len(ours), len(texts))
+	}
+	var shown strings.Builder
+	for where, expression := range texts {
+		shown.WriteString(expression + "\n")
+		if err := all.check(expression); err != nil {
+			t.Errorf("%s: %v", where, err)
+		}
+	}
+	for name := range ours {
+		base := regexp.MustCompile(`_(sum|count|bucket)$`).ReplaceAllString(name, "")
+		if !strings.Contains(shown.String(), base) {
+			t.Errorf("nobody looks at %s", name)
+		}
+	}
+}
+
+// That the check above finds something.
+func TestMonitoringSeesMistakes(t *testing.T) {
+	known := series{"krake_a_total": {"kind"}, "krake_b_bucket": {"le", "phase"}}
+	for _, good := range []string{
+		`sum by (kind) (rate(krake_a_total{kind="x",kind!~"y"}[5m])) > 0`,
+		`histogram_quantile(0.99, sum(rate(krake_b_bucket{phase="whole"}[$__rate_interval])) by (le, pod)) - time() < 3600`,
+		`absent(krake_a_total) or max(krake_a_total) == 0`,
+	} {
+		if err := known.check(good); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, bad := range []string{
+		`sum(rate(krake_c_total[5m]))`,
+		`krake_b`,
+		`krake_a_total{phase="whole"}`,
+		`sum by (phase) (krake_a_total)`,
+		`sum(krake_a_total) by (reason)`,
+		`sum(krake_a_total`,
+		`time() > 0`,
+	} {
+		if known.check(bad) == nil {
+			t.Errorf("nothing is said about %s", bad)
+		}
+	}
+}
