@@ -167,7 +167,7 @@ func TestDefinitionsForbidden(t *testing.T) {
 	})
 	before := requests.Load()
 	eventually(t, func() error {
-		if tries := requests.Load() - before; tries < 3 {
+		if tries := requests.Load() - before; tries < 2 {
 			return fmt.Errorf("the informer has tried %d times more", tries)
 		}
 		return nil

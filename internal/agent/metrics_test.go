@@ -92,9 +92,8 @@ func TestMetrics(t *testing.T) {
 		counts.acted(outcome)
 	}
 	counts.request("repair")
-	const want = `# HELP krake_api_requests_total Requests to the API servers, by reason: create, repair, adopt, delete, read, resync or status. Watches and the Lease are not among them.
+	const want = `# HELP krake_api_requests_total Requests to the API servers, by reason: create, repair, delete, read, resync or status. Watches and the Lease are not among them.
 # TYPE krake_api_requests_total counter
-krake_api_requests_total{reason="adopt"} 0
 krake_api_requests_total{reason="create"} 0
 krake_api_requests_total{reason="delete"} 0
 krake_api_requests_total{reason="read"} 0

@@ -317,3 +317,16 @@ func TestWhatIsKept(t *testing.T) {
 		t.Errorf("known is %+v, want that it does not exist, and since when", got)
 	}
 }
+
+// What an informer tells that was replaced, or has not listed its objects yet,
+// changes nothing that is known.
+func TestEventsOfAnotherInformer(t *testing.T) {
+	f, live := started(t)
+	k, another := f.kindOf(configMaps), &informer{}
+	f.saw(k, another, nil, f.look(configMaps, &unstructured.Unstructured{Object: drift(next(live))}))
+	f.lost(k, another, f.look(configMaps, &unstructured.Unstructured{Object: live}))
+	f.expect(t)
+	if got := f.last(web, "web"); got.ResourceVersion != versionOf(live) || got.Differs() {
+		t.Errorf("last seen is %+v, want what was seen before", got)
+	}
+}

@@ -138,8 +138,8 @@ func (f *fixture) observe(t *testing.T, owner Owner, targets ...Target) []Observ
 	eventually(t, func() (string, error) {
 		current = f.Observe(owner, targets)
 		for _, known := range current {
-			if known.Err != nil {
-				return known.Err.Error(), nil
+			if complaint := said(known.Err); complaint != "" {
+				return complaint, nil
 			}
 		}
 		return "", nil
@@ -200,6 +200,14 @@ func cmpNames(a, b Owner) int {
 		return -1
 	}
 	return 1
+}
+
+// said is the complaint that an error is.
+func said(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // eventually waits until there is nothing to complain about.

@@ -47,7 +47,8 @@ type kind struct {
 type informer struct {
 	cache.SharedIndexInformer
 
-	stop context.CancelFunc
+	stop    context.CancelFunc
+	started time.Time
 }
 
 // kindLocked gives the kind of a target, with its informer on the way.
@@ -72,7 +73,8 @@ func (o *Observers) startLocked(k *kind) {
 	next := &informer{
 		SharedIndexInformer: dynamicinformer.NewFilteredDynamicInformer(o.Client, k.resource, metav1.NamespaceAll, 0,
 			cache.Indexers{byOwner: indexByOwner}, o.tweak).Informer(),
-		stop: stop,
+		stop:    stop,
+		started: o.Now(),
 	}
 	registration, err := o.connect(k, next)
 	if err != nil {

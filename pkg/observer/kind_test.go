@@ -91,10 +91,7 @@ func (s songs) create(t *testing.T, namespace string) {
 	}}
 	eventually(t, func() (string, error) {
 		_, err := s.client.Resource(s.resource).Namespace(namespace).Create(t.Context(), song, metav1.CreateOptions{})
-		if err != nil {
-			return err.Error(), nil // the storage of a new kind takes a moment
-		}
-		return "", nil
+		return said(err), nil // the storage of a new kind takes a moment
 	})
 }
 
@@ -225,13 +222,13 @@ func TestCallsWhileKindIsMissing(t *testing.T) {
 // A kind that cannot be listed is an error of its own targets; the owner is told
 // when it is over.
 func TestKindThatCannotBeListed(t *testing.T) {
-	for _, code := range []int{http.StatusForbidden, http.StatusInternalServerError} {
-		t.Run(http.StatusText(code), func(t *testing.T) {
+	for _, code := range []int32{http.StatusForbidden, http.StatusInternalServerError} {
+		t.Run(http.StatusText(int(code)), func(t *testing.T) {
 			var mended atomic.Bool
 			f, _ := started(t, throughTransport(func(next http.RoundTripper) roundTrip {
 				return func(request *http.Request) (*http.Response, error) {
 					if strings.HasSuffix(request.URL.Path, "/services") && !mended.Load() {
-						return refusal(request, code), nil
+						return refusal(request, int(code)), nil
 					}
 					return next.RoundTrip(request)
 				}
@@ -243,7 +240,7 @@ func TestKindThatCannotBeListed(t *testing.T) {
 					return "", current[0].Err
 				}
 				var status apierrors.APIStatus
-				if !errors.As(current[1].Err, &status) || status.Status().Code != int32(code) {
+				if !errors.As(current[1].Err, &status) || status.Status().Code != code {
 					return "the error is not the API server's", nil
 				}
 				return "", nil

@@ -3,7 +3,6 @@ package observer
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/pager"
 )
@@ -76,18 +76,19 @@ func (o *Observers) nextResync() (next *kind, pause time.Duration) {
 	if pause > nap {
 		return nil, nap
 	}
-	next.due = next.due.Add(max(0, -pause)).Add(jittered(o.Options.Resync))
-	return next, max(0, pause)
+	pause = max(0, pause)
+	next.due = o.Now().Add(pause + jittered(o.Options.Resync))
+	return next, pause
 }
 
 // firstResync is the first turn of a kind, anywhere in the interval.
 func (o *Observers) firstResync() time.Time {
-	return o.Now().Add(time.Duration(rand.Float64() * float64(o.Options.Resync)))
+	return o.Now().Add(wait.Jitter(o.Options.Resync/100, 99))
 }
 
 // jittered gives the interval, give or take a tenth.
 func jittered(interval time.Duration) time.Duration {
-	return time.Duration((0.9 + rand.Float64()/5) * float64(interval))
+	return wait.Jitter(interval*9/10, 2.0/9)
 }
 
 // resync compares one kind. A difference may be an event that is on its way, so
@@ -95,6 +96,7 @@ func jittered(interval time.Duration) time.Duration {
 func (o *Observers) resync(ctx context.Context, k *kind) error {
 	ctx, cancel := context.WithTimeout(ctx, resyncTimeout)
 	defer cancel()
+	o.renew(k)
 	suspects, err := o.suspects(ctx, k)
 	if err != nil || len(suspects) == 0 {
 		return err
@@ -108,20 +110,40 @@ func (o *Observers) resync(ctx context.Context, k *kind) error {
 	if err != nil {
 		return err
 	}
+	o.replace(k, suspects, listed)
+	return nil
+}
+
+// replace replaces the informer if any of the suspects stands.
+func (o *Observers) replace(k *kind, suspects map[string]suspect, listed identities) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if k.current == nil || k.next != nil {
+		return // stopped, or replaced already
+	}
 	known := k.current.identities()
-	lacking := 0
+	missed := 0
 	for name, s := range suspects {
 		if s.stands(listed[name], known[name]) {
-			lacking++
+			missed++
 		}
 	}
-	if lacking > 0 && k.current != nil && k.next == nil {
-		o.Logger.Info("An informer has missed events", "resource", k.resource.String(), "objects", lacking)
+	if missed > 0 {
+		o.Logger.Info("An informer has missed events", "resource", k.resource.String(), "objects", missed)
 		o.startLocked(k)
 	}
-	return nil
+}
+
+// renew replaces an informer that does not get to an end of its first list.
+func (o *Observers) renew(k *kind) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if k.next == nil || o.Now().Sub(k.next.started) < o.Options.Resync/2 {
+		return
+	}
+	o.Logger.Info("An informer has not listed its objects", "resource", k.resource.String())
+	k.next.stop()
+	o.startLocked(k)
 }
 
 // suspect is an object that is not known as it was listed; the zero identity: it

@@ -17,8 +17,8 @@ type findings struct {
 	// rewritten and contended name fields, by object.
 	rewritten, contended []verdict
 	healths              []health.Health
-	// unwell names the objects that are not healthy.
-	unwell []verdict
+	// unwell names the objects that are not healthy, missing those that are not there.
+	unwell, missing []verdict
 }
 
 func (p *pass) findings() findings {
@@ -35,12 +35,15 @@ func (p *pass) findings() findings {
 			}
 			f.rewritten = append(f.rewritten, rewritten)
 		}
-		if h := p.summary(i).Health; h.Status != "" {
-			f.healths = append(f.healths, h)
-			if h.Status != health.StatusCurrent {
-				f.unwell = append(f.unwell, verdict{object: id, message: string(h.Status) + ": " + h.Message})
-			}
+		switch h := p.summary(i).Health; h.Status {
+		case "":
+			f.missing = append(f.missing, verdict{object: id})
+			continue
+		case health.StatusCurrent:
+		default:
+			f.unwell = append(f.unwell, verdict{object: id, message: string(h.Status) + ": " + h.Message})
 		}
+		f.healths = append(f.healths, p.summary(i).Health)
 	}
 	return f
 }
@@ -132,20 +135,26 @@ func stateOf(f findings) application.State {
 		return application.StateFailed
 	}
 	state, _, _ := health.RollUp(f.healths)
-	if len(f.healths) == 0 {
+	switch {
+	case len(f.missing) > 0 && state != health.StateFailed:
+		return application.StateDegraded
+	case len(f.healths) == 0:
 		return application.StateRunning
 	}
 	return application.State(state)
 }
 
-// suspended says that nobody looks.
+// suspended says that nobody looks. The spec that the objects were brought to is
+// still the former one.
 func (r *Reconciler) suspended(app *application.Application) {
-	for _, name := range []string{application.ReconciledCondition, application.DriftedCondition, application.ReadyCondition} {
+	for _, name := range []string{
+		application.ReconciledCondition, application.DriftedCondition, application.ContendedCondition,
+		application.ConflictCondition, application.StalledCondition, application.ReadyCondition,
+	} {
 		r.set(app, name, metav1.Condition{
 			Status: metav1.ConditionUnknown, Reason: "Suspended", Message: "the Application is suspended: its objects are not looked at",
 		})
 	}
-	app.Status.ObservedSpec = app.Spec.Digest()
 	if app.Status.State == "" {
 		app.Status.State = application.StateCreating
 	}

@@ -57,7 +57,7 @@ func (p *pass) created(i int, live map[string]any, again bool) {
 		outcome.Action = Recreated
 		p.remember(i, drift{repaired: Recreated, took: outcome.Took})
 	}
-	p.Report(p.app, outcome)
+	p.report(i, outcome)
 	if err := planned.accept(live, nil); err != nil {
 		p.fail(i, err)
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,8 @@ const (
 type held struct {
 	id manifest.ID
 	// why names what holds it, empty if that is not known.
-	why      string
+	why string
+	// patience is when to look again, 0 for never.
 	patience time.Duration
 	// err is why it could not be deleted.
 	err error
@@ -50,7 +52,7 @@ func (h held) verdict() verdict {
 func unlooked(ids []manifest.ID) []held {
 	kept := make([]held, 0, len(ids))
 	for _, id := range ids {
-		kept = append(kept, held{id: id, patience: mostPatience})
+		kept = append(kept, held{id: id})
 	}
 	return kept
 }
@@ -68,7 +70,7 @@ func (r *Reconciler) delete(ctx context.Context, app *application.Application) (
 	remaining, failure := r.release(ctx, app, ids)
 	slices.Reverse(remaining)
 	patience := r.deleting(app, remaining)
-	if err := r.Applications.Update(ctx, app); err != nil {
+	if err := r.update(ctx, app); err != nil {
 		return ctrl.Result{}, errors.Join(failure, err)
 	}
 	if failure == nil && app.Finalized {
@@ -128,7 +130,7 @@ func (r *Reconciler) orphanAll(ctx context.Context, app *application.Application
 			if err := prove(marks, object.ID, live); err != nil {
 				return nil, err
 			}
-			return unmark(live), nil
+			return unmark(marks, live), nil
 		})
 		switch {
 		case apierrors.IsNotFound(err), errors.Is(err, errForeign):
@@ -141,19 +143,21 @@ func (r *Reconciler) orphanAll(ctx context.Context, app *application.Application
 	})
 }
 
-// unmark removes our labels and annotations.
-func unmark(live map[string]any) schema.Patch {
+// unmark removes our marks, and nothing else.
+func unmark(marks manifest.Marks, live map[string]any) schema.Patch {
 	metadata, _ := live["metadata"].(map[string]any)
 	var patch schema.Patch
-	for _, place := range []string{"labels", "annotations"} {
+	remove := func(place string, ours map[string]string) {
 		values, _ := metadata[place].(map[string]any)
-		for _, name := range sortedKeys(values) {
-			if application.IsReserved(name) {
+		for _, name := range slices.Sorted(maps.Keys(ours)) {
+			if _, ok := values[name]; ok {
 				path := schema.Path{{Field: "metadata", Index: -1}, {Field: place, Index: -1}, {Field: name, Index: -1}}
 				patch = append(patch, schema.Operation{Op: "remove", Path: path.Pointer()})
 			}
 		}
 	}
+	remove("labels", marks.Labels)
+	remove("annotations", marks.Annotations)
 	return patch
 }
 
@@ -166,6 +170,9 @@ func (r *Reconciler) each(app *application.Application, ids []manifest.ID,
 	for _, id := range ids {
 		object, err := r.Kinds.Locate(app.NamespacedName, id)
 		if meta.IsNoMatchError(err) {
+			object, err = r.Kinds.Locate(app.NamespacedName, inAnyVersion(id))
+		}
+		if meta.IsNoMatchError(err) {
 			continue
 		}
 		if err != nil {
@@ -175,6 +182,7 @@ func (r *Reconciler) each(app *application.Application, ids []manifest.ID,
 			continue
 		}
 		ref := object.Ref
+		ref.ID = id
 		if object.ClusterScoped {
 			ref.Namespace = ""
 		}
@@ -185,6 +193,15 @@ func (r *Reconciler) each(app *application.Application, ids []manifest.ID,
 		failures = append(failures, err)
 	}
 	return kept, errors.Join(failures...)
+}
+
+// inAnyVersion names the same object where the version that it was created by is
+// not served any more.
+func inAnyVersion(id manifest.ID) manifest.ID {
+	if group := id.GroupVersionKind().Group; group != "" {
+		id.APIVersion = group + "/"
+	}
+	return id
 }
 
 // blocked names what keeps an object that is being deleted.

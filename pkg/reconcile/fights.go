@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	// fastRepairs are done at once, whoever it is that changes a field.
+	// fastRepairs are done at once, of one field against one rival; manyRepairs
+	// against all that there are: a name is quickly made up.
 	fastRepairs = 5
+	manyRepairs = 15
 	// After those, the object is left alone for a while, longer each time.
 	firstPause   = time.Second
 	longestPause = time.Minute
@@ -18,6 +20,26 @@ const (
 
 // rivalry is one field and who changes it.
 type rivalry struct{ field, rival string }
+
+// anybody is the rival of a field's repairs in all.
+const anybody = "one name after the other"
+
+// withAnybody counts the fields in all, too.
+func withAnybody(about []rivalry) []rivalry {
+	all := slices.Clone(about)
+	for _, r := range about {
+		all = append(all, rivalry{r.field, anybody})
+	}
+	return all
+}
+
+// fast is how many repairs are done at once.
+func (r rivalry) fast() int {
+	if r.rival == anybody {
+		return manyRepairs
+	}
+	return fastRepairs
+}
 
 // fight is how often we have repaired a field against a rival.
 type fight struct {
@@ -35,7 +57,7 @@ func (f *fights) repaired(about []rivalry, now time.Time) {
 		*f = fights{}
 	}
 	maps.DeleteFunc(*f, func(_ rivalry, one fight) bool { return !now.Before(one.last.Add(peace)) })
-	for _, r := range about {
+	for _, r := range withAnybody(about) {
 		one := (*f)[r]
 		(*f)[r] = fight{repairs: one.repairs + 1, last: now}
 	}
@@ -45,18 +67,17 @@ func (f *fights) repaired(about []rivalry, now time.Time) {
 // may be now.
 func (f fights) pausedUntil(about []rivalry, now time.Time) time.Time {
 	var until time.Time
-	for _, r := range about {
-		if one, ok := f[r]; ok && one.until().After(now) && one.until().After(until) {
-			until = one.until()
+	for _, r := range withAnybody(about) {
+		end := f[r].last.Add(pause(f[r].repairs - r.fast()))
+		if end.After(now) && end.After(until) {
+			until = end
 		}
 	}
 	return until
 }
 
-func (f fight) until() time.Time { return f.last.Add(pause(f.repairs)) }
-
-func pause(repairs int) time.Duration {
-	over := repairs - fastRepairs
+// pause is how long to wait after so many repairs more than are done at once.
+func pause(over int) time.Duration {
 	switch {
 	case over < 0:
 		return 0
@@ -71,7 +92,7 @@ func pause(repairs int) time.Duration {
 func (f fights) contended(now time.Time) (about []rivalry, forgotten time.Time) {
 	for r, one := range f {
 		end := one.last.Add(peace)
-		if one.repairs < fastRepairs || !now.Before(end) {
+		if one.repairs < r.fast() || !now.Before(end) {
 			continue
 		}
 		about = append(about, r)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +42,7 @@ func (p *pass) remember(i int, d drift) {
 		}) {
 			return
 		}
-		p.Report(p.app, Outcome{
+		p.report(i, Outcome{
 			Action: Detected, Object: p.planned[i].ID, Paths: pathsOf(d.differences), Culprit: d.culprit, Reason: p.whyLeft(i, d),
 		})
 	}
@@ -109,9 +110,16 @@ func isScalar(value any) bool {
 }
 
 // isPrivate tells of fields into which people put passwords: the data of
-// ConfigMaps, the environment and the arguments of containers.
+// ConfigMaps, the environment and the arguments of containers, and what is called
+// so in any kind.
 func isPrivate(path schema.Path) bool {
 	return slices.ContainsFunc(path, func(step schema.Step) bool {
+		name := strings.ToLower(step.Field)
+		for _, word := range []string{"password", "secret", "token", "credential"} {
+			if strings.Contains(name, word) {
+				return true
+			}
+		}
 		switch step.Field {
 		case "data", "binaryData", "stringData", "env", "args", "command", "annotations":
 			return true

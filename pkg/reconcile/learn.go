@@ -24,16 +24,36 @@ func (p *resource) learn(live map[string]any) error {
 // accept takes it for the API server's way to write the desired values down what
 // it answers to a write of ours, but for what was written so before, if that is given.
 func (p *resource) accept(answer, before map[string]any) error {
+	answer = withoutMarks(answer)
+	p.forgetDropped(answer)
 	var former []schema.Form
 	if before != nil {
 		former = p.Schema.Forms(p.desired, withoutMarks(before))
 	}
-	for _, form := range p.Schema.Forms(p.desired, withoutMarks(answer)) {
+	for _, form := range p.Schema.Forms(p.desired, answer) {
 		if !slices.ContainsFunc(former, func(f schema.Form) bool { return slices.Equal(f.Path, form.Path) }) {
 			p.forms = append(p.forms, form)
 		}
 	}
 	return p.pin(p.desired)
+}
+
+// forgetDropped forgets what was learned and the API server does not have any
+// more: the node port of a Service that has become a ClusterIP.
+func (p *resource) forgetDropped(answer map[string]any) {
+	for _, form := range p.Schema.Forms(p.desired, answer) {
+		if form.Have != nil {
+			continue
+		}
+		var field []string
+		for _, step := range form.Path {
+			if step.Field != "" {
+				field = append(field, step.Field)
+			}
+		}
+		p.desired, _ = p.Schema.Forget(p.desired, p.manifest, answer, field...)
+		p.forgot = true
+	}
 }
 
 // learned is what is known beyond the manifest.
@@ -77,18 +97,25 @@ func (p *resource) remember(learned []map[string]any) error {
 	return nil
 }
 
-// entryOf gives the entry of a resource in one of the documents, nil if it has none.
+// entryOf gives the entry of a resource in one of the documents, nil if it has
+// none, or if it cannot be told from that of another one.
 func entryOf(document []map[string]any, resource map[string]any) map[string]any {
 	self, err := manifest.Identify(resource)
 	if err != nil {
 		return nil
 	}
+	var found map[string]any
 	for _, entry := range document {
-		if id, err := manifest.Identify(entry); err == nil && same(id, self) {
-			return entry
+		id, err := manifest.Identify(entry)
+		switch {
+		case err != nil || !same(id, self):
+		case found != nil:
+			return nil
+		default:
+			found = entry
 		}
 	}
-	return nil
+	return found
 }
 
 // same compares identities in documents, where a namespace may be missing.

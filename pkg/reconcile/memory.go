@@ -18,7 +18,9 @@ const writeInterval = time.Second
 // memory is what the loop knows of one Application beyond what is stored. A
 // restarted agent begins without: all it costs is time.
 type memory struct {
-	uid     types.UID
+	uid types.UID
+	// spec is the digest of that which the last pass was about.
+	spec    string
 	objects map[manifest.ID]*objectMemory
 	// written is when the status was written last; pending is what is to be
 	// written when it is time again.
@@ -33,6 +35,8 @@ type objectMemory struct {
 	// proved is the UID of the object that proved to be ours.
 	proved types.UID
 	fights fights
+	// contended: it was told that the object is fought about.
+	contended bool
 	// refused are the changes that the API server will not take.
 	refused refusals
 }

@@ -25,13 +25,16 @@ type repair struct {
 	i       int
 	planned *resource
 	known   *objectMemory
-	// removals take a learned value off the object that the API server has refused.
-	removals schema.Differences
+	// refusedFields are those at which the API server refuses what was learned, and
+	// wasDesired is the desired state with that.
+	refusedFields [][]string
+	wasDesired    map[string]any
 
 	// What was decided, on the object as it was before.
 	before map[string]any
-	// adopts: nothing but our marks is written, and then all is decided anew.
-	adopts bool
+	// marks: nothing but our marks is written, and then all is decided anew. The
+	// policy of the agents' ConfigMaps allows nothing else to an object without.
+	marks bool
 	// drift is what is mended, left what is not.
 	drift, left schema.Differences
 	patch       schema.Patch
@@ -65,8 +68,9 @@ func (p *pass) try(ctx context.Context, r *repair, live map[string]any, tries in
 		p.invalid(ctx, r, err, tries)
 	case err != nil:
 		p.fail(r.i, err)
-	case r.adopts:
-		p.adopted(r, after)
+		p.failedToMend(r)
+	case r.marks:
+		p.marked(r, after)
 		p.mend(ctx, r.i, after, tries-1)
 	case len(r.patch) >= manyOperations && version(after) != version(r.before):
 		p.mend(ctx, r.i, after, tries) // the rest: each time there is less
@@ -75,19 +79,26 @@ func (p *pass) try(ctx context.Context, r *repair, live map[string]any, tries in
 	}
 }
 
+// failedToMend reports that a repair could not be made.
+func (p *pass) failedToMend(r *repair) {
+	if len(r.patch) > 0 && p.isDrift(r.i) {
+		p.report(r.i, Outcome{Action: Failed, Object: r.planned.ID, Paths: pathsOf(r.drift), Reason: p.verdicts[r.i].reason})
+	}
+}
+
 // decide gives the patch that the live object needs.
 func (r *repair) decide(ctx context.Context, live map[string]any) (schema.Patch, error) {
-	r.before, r.adopts, r.drift, r.left, r.patch, r.verdict = live, false, nil, nil, nil, verdict{}
-	foreign, err := r.own(ctx, live)
+	r.before, r.marks, r.drift, r.left, r.patch, r.verdict = live, false, nil, nil, nil, verdict{}
+	unmarked, err := r.own(ctx, live)
 	if err != nil {
 		return nil, err
 	}
 	r.holds[r.i] = r.heldAs(r.i, holdOf(live))
-	if r.adopts = foreign && r.enforces(); r.adopts {
+	if r.marks = unmarked && r.enforces(); r.marks {
 		r.patch = r.planned.marksOnly().Patch(r.planned.Desired, live)
 		return r.patch, nil
 	}
-	differences := slices.Concat(r.planned.Marked.Compare(r.planned.Desired, live).Drift(), r.removals, r.released(live))
+	differences := slices.Concat(r.forgotten(live), r.released(live), r.planned.Marked.Compare(r.planned.Desired, live).Drift())
 	var refused string
 	r.drift, r.left, refused = r.known.refused.split(differences)
 	if len(r.left) > 0 {
@@ -111,6 +122,16 @@ func (r *repair) released(live map[string]any) schema.Differences {
 	return r.planned.Schema.Released(r.planned.desired, former, entryOf(r.app.Learned, r.planned.manifest), live)
 }
 
+// forgotten takes off the object what was learned and is refused by now.
+func (r *repair) forgotten(live map[string]any) schema.Differences {
+	var removals schema.Differences
+	for _, field := range r.refusedFields {
+		_, found := r.planned.Schema.Forget(r.wasDesired, r.planned.manifest, live, field...)
+		removals = append(removals, found...)
+	}
+	return removals
+}
+
 // formerlyMended tells if nothing of a former spec can be left on the object.
 func (r *repair) formerlyMended() bool {
 	return !slices.ContainsFunc(r.former.Objects, func(object application.ObjectStatus) bool {
@@ -125,20 +146,22 @@ func (r *repair) spare(live map[string]any) {
 	held, _ := heldUntil(r.app.Wishes, r.holds[r.i], holdOf(live), r.MaxHold, r.now)
 	paused := r.known.fights.pausedUntil(r.rivalries(), r.now)
 	marks, fields := splitMarks(r.drift)
-	spared := verdict{fields: pathsOf(fields)}
+	var spared verdict
 	switch {
 	case !r.enforces():
-		spared.reason, marks = reasonObserved, nil
+		spared.reason = reasonObserved
+		marks, fields = nil, r.drift
+	case !paused.IsZero():
+		spared.reason, spared.again = reasonContended, paused
+		marks, fields = nil, r.drift
 	case !held.IsZero():
 		spared.reason, spared.again = reasonHeld, held
 		spared.message = "held until " + held.UTC().Format(time.RFC3339)
-	case !paused.IsZero():
-		spared.reason, spared.again, marks = reasonContended, paused, nil
 	default:
 		return
 	}
 	if len(fields) > 0 {
-		r.verdict = spared
+		r.verdict, r.verdict.fields = spared, pathsOf(fields)
 	}
 	r.drift, r.left = marks, slices.Concat(r.left, fields)
 }
@@ -197,7 +220,7 @@ func (p *pass) told(r *repair, after map[string]any) {
 		r.known.fights.repaired(r.rivalries(), p.now)
 		p.remember(r.i, drift{differences: r.drift, culprit: r.culprit, repaired: Reverted, took: outcome.Took})
 	}
-	p.Report(p.app, outcome)
+	p.report(r.i, outcome)
 }
 
 // isDrift tells a drift from a change of the spec that is carried out.
@@ -228,30 +251,27 @@ func (p *pass) invalid(ctx context.Context, r *repair, refusal error, tries int)
 		refused = r.drift
 	}
 	r.known.refused.add(refused, explain(refusal))
-	p.verdicts[r.i] = verdict{reason: reasonInvalid, message: explain(refusal), fields: pathsOf(refused)}
-	if len(refused) < len(r.drift) {
-		p.mend(ctx, r.i, r.before, tries-1)
-		return
-	}
-	p.remember(r.i, drift{differences: refused, culprit: r.culprit, verdict: p.verdicts[r.i]})
+	p.try(ctx, r, r.before, max(tries-1, 1)) // if all was refused, nothing is written
 }
 
 // forget forgets the learned values at the fields that the API server has named.
 func (p *pass) forget(r *repair, fields []string) bool {
-	forgotten := false
+	if r.wasDesired == nil {
+		r.wasDesired = r.planned.desired
+	}
+	before := len(r.refusedFields)
 	for _, field := range fields {
-		desired, removals := r.planned.Schema.Forget(r.planned.desired, r.planned.manifest, r.before, names(field)...)
+		forgotten, removals := r.planned.Schema.Forget(r.planned.desired, r.planned.manifest, r.before, names(field)...)
 		if len(removals) == 0 {
 			continue
 		}
-		forgotten = true
-		r.removals = append(r.removals, removals...)
-		if err := r.planned.pin(desired); err != nil {
+		r.refusedFields, r.planned.forgot = append(r.refusedFields, names(field)), true
+		if err := r.planned.pin(forgotten); err != nil {
 			p.fail(r.i, err)
 			return false
 		}
 	}
-	return forgotten
+	return len(r.refusedFields) > before
 }
 
 func pathsOf(differences schema.Differences) []schema.Path {

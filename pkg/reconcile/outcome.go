@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -26,6 +28,7 @@ const (
 	Adopted    Action = "Adopted"
 	Orphaned   Action = "Orphaned"
 	Deleted    Action = "Deleted"
+	Failed     Action = "RepairFailed"
 )
 
 // Outcome is one thing that was done. Logs, events and metrics are made from it;
@@ -33,12 +36,15 @@ const (
 type Outcome struct {
 	Action Action
 	Object manifest.ID
+	// UID is that of the object, empty where it is not known: whoever looks for the
+	// Events of an object asks by it.
+	UID types.UID
 	// Paths are the fields that were patched, or that differ.
 	Paths []schema.Path
 	// Culprit is who changed them, for Reverted and Detected.
 	Culprit observer.Culprit
-	// Reason is why nothing was done: one of those of the conditions, for Detected
-	// and Conflict; for Contended it names the fields and the rivals.
+	// Reason is why nothing was done: one of those of the conditions, for Detected,
+	// Conflict and Failed; for Contended it names the fields and the rivals.
 	Reason string
 	// NoOp: the API server took the repair and left the object as it was.
 	NoOp bool

@@ -25,17 +25,23 @@ func (e ownedError) Error() string { return "the object belongs to the Applicati
 // restored backup does; or if it is the very object that has proved to be ours
 // before, whose annotation somebody has removed. One that belongs to no
 // Application is adopted where that is asked for.
-func (r *repair) own(ctx context.Context, live map[string]any) (foreign bool, err error) {
+func (r *repair) own(ctx context.Context, live map[string]any) (unmarked bool, err error) {
 	owner, marked := application.OwnerOf(live)
 	switch {
-	case r.planned.marks.Prove(live), marked && owner == r.app.NamespacedName, r.known.proved != "" && uidOf(live) == r.known.proved:
+	case r.planned.marks.Prove(live), marked && owner == r.app.NamespacedName:
 		return false, nil
+	case r.isProved(live):
+		return true, nil
 	case marked && r.exists(ctx, owner):
 		return false, fmt.Errorf("%w: %s", ownedError{owner.String()}, r.planned.ID)
 	case !r.app.Wishes.Adopt:
 		return false, fmt.Errorf("%w: %s", errForeign, r.planned.ID)
 	}
 	return true, nil
+}
+
+func (r *repair) isProved(live map[string]any) bool {
+	return r.known.proved != "" && uidOf(live) == r.known.proved
 }
 
 // exists tells if an Application is there to own anything. One that is of another
@@ -50,9 +56,23 @@ func (p *pass) proved(i int, live map[string]any) {
 	p.memory.object(p.planned[i].ID).proved = uidOf(live)
 }
 
-func (p *pass) adopted(r *repair, live map[string]any) {
+// marked reports that an object has our marks now, or has them again.
+func (p *pass) marked(r *repair, live map[string]any) {
+	outcome := Outcome{Action: Adopted, Object: r.planned.ID}
+	if r.isProved(live) {
+		lost := r.planned.marksOnly().Compare(r.planned.Desired, r.before)
+		outcome = Outcome{Action: Reverted, Object: r.planned.ID, Paths: pathsOf(lost), Took: p.sinceSeen(r.i)}
+	}
 	p.proved(r.i, live)
-	p.Report(p.app, Outcome{Action: Adopted, Object: r.planned.ID})
+	p.report(r.i, outcome)
+}
+
+// report tells what was done to an object.
+func (p *pass) report(i int, outcome Outcome) {
+	if outcome.UID = p.memory.object(p.planned[i].ID).proved; outcome.UID == "" {
+		outcome.UID = p.observed[i].UID
+	}
+	p.Report(p.app, outcome)
 }
 
 // marksOnly observes nothing but our marks.
@@ -63,11 +83,11 @@ func (p *resource) marksOnly() schema.Schema {
 	if err != nil { // it has an identity: it was planned
 		return schema.Schema{}
 	}
-	return p.marked(bare)
+	return p.mark(bare)
 }
 
-// marked observes our marks, too.
-func (p *resource) marked(observed schema.Schema) schema.Schema {
+// mark observes our marks, too.
+func (p *resource) mark(observed schema.Schema) schema.Schema {
 	for label := range p.marks.Labels {
 		observed = observed.Observe("metadata", "labels", label)
 	}

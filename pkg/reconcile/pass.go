@@ -45,10 +45,14 @@ func newPass(r *Reconciler, app *application.Application, known *memory, planned
 	}
 }
 
-// observe looks at the objects, and tells if all are known that can be. What
-// cannot be watched is a problem of that one object.
+// observe looks at the objects, and tells if they are known. What cannot be
+// watched is a problem of that one object; where nothing can, the cluster does
+// not answer, and that says nothing about the Application.
 func (p *pass) observe() bool {
 	observed := p.Observers.Observe(p.app.NamespacedName, p.targets())
+	if len(observed) > 0 && !slices.ContainsFunc(observed, func(o observer.Observation) bool { return !unanswered(o.Err) }) {
+		return false
+	}
 	known := true
 	for i := range p.planned {
 		if err := p.planned[i].unserved; err != nil {
@@ -58,14 +62,23 @@ func (p *pass) observe() bool {
 		}
 		p.observed[i], observed = observed[0], observed[1:]
 		switch err := p.observed[i].Err; {
-		case errors.Is(err, observer.ErrNotSynced), unanswered(err):
+		case errors.Is(err, observer.ErrNotSynced):
 			known = false
 		case err != nil:
 			p.fail(i, err)
 		}
 		p.holds[i] = p.heldAs(i, p.summary(i).Hold)
+		p.observed[i].Stale = p.observed[i].Stale || p.observed[i].Exists() && p.mayRelease(i)
 	}
 	return known
+}
+
+// mayRelease tells if something may be left of a spec that was changed while no
+// agent looked. Observers do not see what has left the spec; of a change that
+// this process has seen, they look at the object anew.
+func (p *pass) mayRelease(i int) bool {
+	return p.former.ObservedSpec != p.app.Spec.Digest() && p.former.ObservedSpec != p.memory.spec &&
+		entryOf(p.app.LastObserved, p.planned[i].manifest) != nil
 }
 
 func (p *pass) targets() []observer.Target {
@@ -130,7 +143,7 @@ func (p *pass) claim(ctx context.Context, delta Delta) error {
 	if p.app.Status.State == "" {
 		p.app.Status.State = application.StateCreating
 	}
-	return p.Applications.Update(ctx, p.app)
+	return p.update(ctx, p.app)
 }
 
 // act does what the delta says (step 5): it deletes, creates and patches. One
@@ -148,7 +161,10 @@ func (p *pass) act(ctx context.Context, delta Delta) {
 		p.mend(ctx, i, p.observed[i].Live, maxTries)
 	}
 	for i := range p.planned {
-		p.mended[i] = p.mended[i] || p.observed[i].Err == nil && !slices.Contains(delta.New, i) && !slices.Contains(delta.Modified, i)
+		if p.observed[i].Err == nil && !slices.Contains(delta.New, i) && !slices.Contains(delta.Modified, i) {
+			p.mended[i] = true
+			p.memory.object(p.planned[i].ID).proved = p.observed[i].UID // its marks are observed
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -33,6 +32,8 @@ type resource struct {
 	// forms are how the API server has written desired values.
 	forms []schema.Form
 	marks manifest.Marks
+	// forgot: the API server refuses what was learned.
+	forgot bool
 	// unserved is why the target has no place for the resource.
 	unserved error
 }
@@ -108,7 +109,7 @@ func (p *resource) pin(desired map[string]any) error {
 	p.forms = p.Schema.Keep(desired, p.forms)
 	p.Schema = p.Schema.Accept(p.forms)
 	p.Desired = p.marks.On(desired)
-	p.Marked = p.marked(p.Schema)
+	p.Marked = p.mark(p.Schema)
 	var err error
 	// Marked follows from the others.
 	if p.Revision, err = revise(p.Schema.Document(), p.Desired, p.forms); err != nil {
@@ -177,5 +178,3 @@ func unreserved(values map[string]any) map[string]any {
 	maps.DeleteFunc(own, func(key string, _ any) bool { return application.IsReserved(key) })
 	return own
 }
-
-func sortedKeys(values map[string]any) []string { return slices.Sorted(maps.Keys(values)) }

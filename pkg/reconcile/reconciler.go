@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -137,13 +138,28 @@ func (r *Reconciler) refused(ctx context.Context, app *application.Application, 
 	if !errors.Is(cause, errRefused) {
 		return cause
 	}
+	// The status speaks of this spec from here on; the objects are not as it says.
+	app.Status.Objects = slices.Clone(app.Status.Objects)
+	for i := range app.Status.Objects {
+		app.Status.Objects[i].Reason, app.Status.Objects[i].Message, app.Status.Objects[i].Fields = reasonRefused, "", nil
+	}
 	r.conclude(app, findings{verdicts: []verdict{{reason: reasonRefused, message: explain(cause)}}})
-	return r.Applications.Update(ctx, app)
+	return r.update(ctx, app)
 }
 
 // suspend stops to look at the objects of an Application.
 func (r *Reconciler) suspend(ctx context.Context, app *application.Application) (ctrl.Result, error) {
 	r.Observers.Stop(app.NamespacedName)
 	r.suspended(app)
-	return ctrl.Result{}, r.Applications.Update(ctx, app)
+	return ctrl.Result{}, r.update(ctx, app)
+}
+
+// update stores the Application, and with it what had to wait so far: recalled
+// once more, it would take the place of something newer.
+func (r *Reconciler) update(ctx context.Context, app *application.Application) error {
+	if err := r.Applications.Update(ctx, app); err != nil {
+		return err
+	}
+	r.memories.of(app).pending = nil
+	return nil
 }

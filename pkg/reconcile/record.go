@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -21,6 +20,7 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 	app.Inventory = p.inventory()
 	p.memory.keep(app.Inventory)
 	p.tell()
+	p.memory.spec = app.Spec.Digest()
 	found := p.findings()
 	p.memory.contended.Store(int64(len(found.contended)))
 	p.conclude(app, found)
@@ -35,12 +35,9 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: p.next(due)}, nil
 	}
 	before := app.Version
-	err := p.Applications.Update(ctx, app)
-	if err == nil {
-		p.memory.pending = nil
-		if app.Version != before {
-			p.memory.written = p.Now()
-		}
+	err := p.update(ctx, app)
+	if err == nil && app.Version != before {
+		p.memory.written = p.Now()
 	}
 	return ctrl.Result{RequeueAfter: p.next(0)}, errors.Join(failure, err)
 }
@@ -50,16 +47,21 @@ func (p *pass) mustWrite() bool { return p.former.ObservedSpec != p.app.Spec.Dig
 
 // documents are those that are published. An object that is not yet as a new
 // spec says is published as it was before: what is to be released is found there.
+// One that was never as the spec says is not: what it has is not ours to release.
 func (p *pass) documents() (applied, observed, learned []map[string]any) {
 	applied = []map[string]any{}
 	for i := range p.planned {
 		planned := &p.planned[i]
 		applied = append(applied, planned.desired)
-		if values := planned.learned(); values != nil {
+		values := planned.learned()
+		if former := entryOf(p.app.Learned, planned.manifest); former != nil && !p.mended[i] && !planned.forgot {
+			values = former // what was learned is not the spec's to release
+		}
+		if values != nil {
 			learned = append(learned, values)
 		}
 		entry := entryOf(p.app.LastObserved, planned.manifest)
-		if projection := p.observed[i].Projection; projection != nil && (p.mended[i] || entry == nil) {
+		if projection := p.observed[i].Projection; projection != nil && p.mended[i] {
 			entry = withoutMarks(projection)
 		}
 		if entry != nil {
@@ -128,22 +130,25 @@ func (p *pass) next(due time.Duration) time.Duration {
 		consider(forgotten)
 	}
 	for _, kept := range p.kept {
-		consider(p.now.Add(kept.patience))
+		if kept.patience > 0 {
+			consider(p.now.Add(kept.patience))
+		}
 	}
 	return soonest
 }
 
 // tell reports what began with this pass: conflicts and fights.
 func (p *pass) tell() {
-	contended := meta.IsStatusConditionTrue(p.former.Conditions, application.ContendedCondition)
 	for i := range p.planned {
 		id, v := p.planned[i].ID, p.verdicts[i]
 		if (v.reason == reasonAlreadyExists || v.reason == reasonOwnedByAnother) && formerReason(p.former, id) != v.reason {
-			p.Report(p.app, Outcome{Action: Conflict, Object: id, Reason: v.reason})
+			p.report(i, Outcome{Action: Conflict, Object: id, Reason: v.reason})
 		}
-		if fight := p.fightAbout(i); fight != "" && !contended {
-			p.Report(p.app, Outcome{Action: Contended, Object: id, Reason: fight})
+		fight, known := p.fightAbout(i), p.memory.object(id)
+		if fight != "" && !known.contended {
+			p.report(i, Outcome{Action: Contended, Object: id, Reason: fight})
 		}
+		known.contended = fight != ""
 	}
 }
 

@@ -95,7 +95,7 @@ func isWithin(path, field string) bool {
 // "spec.ports[0].nodePort" is spec, ports, nodePort.
 func names(field string) []string {
 	var found []string
-	for _, part := range strings.Split(field, ".") {
+	for part := range strings.SplitSeq(field, ".") {
 		name, _, _ := strings.Cut(part, "[")
 		if name != "" {
 			found = append(found, name)

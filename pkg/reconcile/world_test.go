@@ -125,7 +125,7 @@ func (k kinds) Locate(_ types.NamespacedName, id manifest.ID) (mutate.Object, er
 func mapper() meta.RESTMapper {
 	known := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []gvr.GroupVersionKind{
-		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ServiceAccount"},
+		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "Secret"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1beta2", Kind: "Deployment"},
 		{Group: "example.com", Version: "v1", Kind: "Song"},
 	} {
@@ -246,7 +246,13 @@ func (w *world) writes() []string {
 
 // touches are the writes to the target, or attempts.
 func (w *world) touches() []string {
-	return slices.DeleteFunc(w.writes(), func(call string) bool { return strings.HasPrefix(call, "Write") })
+	var touches []string
+	for _, call := range w.writes() {
+		if !strings.HasPrefix(call, "Write") {
+			touches = append(touches, call)
+		}
+	}
+	return touches
 }
 
 func (w *world) checkTouches(t *testing.T, want ...string) {
@@ -584,3 +590,30 @@ func (o observers) Start(_ observer.Owner, targets []observer.Target, seen []map
 }
 
 func (o observers) Stop(observer.Owner) { _ = o.call("Stop") }
+
+// annotate sets an annotation of the Application: a time, or a text.
+func (w *world) annotate(name string, value any) {
+	w.cm.Annotations[name] = annotation(value)
+	w.cm.ResourceVersion = w.next()
+}
+
+func annotation(value any) string {
+	if at, ok := value.(time.Time); ok {
+		return at.Format(time.RFC3339)
+	}
+	return fmt.Sprint(value)
+}
+
+// without are kinds of which one is not served.
+type without struct {
+	reconcile.Kinds
+
+	kind string
+}
+
+func (k without) Locate(asking types.NamespacedName, id manifest.ID) (mutate.Object, error) {
+	if id.Kind == k.kind {
+		return mutate.Object{}, &meta.NoKindMatchError{GroupKind: id.GroupVersionKind().GroupKind()}
+	}
+	return k.Kinds.Locate(asking, id)
+}

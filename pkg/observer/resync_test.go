@@ -1,0 +1,390 @@
+package observer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// watches are the watches of ConfigMaps that pass through a test's transport,
+// which may lose events.
+type watches struct {
+	// lose tells if an event is to be lost, by its place among those that are
+	// about objects of the namespace, from 1.
+	lose  atomic.Pointer[func(place int) bool]
+	about atomic.Pointer[string]
+	// refuseLists has lists of metadata refused.
+	refuseLists atomic.Bool
+	lists       atomic.Int64
+
+	mu   sync.Mutex
+	seen int
+	// opened counts the watches; only the first faulty ones of them lose events.
+	opened, faulty int
+}
+
+func (w *watches) option(options *Options, config *rest.Config) {
+	options.Resync = 300 * time.Millisecond
+	throughTransport(w.wrap)(options, config)
+}
+
+func (w *watches) wrap(next http.RoundTripper) roundTrip {
+	return func(request *http.Request) (*http.Response, error) {
+		isWatch := request.URL.Query().Get("watch") == "true"
+		if strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata") {
+			w.lists.Add(1)
+			if w.refuseLists.Load() {
+				return refusal(request, http.StatusInternalServerError), nil
+			}
+		}
+		response, err := next.RoundTrip(request)
+		if err != nil || !isWatch || !strings.HasSuffix(request.URL.Path, "/configmaps") {
+			return response, err
+		}
+		reader, writer := io.Pipe()
+		body := response.Body
+		go w.copy(writer, body, w.open())
+		response.Body = pipe{reader, body}
+		return response, nil
+	}
+}
+
+// pipe is a body that ends with the one it comes from.
+type pipe struct {
+	*io.PipeReader
+
+	from io.Closer
+}
+
+func (p pipe) Close() error {
+	if err := p.PipeReader.Close(); err != nil {
+		return err
+	}
+	return p.from.Close()
+}
+
+// open gives the place of a watch.
+func (w *watches) open() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opened++
+	return w.opened
+}
+
+func (w *watches) copy(to *io.PipeWriter, from io.Reader, watch int) {
+	events := json.NewDecoder(from)
+	for {
+		var event json.RawMessage
+		if err := events.Decode(&event); err != nil {
+			to.CloseWithError(err)
+			return
+		}
+		if w.lost(event, watch) {
+			continue
+		}
+		if _, err := to.Write(event); err != nil {
+			return
+		}
+	}
+}
+
+func (w *watches) lost(event []byte, watch int) bool {
+	about, lose := w.about.Load(), w.lose.Load()
+	if lose == nil || !bytes.Contains(event, []byte(`"namespace":"`+*about+`"`)) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if watch > w.faulty {
+		return false
+	}
+	w.seen++
+	return (*lose)(w.seen)
+}
+
+// losing has the watches that are open lose events about objects of the fixture.
+func (w *watches) losing(f *fixture, lose func(place int) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faulty = w.opened
+	w.about.Store(&f.namespace)
+	w.lose.Store(&lose)
+}
+
+// resyncs runs Resync as long as the test.
+func (f *fixture) resyncs(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.Resync(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("resync ended with %v", err)
+		}
+	})
+}
+
+// converges waits until what web knows is what is there.
+func (f *fixture) converges(t *testing.T) {
+	t.Helper()
+	eventually(t, func() (string, error) {
+		known := f.last(web, "web")
+		var want Observation
+		list, err := f.client.Resource(configMaps).Namespace(f.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: label})
+		if err != nil {
+			return "", err
+		}
+		for _, item := range list.Items {
+			if item.GetName() == "web" {
+				want = Observation{UID: item.GetUID(), ResourceVersion: item.GetResourceVersion()}
+			}
+		}
+		if known.UID != want.UID || want.Exists() && known.ResourceVersion != want.ResourceVersion {
+			return fmt.Sprintf("known is %+v, want %+v", known, want), nil
+		}
+		return "", nil
+	})
+}
+
+// Whichever event a watch loses for ever, or all of them, what is known becomes
+// right again, and the owner hears of it.
+func TestResyncFindsWhatWasLost(t *testing.T) {
+	drop := func(n int) func(int) bool { return func(place int) bool { return place == n } }
+	all := func(int) bool { return true }
+	change := func(t *testing.T, f *fixture) { t.Helper(); f.change(t, "web", `{"data": {"a": "2"}}`) }
+	remove := func(t *testing.T, f *fixture) { t.Helper(); f.delete(t, "web") }
+	create := func(t *testing.T, f *fixture) { t.Helper(); f.create(t, "web") }
+	unlabel := func(t *testing.T, f *fixture) {
+		t.Helper()
+		f.change(t, "web", `{"metadata": {"labels": {"`+label+`": null}}}`)
+	}
+	label := func(t *testing.T, f *fixture) {
+		t.Helper()
+		f.change(t, "web", `{"metadata": {"labels": {"`+label+`": "yes"}}}`)
+	}
+	type step = func(*testing.T, *fixture)
+	cases := []struct {
+		name  string
+		lose  func(int) bool
+		steps []step
+		quiet bool // what is there in the end is as desired
+	}{
+		{"a change", drop(1), []step{change}, false},
+		{"the first of two changes is told by the second", drop(1), []step{change, change}, false},
+		{"a deletion", drop(1), []step{remove}, false},
+		{"a deletion of what was created again", drop(1), []step{remove, create}, true},
+		{"a creation", drop(2), []step{remove, create}, false},
+		{"a deletion and a creation", all, []step{remove, create}, true},
+		{"the last deletion", drop(3), []step{remove, create, remove}, false},
+		{"the loss of our label", drop(1), []step{unlabel}, false},
+		{"the return of our label", drop(2), []step{unlabel, label}, false},
+		{"a watch that is open, but mute", all, []step{change, remove, create, change}, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := &watches{}
+			f, _ := started(t, w.option)
+			w.losing(f, c.lose)
+			for _, do := range c.steps {
+				do(t, f)
+			}
+			f.resyncs(t)
+			f.converges(t)
+			if heard := f.count(web) > 0; heard == c.quiet {
+				t.Errorf("web has heard of it: %v", heard)
+			}
+		})
+	}
+}
+
+// What an owner is told by a replaced informer is what it does not know yet: the
+// others hear nothing, and what is known stays known meanwhile.
+func TestResyncKeepsWhatIsKnown(t *testing.T) {
+	w := &watches{}
+	f, _ := started(t, w.option)
+	created := f.create(t, "other")
+	f.observe(t, other, f.target("other"))
+	f.Start(other, []Target{f.target("other")}, []map[string]any{created})
+	w.losing(f, func(place int) bool { return place == 1 })
+	former := f.kindOf(configMaps).current
+	f.change(t, "web", `{"data": {"a": "2"}}`)
+	f.resyncs(t)
+	eventually(t, func() (string, error) {
+		if known := f.last(other, "other"); known.Differs() {
+			return "", fmt.Errorf("known is %+v", known)
+		}
+		if f.currently(configMaps) != former {
+			return "", nil
+		}
+		return "the informer was not replaced", nil
+	})
+	f.heardOf(t, web)
+	f.flush(t)
+	f.expect(t)
+	eventually(t, func() (string, error) {
+		if former.IsStopped() {
+			return "", nil
+		}
+		return "the former informer still runs", nil
+	})
+}
+
+func (f *fixture) currently(resource gvr.GroupVersionResource) *informer {
+	f.Observers.mu.RLock()
+	defer f.Observers.mu.RUnlock()
+	return f.kinds[resource].current
+}
+
+// As long as no event is lost no informer is replaced, however much changes.
+func TestResyncWithoutLoss(t *testing.T) {
+	w := &watches{}
+	f, _ := started(t, w.option)
+	former := f.currently(configMaps)
+	f.resyncs(t)
+	for round := 0; w.lists.Load() < 6; round++ {
+		f.change(t, "web", fmt.Sprintf(`{"data": {"c": "%d"}}`, round))
+		if round%3 == 0 {
+			f.create(t, "passing")
+			f.delete(t, "passing")
+		}
+	}
+	f.flush(t)
+	f.expect(t)
+	if f.currently(configMaps) != former {
+		t.Error("the informer was replaced")
+	}
+}
+
+// An informer whose first watch stays mute does not keep its owners waiting for ever.
+func TestResyncOfInformerThatNeverSyncs(t *testing.T) {
+	var watches atomic.Int64
+	f := newFixture(t, func(options *Options, _ *rest.Config) { options.Resync = 300 * time.Millisecond },
+		throughTransport(func(next http.RoundTripper) roundTrip {
+			return func(request *http.Request) (*http.Response, error) {
+				if request.URL.Query().Get("watch") != "true" || watches.Add(1) > 1 {
+					return next.RoundTrip(request)
+				}
+				mute, writer := io.Pipe()
+				context.AfterFunc(request.Context(), func() { writer.CloseWithError(io.EOF) })
+				return &http.Response{
+					StatusCode: http.StatusOK, Request: request, Body: mute, Header: http.Header{"Content-Type": {"application/json"}},
+				}, nil
+			}
+		}))
+	f.create(t, "web")
+	f.resyncs(t)
+	f.observe(t, web, f.target("web"))
+	if got := watches.Load(); got < 2 {
+		t.Errorf("%d watches, want another after the mute one", got)
+	}
+}
+
+// A list that fails is no reason to doubt what is known.
+func TestResyncThatFails(t *testing.T) {
+	w, log := &watches{}, &lines{}
+	f, _ := started(t, w.option, log.option)
+	former := f.currently(configMaps)
+	w.refuseLists.Store(true)
+	f.resyncs(t)
+	eventually(t, func() (string, error) {
+		if strings.Contains(log.text(), "list metadata of /v1, Resource=configmaps") {
+			return "", nil
+		}
+		return "the log has no error", nil
+	})
+	f.flush(t)
+	f.expect(t)
+	if f.currently(configMaps) != former || f.last(web, "web").Differs() {
+		t.Error("what was known was given up")
+	}
+}
+
+// Without an interval nothing is compared, and the end of the context ends it.
+func TestResyncNever(t *testing.T) {
+	f := newFixture(t)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := f.Resync(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// A difference stands only if the informer had the time to hear of it.
+func TestStands(t *testing.T) {
+	var absent identity
+	is := func(uid, version string) identity { return identity{types.UID(uid), version} }
+	cases := []struct {
+		name          string
+		first         suspect
+		listed, known identity
+		want          bool
+	}{
+		{"a change of which it has not heard", suspect{is("a", "5"), is("a", "4")}, is("a", "5"), is("a", "4"), true},
+		{"it has heard of an earlier one meanwhile", suspect{is("a", "9"), is("a", "4")}, is("a", "9"), is("a", "6"), true},
+		{"it has heard of it", suspect{is("a", "5"), is("a", "4")}, is("a", "5"), is("a", "5"), false},
+		{"it has heard of it, and another is on its way", suspect{is("a", "5"), is("a", "4")}, is("a", "7"), is("a", "5"), false},
+		{"it knew more than the list", suspect{is("a", "5"), is("a", "6")}, is("a", "6"), is("a", "6"), false},
+		{"another object of that name", suspect{is("b", "8"), is("a", "5")}, is("b", "8"), is("a", "5"), true},
+		{"a creation of which it has not heard", suspect{is("a", "5"), absent}, is("a", "5"), absent, true},
+		{"a creation, and the deletion came before the second look", suspect{is("a", "5"), absent}, absent, absent, false},
+		{"created again, which is on its way", suspect{is("a", "5"), absent}, is("b", "8"), absent, false},
+		{"a deletion of which it has not heard", suspect{absent, is("a", "5")}, absent, is("a", "5"), true},
+		{"a deletion of which it has heard", suspect{absent, is("a", "5")}, absent, absent, false},
+		{"it was created after the first list", suspect{absent, is("a", "5")}, is("a", "5"), is("a", "5"), false},
+		{"created again, and known", suspect{absent, is("a", "5")}, absent, is("b", "8"), false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.first.stands(c.listed, c.known); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// The turns of the kinds are spread over the interval, and each comes again after
+// it, give or take a tenth.
+func TestTurns(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	o := New(t.Context(), Options{Resync: time.Hour, Now: func() time.Time { return now }})
+	if k, pause := o.nextResync(); k != nil || pause != 6*time.Minute {
+		t.Errorf("without kinds the turn is that of %v after %s", k, pause)
+	}
+	early, late := 0, 0
+	for i := range 1000 {
+		k := &kind{resource: gvr.GroupVersionResource{Resource: fmt.Sprint(i)}, due: o.firstResync()}
+		o.kinds[k.resource] = k
+		switch after := k.due.Sub(now); {
+		case after < 0 || after > time.Hour:
+			t.Fatalf("the first turn is after %s", after)
+		case after < 20*time.Minute:
+			early++
+		case after > 40*time.Minute:
+			late++
+		}
+	}
+	if early < 200 || late < 200 {
+		t.Errorf("%d of 1000 kinds have their turn early, %d late", early, late)
+	}
+	k, pause := o.nextResync()
+	if k == nil || pause < 0 {
+		t.Fatalf("the turn is that of %v after %s", k, pause)
+	}
+	if again := k.due.Sub(now.Add(pause)); again < 54*time.Minute || again > 66*time.Minute {
+		t.Errorf("the next turn is %s after it", again)
+	}
+}

@@ -1,0 +1,124 @@
+package reconcile_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// Objects that are let go keep nothing of ours, and everything else.
+func TestOrphan(t *testing.T) {
+	w := running(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, labels: {team: x}}, data: {a: "1"}}`, "")
+	w.hold(t, noon.Add(time.Hour))
+	w.annotate(application.DeletionPolicyAnnotation, application.Orphan)
+	deleted(w)
+	w.mustReconcile(t)
+	w.checkCalls(t, "Stop", "Read ConfigMap config",
+		"Patch ConfigMap config remove /metadata/labels/krake.dev~1owned-by "+
+			"remove /metadata/annotations/krake.dev~1owner remove /metadata/annotations/krake.dev~1owner-uid",
+		"Write inventory.local status holder.krake.dev/local krake.dev/state finalizers")
+	w.checkReports(t, "Orphaned v1 ConfigMap demo/config")
+	w.checkHeld(t, false)
+	live := &unstructured.Unstructured{Object: w.objects["ConfigMap config"]}
+	if diff := cmp.Diff(map[string]string{"team": "x"}, live.GetLabels()); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{application.HoldUntilAnnotation: "2026-01-02T13:00:00Z"}, live.GetAnnotations()); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff) // a hold is somebody's
+	}
+}
+
+// What is not ours is not touched for that, and what is gone is gone.
+func TestOrphanLeavesForeignObjects(t *testing.T) {
+	w := running(t, twoObjects, "")
+	w.annotate(application.DeletionPolicyAnnotation, application.Orphan)
+	deleted(w)
+	w.change(t, "Deployment web", func(live *unstructured.Unstructured) {
+		live.SetAnnotations(map[string]string{application.OwnerAnnotation: "demo/other apps/Deployment/demo/web"})
+	})
+	delete(w.objects, "ConfigMap config")
+	w.mustReconcile(t)
+	w.checkTouches(t)
+	w.checkHeld(t, false)
+}
+
+// What keeps an object is named, and it is looked at the less often, the longer
+// it lasts.
+func TestBlockedDeletion(t *testing.T) {
+	const message = "v1 ConfigMap demo/config: it is being deleted, and kept by its finalizers somebody/keeps, other/too"
+	cases := []struct {
+		name   string
+		remove func(w *world)
+	}{
+		{"of the Application", deleted},
+		{"of what left the spec", func(w *world) { w.respec(`{apiVersion: v1, kind: Service, metadata: {name: web}}`, "") }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			w.finalize(t, "ConfigMap config", "somebody/keeps", "other/too")
+			c.remove(w)
+			w.step = 0
+			var patience []time.Duration
+			begin := w.now
+			for _, after := range []time.Duration{0, 4 * time.Second, 40 * time.Second, 2 * time.Minute, time.Hour} {
+				w.now = begin.Add(after)
+				result, err := w.pass(t)
+				if err != nil {
+					t.Fatal(err)
+				}
+				patience = append(patience, result.RequeueAfter)
+			}
+			want := []time.Duration{2 * time.Second, 2 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute}
+			if diff := cmp.Diff(want, patience); diff != "" {
+				t.Errorf("patience (-want +got):\n%s", diff)
+			}
+			w.checkCondition(t, application.StalledCondition, "DeletionBlocked", message)
+			w.checkCondition(t, application.ReconciledCondition, "DeletionBlocked", message)
+			w.checkReason(t, application.ReadyCondition, "DeletionBlocked")
+			w.checkSilentRestart(t)
+
+			w.finalize(t, "ConfigMap config")
+			if _, err := w.pass(t); err != nil {
+				t.Fatal(err)
+			}
+			for _, held := range w.inventory(t) {
+				if held == "ConfigMap config" {
+					t.Error("it is still held")
+				}
+			}
+		})
+	}
+}
+
+// What left the spec and cannot be deleted is not out of sight: the condition
+// tells, and it is tried again.
+func TestFailedRemovalIsTold(t *testing.T) {
+	w := running(t, twoObjects, "")
+	w.respec(oneObject, "")
+	w.failures["Delete Deployment web"] = errNo("web")
+	for range 2 {
+		if _, err := w.pass(t); err == nil {
+			t.Error("no error")
+		}
+		w.checkReconciled(t, application.StateFailed, "Forbidden", "apps/v1 Deployment demo/web: Forbidden: configmaps web")
+	}
+	clear(w.failures)
+	w.mustReconcile(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+}
+
+// The same of an Application that is deleted.
+func TestFailedDeletionIsTold(t *testing.T) {
+	w := running(t, oneObject, "")
+	deleted(w)
+	w.failures["Delete ConfigMap config"] = errNo("config")
+	if _, err := w.pass(t); err == nil {
+		t.Error("no error")
+	}
+	w.checkReady(t, application.StateDeleting, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps config")
+}

@@ -1,0 +1,243 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+const contendedText = "v1 ConfigMap demo/config: data.a is changed again and again by rival: leave data.a out of the observer schema to let it be"
+
+// flip has a rival change the field, each time to another value.
+func (w *world) flip(t *testing.T, rival string) {
+	t.Helper()
+	w.somebody(t, rival, "ConfigMap config", fmt.Sprint("theirs at ", w.now), "data", "a")
+}
+
+// vanish has somebody delete the object, if it is there.
+func (w *world) vanish(name string) {
+	delete(w.objects, name)
+	w.gone[name] = true
+}
+
+// fight has the rival win at each pass for so long, and gives when the loop wrote
+// to the target, as the time from the beginning.
+func (w *world) fight(t *testing.T, long time.Duration, wins func()) (written []time.Duration) {
+	t.Helper()
+	begin := w.now
+	for w.now.Sub(begin) < long {
+		wins()
+		if _, err := w.pass(t); err != nil {
+			t.Fatal(err)
+		}
+		for range w.touches() {
+			written = append(written, w.now.Sub(begin))
+		}
+	}
+	return written
+}
+
+// Whoever changes the same field again and again is answered at once a few
+// times, and then less and less often, but always again.
+func TestFight(t *testing.T) {
+	cases := []struct {
+		name string
+		long time.Duration
+		wins func(t *testing.T, w *world)
+	}{
+		{"over a field", 10 * time.Minute, func(t *testing.T, w *world) { t.Helper(); w.flip(t, "rival") }},
+		{"over the object", time.Minute, func(_ *testing.T, w *world) { w.vanish("ConfigMap config") }},
+		{"over a mark", time.Minute, func(t *testing.T, w *world) {
+			t.Helper()
+			w.somebody(t, "rival", "ConfigMap config", "x", "metadata", "labels", application.OwnedByLabel)
+		}},
+		{"by removal, which leaves no trace", time.Minute, func(_ *testing.T, w *world) { delete(w.objects["ConfigMap config"], "data") }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			w.step = time.Second
+			written := w.fight(t, c.long, func() { c.wins(t, w) })
+			pauses := make([]int, 0, len(written))
+			for i := 1; i < len(written); i++ {
+				pauses = append(pauses, int((written[i]-written[i-1])/time.Second))
+			}
+			// The first five are as fast as the rival.
+			want := []int{1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60, 60}
+			if diff := cmp.Diff(want[:min(len(pauses), len(want))], pauses); diff != "" {
+				t.Errorf("pauses in seconds (-want +got):\n%s", diff)
+			}
+			if len(pauses) < 9 {
+				t.Errorf("%d writes, which is to give up", len(written))
+			}
+			inFive := slices.IndexFunc(written, func(at time.Duration) bool { return at > 5*time.Minute })
+			if inFive > 14 || len(written) > 20 {
+				t.Errorf("%d writes in 5 minutes, %d in 10", inFive, len(written))
+			}
+			w.checkReason(t, application.ContendedCondition, "RivalManager")
+		})
+	}
+}
+
+// A name is quickly made up: who takes another one each time gets a few repairs
+// more at once, and no more after that.
+func TestFightUnderManyNames(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = time.Second
+	names := 0
+	written := w.fight(t, 10*time.Minute, func() {
+		names++
+		w.flip(t, fmt.Sprintf("rival-%d", names))
+	})
+	if len(written) < 16 || len(written) > 30 {
+		t.Errorf("%d writes in 10 minutes, want the 15 fast ones and about one per minute", len(written))
+	}
+	w.checkReason(t, application.ContendedCondition, "RivalManager")
+}
+
+// The condition names the rival, the field, and the way out; and the loop looks
+// again by itself when a pause is over, and when the fight is forgotten.
+func TestFightIsTold(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.checkCondition(t, application.ContendedCondition, "NoRival", "")
+	for range 5 {
+		w.checkReason(t, application.ContendedCondition, "NoRival")
+		w.flip(t, "rival")
+		if _, err := w.pass(t); err != nil {
+			t.Fatal(err)
+		}
+		w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+	}
+	w.checkCondition(t, application.ContendedCondition, "RivalManager", contendedText)
+	w.checkReason(t, application.ReconciledCondition, "Reconciled") // for now it is
+	if diff := cmp.Diff("Contended v1 ConfigMap demo/config; left as it is: "+strings.TrimPrefix(contendedText, "v1 ConfigMap demo/config: "),
+		w.reports[len(w.reports)-1]); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+
+	w.flip(t, "rival")
+	w.step = 400 * time.Millisecond
+	result, err := w.pass(t)
+	if err != nil || result.RequeueAfter != 600*time.Millisecond { // of one second
+		t.Errorf("result %+v, error %v", result, err)
+	}
+	w.checkTouches(t)
+	w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by rival (Update at 2026-01-02T12:00:12Z); left as it is: Contended")
+
+	w.step = result.RequeueAfter
+	result, err = w.pass(t)
+	if err != nil || result.RequeueAfter != 10*time.Minute {
+		t.Errorf("result %+v, error %v", result, err)
+	}
+	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+
+	w.step = result.RequeueAfter
+	result, err = w.pass(t)
+	if err != nil || result.RequeueAfter != 0 {
+		t.Errorf("result %+v, error %v", result, err)
+	}
+	w.checkTouches(t)
+	w.checkCondition(t, application.ContendedCondition, "NoRival", "")
+
+	w.step = time.Second
+	if written := w.fight(t, 7*time.Second, func() { w.flip(t, "rival") }); len(written) != 6 {
+		t.Errorf("after a peace: written at %v, want as many times as at first", written)
+	}
+}
+
+// While an object is left alone, the conditions say so.
+func TestContendedConditions(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = time.Second
+	w.fight(t, 19*time.Second, func() { w.flip(t, "rival") })
+	w.checkReady(t, application.StateRunning, "Contended", "v1 ConfigMap demo/config: data.a")
+	w.checkCondition(t, application.ReconciledCondition, "Contended", "v1 ConfigMap demo/config: data.a")
+	w.checkCondition(t, application.DriftedCondition, "Contended", "v1 ConfigMap demo/config: data.a")
+	w.checkCondition(t, application.ContendedCondition, "RivalManager", contendedText)
+	w.checkReason(t, application.StalledCondition, "Progressing")
+}
+
+// A fight about one object is nobody else's: others are repaired at once, and
+// each fight is told once.
+func TestFightsAreApart(t *testing.T) {
+	w := running(t, twoObjects, "")
+	w.step = time.Second
+	var told []string
+	w.fight(t, 30*time.Second, func() {
+		w.flip(t, "rival")
+		told = append(told, w.reports...)
+	})
+	w.flip(t, "rival")
+	w.somebody(t, "hpa", "Deployment web", int64(5), "spec", "replicas")
+	if _, err := w.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	w.checkTouches(t, "Patch Deployment web replace /spec/replicas")
+
+	w.fight(t, 30*time.Second, func() {
+		w.flip(t, "rival")
+		w.somebody(t, "hpa", "Deployment web", int64(5), "spec", "replicas")
+		told = append(told, w.reports...)
+	})
+	told = slices.DeleteFunc(told, func(report string) bool { return !strings.HasPrefix(report, "Contended") })
+	want := []string{
+		"Contended v1 ConfigMap demo/config; left as it is: " + strings.TrimPrefix(contendedText, "v1 ConfigMap demo/config: "),
+		"Contended apps/v1 Deployment demo/web; left as it is: spec.replicas is changed again and again by hpa: leave spec.replicas out of the observer schema to let it be",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told of fights (-want +got):\n%s", diff)
+	}
+}
+
+// A fight with one is not one with everybody: another manager's change is
+// reverted at once.
+func TestAnotherHandInAFight(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = time.Second
+	w.fight(t, 20*time.Second, func() { w.flip(t, "rival") })
+	w.flip(t, "kubectl-edit")
+	if _, err := w.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+}
+
+// An object that is deleted again and again is missing for a while, and that is
+// told with the way out.
+func TestFightOverAnObject(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = time.Second
+	w.fight(t, 19*time.Second, func() { w.vanish("ConfigMap config") })
+	w.checkCondition(t, application.DriftedCondition, "Contended", "v1 ConfigMap demo/config: the object is deleted again and again")
+	w.checkCondition(t, application.ContendedCondition, "RivalManager",
+		"v1 ConfigMap demo/config: somebody deletes the object again and again: leave it out of the manifest to let it go")
+	w.step = 400 * time.Millisecond
+	result, err := w.pass(t)
+	if err != nil || result.RequeueAfter != 600*time.Millisecond {
+		t.Errorf("result %+v, error %v", result, err)
+	}
+	w.step = result.RequeueAfter
+	if _, err := w.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	w.checkTouches(t, "Create ConfigMap config")
+	w.checkReason(t, application.DriftedCondition, "NoDrift")
+}
+
+// A spec that changes often is no fight.
+func TestNoFightWithTheUser(t *testing.T) {
+	w := running(t, oneObject, "")
+	for i := range 20 {
+		w.respec(fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "of %d"}}`, i), "")
+		w.forget()
+		w.mustReconcile(t)
+		w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+	}
+	w.checkReason(t, application.ContendedCondition, "NoRival")
+}

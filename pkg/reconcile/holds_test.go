@@ -1,0 +1,242 @@
+package reconcile_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// hold has somebody ask for a hold on the ConfigMap, "" to ask for none.
+func (w *world) hold(t *testing.T, until any) {
+	t.Helper()
+	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
+		annotations := live.GetAnnotations()
+		delete(annotations, application.HoldUntilAnnotation)
+		if until != "" {
+			annotations[application.HoldUntilAnnotation] = annotation(until)
+		}
+		live.SetAnnotations(annotations)
+	})
+}
+
+// at goes on to a time, and has the loop look.
+func (w *world) at(t *testing.T, at time.Time) {
+	t.Helper()
+	w.now, w.step = at, 0
+	if _, err := w.pass(t); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A drift is recorded and left as it is until the time comes, and is then
+// reverted without anybody's doing.
+func TestHold(t *testing.T) {
+	until := noon.Add(time.Hour)
+	cases := []struct {
+		name string
+		hold func(t *testing.T, w *world)
+	}{
+		{"on the Application", func(t *testing.T, w *world) {
+			t.Helper()
+			w.annotate(application.HoldUntilAnnotation, until)
+			drift(t, w)
+		}},
+		{"on the object", func(t *testing.T, w *world) {
+			t.Helper()
+			w.hold(t, until)
+			w.mustReconcile(t)
+			drift(t, w)
+		}},
+		{"on the object, in the very write of the drift", func(t *testing.T, w *world) {
+			t.Helper()
+			w.hold(t, until)
+			drift(t, w)
+		}},
+		{"on both: the later counts", func(t *testing.T, w *world) {
+			t.Helper()
+			w.annotate(application.HoldUntilAnnotation, until)
+			w.hold(t, until.Add(-time.Minute))
+			drift(t, w)
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			c.hold(t, w)
+			result, err := w.pass(t)
+			if want := until.Sub(w.now); err != nil || result.RequeueAfter != want {
+				t.Errorf("result %+v, error %v, want %s", result, err, want)
+			}
+			w.checkTouches(t)
+			w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by unknown (the removal of a field leaves no trace); left as it is: Held")
+			const message = "v1 ConfigMap demo/config: data.a: held until 2026-01-02T13:00:00Z"
+			w.checkReconciled(t, application.StateRunning, "Held", message)
+			w.checkCondition(t, application.DriftedCondition, "Held", message)
+			w.checkReason(t, application.StalledCondition, "Progressing")
+			w.checkSilentRestart(t)
+
+			w.at(t, until.Add(-time.Second))
+			w.checkTouches(t)
+			w.checkReports(t) // it is told once
+			w.at(t, until)
+			w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+			w.checkReady(t, application.StateRunning, "Ready", ready)
+			w.checkSilentRestart(t)
+		})
+	}
+}
+
+// What does not hold.
+func TestNoHold(t *testing.T) {
+	cases := []struct {
+		name string
+		hold func(t *testing.T, w *world)
+	}{
+		{"the owner of the Application denies it", func(t *testing.T, w *world) {
+			t.Helper()
+			w.annotate(application.HoldAnnotation, "deny")
+			w.hold(t, noon.Add(time.Hour))
+		}},
+		{"no time", func(t *testing.T, w *world) { t.Helper(); w.hold(t, "tomorrow") }},
+		{"a time that has passed", func(t *testing.T, w *world) { t.Helper(); w.hold(t, noon.Add(-time.Second)) }},
+		{"one of the Application that has passed", func(_ *testing.T, w *world) { w.annotate(application.HoldUntilAnnotation, noon) }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			c.hold(t, w)
+			drift(t, w)
+			w.mustReconcile(t)
+			w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+		})
+	}
+	t.Run("but what the owner denies others, the Application may have", func(t *testing.T) {
+		w := running(t, oneObject, "")
+		w.annotate(application.HoldAnnotation, "deny")
+		w.annotate(application.HoldUntilAnnotation, noon.Add(time.Hour))
+		drift(t, w)
+		if _, err := w.pass(t); err != nil {
+			t.Fatal(err)
+		}
+		w.checkTouches(t)
+	})
+}
+
+// A hold on an object lasts four hours from when it was seen first, and once
+// more if it is renewed: whoever may write the object is not to have it for ever.
+func TestHoldsAreLimited(t *testing.T) {
+	const limit = 4 * time.Hour
+	type step struct {
+		at    time.Duration
+		asks  any // for how long from the beginning, "" for nothing any more, nil for no change
+		until time.Duration
+	}
+	cases := []struct {
+		name  string
+		steps []step
+	}{
+		{"as long as is asked", []step{{0, time.Hour, time.Hour}, {time.Hour, nil, 0}}},
+		{"four hours at most", []step{{0, 100 * time.Hour, limit}, {limit - time.Second, nil, limit}, {limit, nil, 0}, {50 * time.Hour, nil, 0}}},
+		{"one renewal", []step{{0, 3 * time.Hour, 3 * time.Hour}, {2 * time.Hour, 5 * time.Hour, 5 * time.Hour}, {5 * time.Hour, nil, 0}}},
+		{"the renewal is limited as well", []step{{0, 4 * time.Hour, limit}, {2 * time.Hour, 100 * time.Hour, 6 * time.Hour}, {6 * time.Hour, nil, 0}}},
+		{"a second one is none", []step{{0, time.Hour, time.Hour}, {time.Minute, 2 * time.Hour, 2 * time.Hour}, {time.Hour, 3 * time.Hour, 2 * time.Hour}, {2 * time.Hour, nil, 0}}},
+		{"but makes it shorter", []step{{0, time.Hour, time.Hour}, {time.Minute, 3 * time.Hour, 3 * time.Hour}, {time.Hour, 2 * time.Hour, 2 * time.Hour}, {2 * time.Hour, nil, 0}}},
+		{"to take it off ends it", []step{{0, time.Hour, time.Hour}, {time.Minute, "", 0}}},
+		{"to take it off and put it back is no renewal", []step{
+			{0, 4 * time.Hour, limit}, {time.Hour, "", 0}, {2 * time.Hour, 4 * time.Hour, limit}, {limit, nil, 0},
+		}},
+		{"nor is there another one after that", []step{
+			{0, time.Hour, time.Hour}, {time.Minute, 2 * time.Hour, 2 * time.Hour}, {time.Hour, "", 0}, {70 * time.Minute, 4 * time.Hour, 2 * time.Hour},
+		}},
+		{"what cannot be read ends nothing and begins nothing", []step{{0, "soon", 0}, {time.Minute, time.Hour, time.Hour}, {2 * time.Minute, "later", time.Hour}}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			begin := w.now.Add(time.Minute)
+			for _, s := range c.steps {
+				switch asks := s.asks.(type) {
+				case time.Duration:
+					w.hold(t, begin.Add(asks))
+				case string:
+					w.hold(t, asks)
+				}
+				drift(t, w)
+				w.now, w.step = begin.Add(s.at), 0
+				result, err := w.pass(t)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s.until == 0 {
+					w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+					continue
+				}
+				w.checkTouches(t)
+				if until := s.at + result.RequeueAfter; until != s.until {
+					t.Errorf("after %s: held until %s, want %s", s.at, until, s.until)
+				}
+				w.restart() // the limit is kept, whoever looks
+			}
+		})
+	}
+}
+
+// A hold is on what the object is, not on that it is: it is created again.
+func TestAHeldObjectDisappears(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.annotate(application.HoldUntilAnnotation, noon.Add(time.Hour))
+	w.vanish("ConfigMap config")
+	w.mustReconcile(t)
+	w.checkTouches(t, "Create ConfigMap config")
+	w.checkReports(t, "Recreated v1 ConfigMap demo/config, in 12ms")
+}
+
+// The marks of a held object are put back: without its label nobody would see
+// it, and without its proof it would be nobody's.
+func TestMarksOfAHeldObject(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.hold(t, noon.Add(time.Hour))
+	drift(t, w)
+	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.SetLabels(nil) })
+	if _, err := w.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	w.checkTouches(t, "Patch ConfigMap config add /metadata/labels")
+	w.checkReason(t, application.DriftedCondition, "Held")
+	if diff := cmp.Diff(map[string]any{"a": secret}, w.objects["ConfigMap config"]["data"]); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+	w.checkSilentRestart(t)
+}
+
+// A rival who takes them off again and again is fought as over any field.
+func TestFightOverTheMarksOfAHeldObject(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.annotate(application.HoldUntilAnnotation, noon.Add(time.Hour))
+	w.step = time.Second
+	written := w.fight(t, time.Minute, func() {
+		w.somebody(t, "rival", "ConfigMap config", "theirs", "data", "a")
+		w.somebody(t, "rival", "ConfigMap config", "x", "metadata", "labels", application.OwnedByLabel)
+	})
+	if len(written) > 11 {
+		t.Errorf("%d writes in a minute", len(written))
+	}
+}
+
+// A spec that is changed while it is held is carried out when the hold is over.
+func TestAHeldUpdate(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.annotate(application.HoldUntilAnnotation, noon.Add(time.Hour))
+	w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`, "")
+	if _, err := w.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	w.checkTouches(t)
+	w.checkReason(t, application.ReconciledCondition, "Held")
+	w.at(t, noon.Add(time.Hour))
+	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+}

@@ -1,0 +1,215 @@
+package reconcile_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// alien puts an object of the name there that belongs to nobody, or to whom its
+// annotations say.
+func (w *world) alien(annotations map[string]any) {
+	metadata := map[string]any{"name": "config", "namespace": "demo", "uid": "theirs", "resourceVersion": w.next()}
+	if annotations != nil {
+		metadata["annotations"] = annotations
+	}
+	w.objects["ConfigMap config"] = map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": map[string]any{"a": "theirs"},
+	}
+}
+
+// One that only observes writes nothing to the target, whatever it sees there.
+func TestObserve(t *testing.T) {
+	const missing = "v1 ConfigMap demo/config: the object is missing"
+	cases := []struct {
+		name            string
+		set             func(t *testing.T, w *world)
+		reason, message string
+		after           []string // what is done when it is to be enforced again
+	}{
+		{"all is well", func(*testing.T, *world) {}, "Reconciled", "all objects are as the Application says", nil},
+		{"a field differs", func(t *testing.T, w *world) { t.Helper(); drift(t, w) },
+			"Drifted", "v1 ConfigMap demo/config: data.a", []string{"Patch ConfigMap config replace /data/a"}},
+		{"the object disappeared", func(_ *testing.T, w *world) { w.vanish("ConfigMap config") },
+			"Drifted", missing, []string{"Create ConfigMap config"}},
+		{"its label was removed, and nobody sees it", func(t *testing.T, w *world) {
+			t.Helper()
+			w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.SetLabels(nil) })
+			w.unseen["ConfigMap config"] = true
+		}, "Drifted", "v1 ConfigMap demo/config: metadata.labels", []string{"Create ConfigMap config", "Patch ConfigMap config add /metadata/labels"}},
+		{"its label is another", func(t *testing.T, w *world) {
+			t.Helper()
+			w.somebody(t, "somebody", "ConfigMap config", "x", "metadata", "labels", application.OwnedByLabel)
+		}, "Drifted", `v1 ConfigMap demo/config: metadata.labels["krake.dev/owned-by"]`, []string{"Patch ConfigMap config replace /metadata/labels/krake.dev~1owned-by"}},
+		{"there is another object of its name", func(_ *testing.T, w *world) { w.alien(nil) },
+			"AlreadyExists", "v1 ConfigMap demo/config: the object exists and does not belong to this Application: v1 ConfigMap demo/config", nil},
+		{"that is to be adopted", func(_ *testing.T, w *world) {
+			w.alien(nil)
+			w.annotate(application.AdoptAnnotation, true)
+		}, "Drifted", "", []string{
+			"Patch ConfigMap config add /metadata/annotations add /metadata/labels", "Patch ConfigMap config replace /data/a",
+		}},
+		{"a resource is to be changed", func(_ *testing.T, w *world) {
+			w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`, "")
+		}, "Drifted", "v1 ConfigMap demo/config: data.a", []string{"Patch ConfigMap config replace /data/a"}},
+		{"a resource has come", func(_ *testing.T, w *world) { w.respec(twoObjects, "") },
+			"Drifted", "apps/v1 Deployment demo/web: the object is missing", []string{"Create Deployment web"}},
+		{"a resource has left", func(_ *testing.T, w *world) {
+			w.respec(`{apiVersion: v1, kind: Service, metadata: {name: web}}`, "")
+		}, "Drifted", "v1 Service demo/web: the object is missing", []string{"Delete ConfigMap config", "Create Service web"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			w.annotate(application.ModeAnnotation, application.Observe)
+			w.mustReconcile(t)
+			c.set(t, w)
+			held := w.inventory(t)
+			for range 3 {
+				if _, err := w.pass(t); err != nil {
+					t.Fatal(err)
+				}
+				w.checkTouches(t)
+			}
+			if diff := cmp.Diff([]string(nil), w.writes()); diff != "" {
+				t.Errorf("the third time is written (-want +got):\n%s", diff)
+			}
+			w.checkReason(t, application.ReconciledCondition, c.reason)
+			if c.message != "" {
+				w.checkCondition(t, application.ReconciledCondition, c.reason, c.message)
+			}
+			if diff := cmp.Diff(held, w.inventory(t)); diff != "" {
+				t.Errorf("inventory (-want +got):\n%s", diff)
+			}
+			w.checkSilentRestart(t)
+
+			delete(w.cm.Annotations, application.ModeAnnotation)
+			if _, err := w.pass(t); err != nil {
+				t.Fatal(err)
+			}
+			w.checkTouches(t, c.after...)
+		})
+	}
+}
+
+// A drift that was left as it is is reverted as soon as that is wanted again, and
+// told as one.
+func TestEnforceAgain(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.annotate(application.ModeAnnotation, application.Observe)
+	w.somebody(t, "somebody", "ConfigMap config", "theirs", "data", "a")
+	w.mustReconcile(t)
+	w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:02Z); left as it is: Observed")
+	w.checkReady(t, application.StateRunning, "Drifted", "v1 ConfigMap demo/config: data.a")
+	w.checkCondition(t, application.DriftedCondition, "Observed", "v1 ConfigMap demo/config: data.a")
+
+	w.annotate(application.ModeAnnotation, application.Enforce)
+	w.forget()
+	w.mustReconcile(t)
+	w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:02Z), in 12ms")
+	w.checkCondition(t, application.DriftedCondition, "NoDrift", "")
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+}
+
+// An Application that is observed from its first day holds nothing.
+func TestObserveFromTheBeginning(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.annotate(application.ModeAnnotation, application.Observe)
+	w.mustReconcile(t)
+	w.checkTouches(t)
+	w.checkHeld(t, false)
+	w.checkReason(t, application.ReconciledCondition, "Drifted")
+	w.checkConditions(t)
+}
+
+// checkConditions: all of them are there.
+func (w *world) checkConditions(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{
+		application.ReadyCondition, application.ReconciledCondition, application.DriftedCondition,
+		application.ContendedCondition, application.ConflictCondition, application.StalledCondition,
+	} {
+		if meta.FindStatusCondition(w.app(t).Status.Conditions, name) == nil {
+			t.Errorf("there is no condition %s", name)
+		}
+	}
+}
+
+// One that is suspended is not even looked at.
+func TestSuspend(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T) *world
+		want application.State
+	}{
+		{"from the beginning", func(t *testing.T) *world { t.Helper(); return newWorld(t, oneObject, "") }, application.StateCreating},
+		{"after a while", func(t *testing.T) *world {
+			t.Helper()
+			w := running(t, oneObject, "")
+			drift(t, w)
+			return w
+		}, application.StateRunning},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := c.make(t)
+			w.annotate(application.ModeAnnotation, application.Suspend)
+			w.mustReconcile(t)
+			if slices.Contains(w.calls, "Observe") || len(w.touches()) > 0 || w.calls[0] != "Stop" {
+				t.Errorf("calls: %q", w.calls)
+			}
+			const message = "the Application is suspended: its objects are not looked at"
+			w.checkReconciled(t, c.want, "Suspended", message)
+			w.checkCondition(t, application.DriftedCondition, "Suspended", message)
+			w.checkConditions(t)
+			w.checkSilentRestart(t)
+
+			w.annotate(application.ModeAnnotation, application.Enforce)
+			w.forget()
+			w.mustReconcile(t)
+			if len(w.touches()) != 1 {
+				t.Errorf("writes to the target: %q", w.touches())
+			}
+			w.checkReady(t, application.StateRunning, "Ready", ready)
+		})
+	}
+}
+
+// A drift of the time in which nobody looked is reverted, and told as one.
+func TestDriftWhileSuspended(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.annotate(application.ModeAnnotation, application.Suspend)
+	w.mustReconcile(t)
+	w.somebody(t, "somebody", "ConfigMap config", "theirs", "data", "a")
+	w.annotate(application.ModeAnnotation, application.Enforce)
+	w.forget()
+	w.mustReconcile(t)
+	w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:04Z), in 12ms")
+}
+
+// An Application that is deleted goes as its deletion policy says, in every mode.
+func TestDeletionInEveryMode(t *testing.T) {
+	for _, mode := range []application.Mode{application.Enforce, application.Observe, application.Suspend} {
+		for _, policy := range []application.DeletionPolicy{application.Delete, application.Orphan} {
+			t.Run(string(mode)+", "+string(policy), func(t *testing.T) {
+				w := running(t, oneObject, "")
+				w.annotate(application.ModeAnnotation, mode)
+				w.annotate(application.DeletionPolicyAnnotation, policy)
+				w.mustReconcile(t)
+				deleted(w)
+				if result, err := w.pass(t); err != nil || result != (ctrl.Result{}) {
+					t.Errorf("result %+v, error %v", result, err)
+				}
+				if stays := w.objects["ConfigMap config"] != nil; stays != (policy == application.Orphan) {
+					t.Errorf("the object is there: %v", stays)
+				}
+				w.checkHeld(t, false)
+			})
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package reconcile_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+var otherName = types.NamespacedName{Namespace: "demo", Name: "other"}
+
+// owned are the annotations of the ConfigMap as an Application of this name and
+// UID puts them on.
+func owned(owner types.NamespacedName, uid string) map[string]any {
+	return map[string]any{
+		application.OwnerAnnotation:    owner.String() + " /ConfigMap/demo/config",
+		application.OwnerUIDAnnotation: uid,
+	}
+}
+
+// Whose an existing object is decides what becomes of it.
+func TestOwners(t *testing.T) {
+	const (
+		marks  = "Patch ConfigMap config add /metadata/annotations add /metadata/labels"
+		fields = "Patch ConfigMap config replace /data/a"
+	)
+	cases := []struct {
+		name        string
+		annotations map[string]any
+		adopt       bool
+		others      []types.NamespacedName
+		reason      string
+		want        []string
+	}{
+		{"it belongs to nobody", nil, false, nil, "AlreadyExists", nil},
+		{"it belongs to nobody, and is adopted: first it becomes ours, then it is changed", nil, true, nil,
+			"Reconciled", []string{marks, fields}},
+		{"it belongs to another Application", owned(otherName, "x"), false, []types.NamespacedName{otherName}, "OwnedByAnother", nil},
+		{"which it is not taken from", owned(otherName, "x"), true, []types.NamespacedName{otherName}, "OwnedByAnother", nil},
+		{"the other Application is gone", owned(otherName, "x"), false, nil, "AlreadyExists", nil},
+		{"the other Application is gone, and it is adopted", owned(otherName, "x"), true, nil, "Reconciled", []string{
+			"Patch ConfigMap config replace /metadata/annotations/krake.dev~1owner replace /metadata/annotations/krake.dev~1owner-uid add /metadata/labels", fields,
+		}},
+		{"it is of a former Application of our name, as after a restored backup", owned(appName, "former"), false, nil, "Reconciled", []string{
+			"Patch ConfigMap config replace /data/a replace /metadata/annotations/krake.dev~1owner-uid add /metadata/labels",
+		}},
+		{"it has a copy of our proof, for another object", map[string]any{
+			application.OwnerAnnotation: "demo/app apps/Deployment/demo/web", application.OwnerUIDAnnotation: "app-uid",
+		}, false, nil, "AlreadyExists", nil},
+	}
+	for _, c := range cases {
+		for _, seen := range []string{"seen", "unseen"} {
+			t.Run(c.name+", "+seen, func(t *testing.T) {
+				w := newWorld(t, oneObject, "")
+				w.alien(c.annotations)
+				w.unseen["ConfigMap config"] = seen == "unseen"
+				w.others = c.others
+				if c.adopt {
+					w.annotate(application.AdoptAnnotation, true)
+				}
+				before := w.objects["ConfigMap config"]
+				if _, err := w.reconcile(t); err != nil {
+					t.Fatal(err)
+				}
+				touches := w.touches()
+				if len(touches) > 0 && touches[0] == "Create ConfigMap config" { // refused, as it exists
+					touches = touches[1:]
+				}
+				if len(touches) == 0 {
+					touches = nil
+				}
+				if diff := cmp.Diff(c.want, touches); diff != "" {
+					t.Errorf("writes to the target (-want +got):\n%s", diff)
+				}
+				w.checkReason(t, application.ReconciledCondition, c.reason)
+				if c.want == nil {
+					if diff := cmp.Diff(before, w.objects["ConfigMap config"]); diff != "" {
+						t.Errorf("the object (-before +after):\n%s", diff)
+					}
+					w.checkReason(t, application.ConflictCondition, c.reason)
+					w.checkReason(t, application.StalledCondition, "Progressing")
+				} else {
+					w.checkReason(t, application.ConflictCondition, "NoConflict")
+				}
+				w.checkRefusedRestart(t, 2) // to create it, at each pass
+			})
+		}
+	}
+}
+
+// A conflict is told once, and looked at once in a while: no event tells when it
+// is over.
+func TestConflictIsTold(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.alien(owned(otherName, "x"))
+	w.others = []types.NamespacedName{otherName}
+	for i := range 3 {
+		result, err := w.pass(t)
+		if err != nil || result.RequeueAfter != time.Minute {
+			t.Errorf("result %+v, error %v", result, err)
+		}
+		if i == 0 {
+			w.checkReports(t, "Conflict v1 ConfigMap demo/config; left as it is: OwnedByAnother")
+		} else {
+			w.checkReports(t)
+		}
+	}
+	w.checkReconciled(t, application.StateFailed, "OwnedByAnother",
+		"v1 ConfigMap demo/config: the object belongs to the Application demo/other: v1 ConfigMap demo/config")
+	w.others = nil
+	w.annotate(application.AdoptAnnotation, true)
+	if _, err := w.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	w.checkReports(t, "Adopted v1 ConfigMap demo/config", "Configured v1 ConfigMap demo/config: data.a")
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+}
+
+// An adopted object goes with the Application, as any other.
+func TestAdoptedIsOurs(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.alien(nil)
+	w.annotate(application.AdoptAnnotation, true)
+	w.mustReconcile(t)
+	deleted(w)
+	w.mustReconcile(t)
+	if len(w.objects) > 0 {
+		t.Errorf("left: %v", w.objects)
+	}
+}
+
+// The proof is an observed field as any other, as long as somebody remembers
+// that this very object has had it. After that it is nobody's.
+func TestALostProof(t *testing.T) {
+	lose := func(t *testing.T, w *world, annotation string) {
+		t.Helper()
+		w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
+			annotations := live.GetAnnotations()
+			delete(annotations, annotation)
+			live.SetAnnotations(annotations)
+		})
+	}
+	t.Run("it is put back", func(t *testing.T) {
+		w := running(t, oneObject, "")
+		lose(t, w, application.OwnerAnnotation)
+		w.mustReconcile(t)
+		w.checkTouches(t, "Patch ConfigMap config add /metadata/annotations/krake.dev~1owner")
+		w.checkSilentRestart(t)
+	})
+	t.Run("by an agent that has only seen it, too", func(t *testing.T) {
+		w := running(t, oneObject, "")
+		w.restart()
+		w.mustReconcile(t)
+		lose(t, w, application.OwnerAnnotation)
+		w.mustReconcile(t)
+		w.checkReason(t, application.ReconciledCondition, "Reconciled")
+	})
+	t.Run("not on another object of that name", func(t *testing.T) {
+		w := running(t, oneObject, "")
+		w.alien(nil)
+		w.checkRequeued(t)
+		w.checkTouches(t)
+		w.checkReason(t, application.ReconciledCondition, "AlreadyExists")
+	})
+	t.Run("not by an agent that does not know of it", func(t *testing.T) {
+		w := running(t, oneObject, "")
+		lose(t, w, application.OwnerAnnotation)
+		w.restart()
+		w.checkRequeued(t)
+		w.checkTouches(t)
+		w.checkReason(t, application.ReconciledCondition, "AlreadyExists")
+		w.checkSilentRestart(t)
+	})
+	t.Run("the UID alone is put back by any", func(t *testing.T) {
+		w := running(t, oneObject, "")
+		lose(t, w, application.OwnerUIDAnnotation)
+		w.restart()
+		w.mustReconcile(t)
+		w.checkTouches(t, "Patch ConfigMap config add /metadata/annotations/krake.dev~1owner-uid")
+	})
+}
+
+// An object that says it is ours, and that nobody planned nor wrote down, goes
+// if it proves it: what says less may be anybody's.
+func TestStrays(t *testing.T) {
+	stray := func(owner types.NamespacedName, uid, self string) map[string]any {
+		return map[string]any{
+			"apiVersion": "v1", "kind": "Service",
+			"metadata": map[string]any{"name": "stray", "namespace": "demo", "uid": "stray", "resourceVersion": "9", "annotations": map[string]any{
+				application.OwnerAnnotation: owner.String() + " " + self, application.OwnerUIDAnnotation: uid,
+			}},
+		}
+	}
+	const self = "/Service/demo/stray"
+	cases := []struct {
+		name   string
+		object map[string]any
+		mode   application.Mode
+		want   []string
+	}{
+		{"ours", stray(appName, "app-uid", self), application.Enforce, []string{"Delete Service stray"}},
+		{"ours, but nothing is to be written", stray(appName, "app-uid", self), application.Observe, nil},
+		{"of a former Application of our name", stray(appName, "former", self), application.Enforce, nil},
+		{"of another", stray(otherName, "app-uid", self), application.Enforce, nil},
+		{"a copy", stray(appName, "app-uid", "/Service/demo/web"), application.Enforce, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			w.objects["Service stray"] = c.object
+			w.annotate(application.ModeAnnotation, c.mode)
+			if _, err := w.pass(t); err != nil {
+				t.Fatal(err)
+			}
+			w.checkTouches(t, c.want...)
+			w.checkReason(t, application.ReconciledCondition, "Reconciled")
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package reconcile_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// song has a field that can be changed, and one that perhaps cannot.
+func song(fixed, free string) string {
+	return fmt.Sprintf(`{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {fixed: %q, free: %q}}`, fixed, free)
+}
+
+func refuse(path ...string) error {
+	var refused field.ErrorList
+	if len(path) > 0 {
+		refused = append(refused, field.Invalid(field.NewPath(path[0], path[1:]...), secret, "field is immutable: "+secret))
+	}
+	return apierrors.NewInvalid(gvr.GroupKind{Group: "example.com", Kind: "Song"}, "aria", refused)
+}
+
+// immutable has the API server take no other value at the path.
+func immutable(path ...string) func(before, after map[string]any) error {
+	return func(before, after map[string]any) error {
+		if before == nil {
+			return nil
+		}
+		is, _, err := unstructured.NestedFieldNoCopy(before, path...)
+		becomes, _, other := unstructured.NestedFieldNoCopy(after, path...)
+		if err == nil && other == nil && cmp.Equal(is, becomes) {
+			return nil
+		}
+		return refuse(path...)
+	}
+}
+
+// checkRefusedRestart: an agent that knows nothing asks as often as the first
+// one did, is refused, and writes nothing.
+func (w *world) checkRefusedRestart(t *testing.T, most int) {
+	t.Helper()
+	w.restart()
+	before := w.version
+	w.forget()
+	for range 2 {
+		if _, err := w.reconcile(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.touches()) > most || w.version != before {
+		t.Errorf("after a restart: %q, %d changes", w.writes(), w.version-before)
+	}
+}
+
+// A field that cannot be changed is left as it is, the others are mended, in at
+// most three tries; and then nothing is tried until the spec or the live value
+// is another.
+func TestAnImmutableField(t *testing.T) {
+	const message = "example.com/v1 Song demo/aria: spec.fixed: Invalid: Song aria; FieldValueInvalid at spec.fixed"
+	w := running(t, song("1", "1"), "")
+	w.admit = immutable("spec", "fixed")
+	w.respec(song("2", "2"), "")
+	w.mustReconcile(t) // no error, no other time
+	w.checkTouches(t,
+		"Patch Song aria replace /spec/fixed replace /spec/free",
+		"Patch Song aria replace /spec/free",
+	)
+	w.checkReconciled(t, application.StateFailed, "Invalid", message)
+	w.checkCondition(t, application.StalledCondition, "Invalid", message)
+	w.checkCondition(t, application.DriftedCondition, "Invalid", message)
+	w.checkQuiet(t)
+	w.checkRefusedRestart(t, 1)
+
+	w.forget()
+	w.somebody(t, "somebody", "Song aria", "theirs", "spec", "free")
+	w.mustReconcile(t)
+	w.checkTouches(t, "Patch Song aria replace /spec/free")
+
+	w.forget()
+	w.somebody(t, "somebody", "Song aria", "3", "spec", "fixed")
+	w.mustReconcile(t)
+	w.checkTouches(t, "Patch Song aria replace /spec/fixed") // of another value, another try
+	w.checkQuiet(t)
+
+	w.respec(song("4", "2"), "")
+	w.forget()
+	w.mustReconcile(t)
+	w.checkTouches(t, "Patch Song aria replace /spec/fixed")
+	w.checkQuiet(t)
+
+	w.respec(song("3", "2"), "") // as it is
+	w.forget()
+	w.mustReconcile(t)
+	w.checkTouches(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+}
+
+// An API server that names its complaints one at a time is asked three times.
+func TestManyRefusals(t *testing.T) {
+	const songs = `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {a: %[1]q, b: %[1]q, c: %[1]q, d: %[1]q, e: %[1]q}}`
+	w := running(t, fmt.Sprintf(songs, "1"), "")
+	w.admit = func(before, after map[string]any) error {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			if err := immutable("spec", name)(before, after); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w.respec(fmt.Sprintf(songs, "2"), "")
+	w.mustReconcile(t)
+	if tries := len(w.touches()); tries != 3 {
+		t.Errorf("%d tries: %q", tries, w.touches())
+	}
+	w.checkReason(t, application.StalledCondition, "Invalid")
+	w.checkQuiet(t)
+}
+
+// A refusal that names no field, or none that we write, is of the whole patch.
+func TestARefusalWithoutFields(t *testing.T) {
+	cases := []struct {
+		name string
+		err  error
+	}{
+		{"no causes", refuse()},
+		{"a field that nobody wrote", refuse("spec", "elsewhere")},
+		{"a field that begins alike", refuse("spec", "free2")},
+		{"no details at all", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Message: secret, Code: 422}}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, song("1", "1"), "")
+			w.admit = func(_, _ map[string]any) error { return c.err }
+			w.respec(song("2", "2"), "")
+			w.mustReconcile(t)
+			w.checkTouches(t, "Patch Song aria replace /spec/fixed replace /spec/free")
+			w.checkReason(t, application.ReconciledCondition, "Invalid")
+			w.checkQuiet(t)
+			w.checkRefusedRestart(t, 1)
+		})
+	}
+}
+
+// A cause that names an object names all that was written in it.
+func TestARefusalOfAnObject(t *testing.T) {
+	w := running(t, `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {a: {c: "1", d: "1"}, b: "1"}}`, "")
+	w.admit = func(before, after map[string]any) error {
+		if immutable("spec", "a")(before, after) != nil {
+			return refuse("spec", "a")
+		}
+		return nil
+	}
+	w.respec(`{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {a: {c: "2", d: "2"}, b: "2"}}`, "")
+	w.mustReconcile(t)
+	w.checkTouches(t,
+		"Patch Song aria replace /spec/a/c replace /spec/a/d replace /spec/b",
+		"Patch Song aria replace /spec/b",
+	)
+	w.checkQuiet(t)
+}
+
+// What cannot be created is not tried again before the spec is another.
+func TestARefusedCreation(t *testing.T) {
+	w := newWorld(t, song("1", "1"), "")
+	w.admit = func(_, _ map[string]any) error { return refuse("spec", "fixed") }
+	w.mustReconcile(t)
+	w.checkTouches(t, "Create Song aria")
+	const message = "example.com/v1 Song demo/aria: Invalid: Song aria; FieldValueInvalid at spec.fixed"
+	w.checkReconciled(t, application.StateFailed, "Invalid", message)
+	w.checkCondition(t, application.StalledCondition, "Invalid", message)
+	w.checkQuiet(t)
+	w.checkReconciled(t, application.StateFailed, "Invalid", message)
+	w.checkRefusedRestart(t, 1)
+
+	w.admit = func(_, _ map[string]any) error { return nil }
+	w.respec(song("2", "2"), "")
+	w.forget()
+	w.mustReconcile(t)
+	w.checkTouches(t, "Create Song aria")
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+}
+
+const observedService = `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: null, ipFamilyPolicy: null, ports: [{port: null, nodePort: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}
+`
+
+func service(kind, policy string) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: %s, ipFamilyPolicy: %s, ports: [{port: 80}]}}`, kind, policy)
+}
+
+// noNodePorts has the API server refuse the node port of a ClusterIP.
+func noNodePorts(_, after map[string]any) error {
+	kind, _, _ := unstructured.NestedString(after, "spec", "type")
+	ports, _, _ := unstructured.NestedSlice(after, "spec", "ports")
+	if kind != "ClusterIP" || cmp.Equal(ports, []any{map[string]any{"port": int64(80)}}) {
+		return nil
+	}
+	return apierrors.NewInvalid(gvr.GroupKind{Kind: "Service"}, "web", field.ErrorList{
+		field.Forbidden(field.NewPath("spec", "ports").Index(0).Child("nodePort"), "may not be used when `type` is 'ClusterIP'"),
+	})
+}
+
+// A value that was learned from the API server, and that it will not have any
+// more, is forgotten: a NodePort becomes a ClusterIP in one pass.
+func TestARefusedLearnedValue(t *testing.T) {
+	cases := []struct {
+		name, policy string
+		most         int
+		reason       string
+		want         string
+	}{
+		{"nothing else is in the way", "SingleStack", 2, "Reconciled", "SingleStack"},
+		{"nor is it held up by a field that cannot be changed", "PreferDualStack", 3, "Invalid", "SingleStack"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, service("NodePort", "SingleStack"), observedService)
+			w.answer = writes([]any{map[string]any{"port": int64(80), "nodePort": int64(31000)}}, "spec", "ports")
+			w.mustReconcile(t)
+			w.answer = func(map[string]any) {}
+			w.checkQuiet(t)
+
+			w.admit = func(before, after map[string]any) error {
+				if err := noNodePorts(before, after); err != nil {
+					return err
+				}
+				return immutable("spec", "ipFamilyPolicy")(before, after)
+			}
+			w.respec(service("ClusterIP", c.policy), observedService)
+			w.forget()
+			w.mustReconcile(t)
+			if tries := w.touches(); len(tries) > c.most {
+				t.Errorf("tries: %q", tries)
+			}
+			w.checkReason(t, application.ReconciledCondition, c.reason)
+			want := map[string]any{"type": "ClusterIP", "ipFamilyPolicy": c.want, "ports": []any{map[string]any{"port": int64(80)}}}
+			if diff := cmp.Diff(want, w.objects["Service web"]["spec"]); diff != "" {
+				t.Errorf("spec of the object (-want +got):\n%s", diff)
+			}
+			if learned := w.app(t).Learned; len(learned) > 0 {
+				t.Errorf("learned: %v", learned)
+			}
+			w.checkQuiet(t)
+			w.checkRefusedRestart(t, 1)
+		})
+	}
+}
+
+// A webhook on the target that says no has another code: that is tried again.
+func TestDeniedByAWebhook(t *testing.T) {
+	w := running(t, song("1", "1"), "")
+	w.admit = func(_, _ map[string]any) error { return apierrors.NewForbidden(resource, "aria", errors.New(secret)) }
+	w.respec(song("1", "2"), "")
+	if result, err := w.reconcile(t); !apierrors.IsForbidden(err) || result != (ctrl.Result{}) {
+		t.Errorf("result %+v, error %v", result, err)
+	}
+	w.checkReason(t, application.ReconciledCondition, "Forbidden")
+}

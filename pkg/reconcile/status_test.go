@@ -1,0 +1,307 @@
+package reconcile_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// The first change of the status is written at once, the next ones together
+// when a second is over, and nothing of them is lost.
+func TestStatusIsWrittenOncePerSecond(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = 10 * time.Second
+	drift(t, w)
+	w.mustReconcile(t) // written at once
+	w.step = 100 * time.Millisecond
+	for i := range 3 {
+		w.forget()
+		w.somebody(t, fmt.Sprint("somebody-", i), "ConfigMap config", "theirs", "data", "a")
+		result, err := w.reconcile(t)
+		if want := time.Second - time.Duration(i+1)*w.step; err != nil || result.RequeueAfter != want {
+			t.Errorf("result %+v, error %v, want %s", result, err, want)
+		}
+		w.checkCalls(t, "Observe", "Patch ConfigMap config replace /data/a", "Start") // repaired at once
+	}
+	w.forget()
+	w.step = 700 * time.Millisecond
+	w.mustReconcile(t)
+	w.checkCalls(t, "Observe", "Write status", "Start")
+	var managers []string
+	for _, drift := range w.app(t).Status.Drifts {
+		managers = append(managers, drift.Manager)
+	}
+	if diff := cmp.Diff([]string{"somebody-2", "somebody-1", "somebody-0", ""}, managers); diff != "" {
+		t.Errorf("drifts (-want +got):\n%s", diff)
+	}
+	w.step = time.Second
+	w.checkQuiet(t)
+}
+
+// A new spec does not wait: what it holds must not be lost with the process.
+func TestANewSpecIsWrittenAtOnce(t *testing.T) {
+	w := running(t, oneObject, "")
+	drift(t, w)
+	w.mustReconcile(t)
+	w.step = 100 * time.Millisecond
+	w.respec(twoObjects, "")
+	w.forget()
+	w.mustReconcile(t)
+	if app := w.app(t); app.Status.ObservedSpec != app.Spec.Digest() {
+		t.Errorf("calls: %q", w.calls)
+	}
+	w.checkSilentRestart(t)
+}
+
+// What had to wait does not come back after something newer was written: neither
+// an older inventory nor an older status.
+func TestWhatWaitedIsNotWrittenLater(t *testing.T) {
+	waiting := func(t *testing.T) *world {
+		t.Helper()
+		w := running(t, oneObject, "")
+		drift(t, w)
+		w.mustReconcile(t)
+		w.step = 100 * time.Millisecond
+		w.somebody(t, "somebody", "ConfigMap config", "theirs", "data", "a")
+		if result, err := w.pass(t); err != nil || result.RequeueAfter == 0 {
+			t.Fatalf("result %+v, error %v: nothing waits", result, err)
+		}
+		return w
+	}
+	t.Run("what was created, though that could not be recorded", func(t *testing.T) {
+		w := waiting(t)
+		w.respec(twoObjects, "")
+		w.failures["Write inventory.local status status.last_applied_manifest status.last_observed_manifest"] = apierrors.NewConflict(resource, "app", errors.New("changed"))
+		w.forget()
+		w.checkRequeued(t)
+		clear(w.failures)
+		w.unseen["Deployment web"] = true // to the observers: the inventory alone tells of it
+		w.respec(oneObject, "")
+		if _, err := w.pass(t); err != nil {
+			t.Fatal(err)
+		}
+		if w.objects["Deployment web"] != nil {
+			t.Errorf("it is left: %q", w.calls)
+		}
+	})
+	t.Run("that it was refused", func(t *testing.T) {
+		w := waiting(t)
+		w.respec(`{apiVersion: v1, kind: Namespace, metadata: {name: other}}`, "")
+		w.mustReconcile(t)
+		w.forget()
+		w.mustReconcile(t)
+		w.checkCalls(t)
+	})
+	t.Run("that it is suspended", func(t *testing.T) {
+		w := waiting(t)
+		w.annotate(application.ModeAnnotation, application.Suspend)
+		w.mustReconcile(t)
+		w.forget()
+		w.mustReconcile(t)
+		w.checkCalls(t, "Stop")
+	})
+}
+
+// The history keeps the last ten, the newest first; what comes back by the same
+// hand is counted, so that it does not push the others out.
+func TestHistory(t *testing.T) {
+	w := running(t, oneObject, "")
+	for i := range 11 {
+		w.somebody(t, fmt.Sprintf("manager-%02d", i), "ConfigMap config", "theirs", "data", "a")
+		w.mustReconcile(t)
+	}
+	for range 3 {
+		w.somebody(t, "manager-07", "ConfigMap config", "theirs", "data", "a")
+		w.mustReconcile(t)
+	}
+	var history []string
+	for _, drift := range w.app(t).Status.Drifts {
+		history = append(history, fmt.Sprintf("%s x%d: %s, after %s", drift.Manager, drift.Count, drift.Repaired, drift.After.Duration))
+	}
+	want := []string{"manager-07 x4: DriftReverted, after 12ms"}
+	for _, i := range []int{10, 9, 8, 6, 5, 4, 3, 2, 1} {
+		want = append(want, fmt.Sprintf("manager-%02d x1: DriftReverted, after 12ms", i))
+	}
+	if diff := cmp.Diff(want, history); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
+// A value that may be a secret is told by nothing but its path; another one is
+// shown if it is short, and by its digest if not.
+func TestValuesInTheHistory(t *testing.T) {
+	container := func(fields string) string {
+		return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1, template: {spec: {containers: [{name: main, ` + fields + `}]}}}}`
+	}
+	inContainer := func(name string, value any) func(map[string]any) {
+		return writes([]any{map[string]any{"name": "main", name: value}}, "spec", "template", "spec", "containers")
+	}
+	long := strings.Repeat("x", 65)
+	cases := []struct {
+		name, object, manifest string
+		change                 func(map[string]any)
+		want                   []application.DriftedField
+	}{
+		{"a number", "Deployment web", container(`image: "main:1"`), writes(int64(5), "spec", "replicas"),
+			[]application.DriftedField{{Path: "spec.replicas", Want: int64(1), Have: int64(5)}}},
+		{"a short text", "Deployment web", container(`image: "main:1"`), inContainer("image", "main:2"),
+			[]application.DriftedField{{Path: "spec.template.spec.containers[0].image", Want: "main:1", Have: "main:2"}}},
+		{"a long text", "Deployment web", container(`image: "main:1"`), inContainer("image", long),
+			[]application.DriftedField{{Path: "spec.template.spec.containers[0].image", Want: "main:1", Have: "sha256:cfa70e8e4988"}}},
+		{"an environment", "Deployment web", container(`env: [{name: password, value: "1"}]`),
+			inContainer("env", []any{map[string]any{"name": "password", "value": secret}}),
+			[]application.DriftedField{{Path: "spec.template.spec.containers[0].env[0].value"}}},
+		{"arguments", "Deployment web", container(`args: [--password=1]`), inContainer("args", []any{"--password=" + secret}),
+			[]application.DriftedField{{Path: "spec.template.spec.containers[0].args[0]"}}},
+		{"a command", "Deployment web", container(`command: [sh]`), inContainer("command", []any{secret}),
+			[]application.DriftedField{{Path: "spec.template.spec.containers[0].command[0]"}}},
+		{"the data of a ConfigMap", "ConfigMap config", oneObject, writes(secret, "data", "a"), []application.DriftedField{{Path: "data.a"}}},
+		{"an annotation", "ConfigMap config", `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, annotations: {note: "1"}}}`,
+			writes(secret, "metadata", "annotations", "note"), []application.DriftedField{{Path: "metadata.annotations.note"}}},
+		{"all of a Secret", "Secret key", `{apiVersion: v1, kind: Secret, metadata: {name: key}, type: Opaque}`,
+			writes(secret, "type"), []application.DriftedField{{Path: "type"}}},
+		{"what is called a password elsewhere", "Song aria", `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {adminPassword: "1"}}`,
+			writes(secret, "spec", "adminPassword"), []application.DriftedField{{Path: "spec.adminPassword"}}},
+	}
+	for _, c := range cases {
+		for _, mode := range []application.Mode{application.Enforce, application.Observe} {
+			t.Run(c.name+", "+string(mode), func(t *testing.T) {
+				w := running(t, c.manifest, "")
+				w.annotate(application.ModeAnnotation, mode)
+				w.change(t, c.object, func(live *unstructured.Unstructured) { c.change(live.Object) })
+				w.mustReconcile(t)
+				drifts := w.app(t).Status.Drifts
+				if len(drifts) != 1 {
+					t.Fatalf("drifts: %+v", drifts)
+				}
+				if diff := cmp.Diff(c.want, drifts[0].Fields); diff != "" {
+					t.Errorf("fields (-want +got):\n%s", diff)
+				}
+				for _, said := range []string{w.cm.Data[application.StatusKey], strings.Join(w.reports, "")} {
+					if strings.Contains(said, secret) {
+						t.Errorf("the value got out: %s", said)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A drift of many fields is told by the first of them.
+func TestFieldsInTheHistoryAreBounded(t *testing.T) {
+	var data []string
+	for i := range 20 {
+		data = append(data, fmt.Sprintf("k%02d: x", i))
+	}
+	w := running(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {`+strings.Join(data, ", ")+`}}`, "")
+	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
+		fields, _ := live.Object["data"].(map[string]any)
+		for name := range fields {
+			fields[name] = "theirs"
+		}
+	})
+	w.mustReconcile(t)
+	if fields := w.app(t).Status.Drifts[0].Fields; len(fields) != 8 || fields[0].Path != "data.k00" {
+		t.Errorf("fields: %v", fields)
+	}
+}
+
+// The state is that of the workloads, and what is not well is named.
+func TestStates(t *testing.T) {
+	status := func(ready int64, conditions ...any) map[string]any {
+		return map[string]any{
+			"replicas": int64(2), "updatedReplicas": int64(2), "readyReplicas": ready, "availableReplicas": ready, "conditions": conditions,
+		}
+	}
+	condition := func(name, value, reason string) any {
+		return map[string]any{"type": name, "status": value, "reason": reason}
+	}
+	cases := []struct {
+		name   string
+		status map[string]any
+		state  application.State
+		reason string
+		pods   application.ContainerHealth
+		health string
+	}{
+		{"all Pods run", status(2, condition("Available", "True", "")), application.StateRunning, "Ready",
+			application.ContainerHealth{DesiredPods: 2, RunningPods: 2}, "Current"},
+		{"a Pod is missing", status(1, condition("Available", "False", "")), application.StateDegraded, "InProgress",
+			application.ContainerHealth{DesiredPods: 2, RunningPods: 1}, "InProgress"},
+		{"the controller has given up", status(0, condition("Progressing", "False", "ProgressDeadlineExceeded")), application.StateFailed, "Unhealthy",
+			application.ContainerHealth{DesiredPods: 2}, "Failed"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}`, "")
+			w.change(t, "Deployment web", func(live *unstructured.Unstructured) { live.Object["status"] = c.status })
+			w.mustReconcile(t)
+			w.checkTouches(t)
+			app := w.app(t)
+			if diff := cmp.Diff(c.state, app.Status.State); diff != "" {
+				t.Errorf("state (-want +got):\n%s", diff)
+			}
+			w.checkReason(t, application.ReadyCondition, c.reason)
+			w.checkReason(t, application.ReconciledCondition, "Reconciled")
+			if diff := cmp.Diff(&c.pods, app.Status.ContainerHealth); diff != "" {
+				t.Errorf("container health (-want +got):\n%s", diff)
+			}
+			id := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
+			if diff := cmp.Diff([]application.ObjectStatus{{ID: id, Health: c.health}}, app.Status.Objects); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+			if w.cm.Labels[application.StateLabel] != string(c.state) {
+				t.Errorf("label: %s", w.cm.Labels[application.StateLabel])
+			}
+			w.checkSilentRestart(t)
+		})
+	}
+}
+
+// An Application is being created from when something is about to be.
+func TestStateWhileItIsCreated(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.admit = func(_, _ map[string]any) error {
+		if state := w.app(t).Status.State; state != application.StateCreating {
+			t.Errorf("state %s", state)
+		}
+		return nil
+	}
+	w.mustReconcile(t)
+	w.checkConditions(t)
+}
+
+// Where Services are reached is told, as soon as it is known.
+func TestServices(t *testing.T) {
+	w := newWorld(t, `
+{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: config}}
+`, "")
+	w.mustReconcile(t)
+	if diff := cmp.Diff(map[string]string{"web": "<pending>:80"}, w.app(t).Status.Services); diff != "" {
+		t.Errorf("services (-want +got):\n%s", diff)
+	}
+	w.change(t, "Service web", func(live *unstructured.Unstructured) { writes("10.0.0.7", "spec", "clusterIP")(live.Object) })
+	w.mustReconcile(t)
+	if diff := cmp.Diff(map[string]string{"web": "10.0.0.7:80"}, w.app(t).Status.Services); diff != "" {
+		t.Errorf("services (-want +got):\n%s", diff)
+	}
+	if w.app(t).Status.ContainerHealth != nil {
+		t.Error("Pods are counted where none run")
+	}
+	if slices.Contains(w.writes(), "Patch Service web") {
+		t.Error("an address that nobody asked for is no drift")
+	}
+	w.checkSilentRestart(t)
+}
