@@ -79,10 +79,20 @@ func connect(ctx context.Context, mgr manager.Manager, known *applications, opti
 		Notify: notifications.notify, Summarise: reconcile.Summarise, OwnerOf: application.OwnerOf,
 		Resync: options.Resync, Now: time.Now, Logger: logger.WithName("observer"),
 	})
+	selector, err := selectorOf(application.HolderLabel(options.Cluster))
+	if err != nil {
+		return err
+	}
+	store := newStore(counted{mgr.GetClient(), counts.request}, name)
+	applications := &hubResync{
+		selector: selector.String(), interval: options.Resync, grace: resyncGrace, lists: target.lists,
+		cached: mgr.GetCache(), live: mgr.GetAPIReader(), store: store,
+		notify: notifications.notify, logger: logger.WithName("applications"),
+	}
 	reconciler := &reconcile.Reconciler{
 		ClusterName:  options.Cluster,
 		Scope:        options.Reach.Scope,
-		Applications: newStore(counted{mgr.GetClient(), counts.request}, name),
+		Applications: store,
 		Cluster:      apply.New(target, name, counts.request),
 		Observers:    observers,
 		Kinds:        kinds,
@@ -100,6 +110,7 @@ func connect(ctx context.Context, mgr manager.Manager, known *applications, opti
 	}
 	for _, runnable := range []manager.Runnable{
 		manager.RunnableFunc(observers.Resync),
+		manager.RunnableFunc(applications.run),
 		newDefinitions(target.metadata, kinds.redefined, logger.WithName("kinds")),
 	} {
 		if err := mgr.Add(runnable); err != nil {

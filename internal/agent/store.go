@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,12 +24,17 @@ type store struct {
 	fieldManager string
 
 	mu sync.Mutex
-	// written are ConfigMaps that the cache may not have yet.
+	// written are ConfigMaps that the cache may not have yet; of those in missed it
+	// may know nothing at all.
 	written map[types.NamespacedName]*corev1.ConfigMap
+	missed  map[types.NamespacedName]bool
 }
 
 func newStore(client client.Client, fieldManager string) *store {
-	return &store{client: client, fieldManager: fieldManager, written: map[types.NamespacedName]*corev1.ConfigMap{}}
+	return &store{
+		client: client, fieldManager: fieldManager,
+		written: map[types.NamespacedName]*corev1.ConfigMap{}, missed: map[types.NamespacedName]bool{},
+	}
 }
 
 // Get implements reconcile.Applications.
@@ -76,7 +82,25 @@ func (s *store) Update(ctx context.Context, app *application.Application) error 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written[app.NamespacedName] = updated
+	if app.Deleted && !app.Finalized {
+		delete(s.missed, app.NamespacedName) // it is going
+	}
 	return nil
+}
+
+// saw takes over a ConfigMap that was read past the cache.
+func (s *store) saw(cm *corev1.ConfigMap) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+	s.written[name], s.missed[name] = cm, true
+}
+
+// keepSeen forgets what was read past the cache and is not listed any more.
+func (s *store) keepSeen(listed map[types.NamespacedName]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.missed, func(name types.NamespacedName, _ bool) bool { return !listed[name] })
 }
 
 // newest gives the newer of what is cached and what was written. It must not
@@ -88,6 +112,9 @@ func (s *store) newest(ctx context.Context, name types.NamespacedName) (*corev1.
 	defer s.mu.Unlock()
 	written := s.written[name]
 	if apierrors.IsNotFound(err) {
+		if s.missed[name] {
+			return written, nil
+		}
 		delete(s.written, name)
 	}
 	if err != nil {
@@ -100,6 +127,10 @@ func (s *store) newest(ctx context.Context, name types.NamespacedName) (*corev1.
 	if err == nil && order < 0 && cached.UID == written.UID {
 		return written, nil
 	}
+	if s.missed[name] && err == nil && order < 0 {
+		return written, nil // another one of that name
+	}
 	delete(s.written, name)
+	delete(s.missed, name)
 	return cached, nil
 }

@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// A watch that has fallen silent tells nothing of a new spec, nor of a new
+// Application: a list does, and what it shows is what the loop gets from then on.
+func TestHubResync(t *testing.T) {
+	cases := []struct {
+		name string
+		// before and after the watch fell silent.
+		before, after func(t *testing.T, live client.Client, name types.NamespacedName)
+		missed        bool
+	}{
+		{"nothing has changed", create, nil, false},
+		{"another spec", create, change, true},
+		{"an Application that the cache has never seen", nil, create, true},
+		{"another Application of the same name", create, recreate, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			live, err := client.NewWithWatch(server, client.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := types.NamespacedName{Namespace: "default", Name: newName()}
+			t.Cleanup(func() {
+				_ = live.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}) // the cluster goes, too
+			})
+			if c.before != nil {
+				c.before(t, live, name)
+			}
+			silent := frozen(t, live, name)
+			if c.after != nil {
+				c.after(t, live, name)
+			}
+			h, notified := newResync(t, live, silent, name)
+			if err := h.check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(*notified) > 0; got != c.missed {
+				t.Errorf("notified %v, want %v", *notified, c.missed)
+			}
+			stored := &corev1.ConfigMap{}
+			if err := live.Get(t.Context(), name, stored); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if known, err := h.store.newest(t.Context(), name); err != nil || known.ResourceVersion != stored.ResourceVersion || known.UID != stored.UID {
+					t.Errorf("known is %v (%v), want version %s", known, err, stored.ResourceVersion)
+				}
+			}
+		})
+	}
+}
+
+// What is gone by now is not kept because a list had it once.
+func TestHubResyncOfWhatIsGone(t *testing.T) {
+	live, err := client.NewWithWatch(server, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := types.NamespacedName{Namespace: "default", Name: newName()}
+	silent := frozen(t, live, name)
+	create(t, live, name)
+	h, _ := newResync(t, live, silent, name)
+	if err := h.check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if known, err := h.store.newest(t.Context(), name); !apierrors.IsNotFound(err) {
+		t.Errorf("known is %v (%v)", known, err)
+	}
+}
+
+func newResync(t *testing.T, live, silent client.WithWatch, name types.NamespacedName) (h *hubResync, notified *[]types.NamespacedName) {
+	t.Helper()
+	lists, err := metadata.NewForConfig(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notified = &[]types.NamespacedName{}
+	return &hubResync{
+		selector: application.HolderLabel(name.Name), lists: lists, cached: silent, live: live,
+		store:  newStore(silent, "ourselves"),
+		notify: func(name types.NamespacedName) { *notified = append(*notified, name) },
+		logger: logr.Discard(),
+	}, notified
+}
+
+// frozen is a client that answers as the server would now, for ever.
+func frozen(t *testing.T, live client.WithWatch, name types.NamespacedName) client.WithWatch {
+	t.Helper()
+	known := &corev1.ConfigMap{}
+	missing := live.Get(t.Context(), name, known)
+	return interceptor.NewClient(live, interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+		if cm, ok := into.(*corev1.ConfigMap); ok && missing == nil {
+			known.DeepCopyInto(cm)
+		}
+		return missing
+	}})
+}
+
+func create(t *testing.T, live client.Client, name types.NamespacedName) {
+	t.Helper()
+	err := live.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: name.Namespace, Name: name.Name, Labels: map[string]string{application.HolderLabel(name.Name): "true"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func change(t *testing.T, live client.Client, name types.NamespacedName) {
+	t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	if err := live.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(`{"data": {"spec.manifest": "[]"}}`))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func recreate(t *testing.T, live client.Client, name types.NamespacedName) {
+	t.Helper()
+	if err := live.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}); err != nil {
+		t.Fatal(err)
+	}
+	create(t, live, name)
+}
+
+func newName() string { return "resync-" + string(uuid.NewUUID())[:8] }
