@@ -36,6 +36,9 @@ type Application struct {
 	Status  Status
 	// Inventory is what the agent of the cluster holds, or is about to create.
 	Inventory []manifest.ID
+	// Damaged are the keys of documents that cannot be read, with the reason. They
+	// are not written either, but for the status: what they say may be needed.
+	Damaged map[string]error
 	// Finalized tells that the agent of the cluster has its finalizer on.
 	Finalized bool
 }

@@ -38,7 +38,8 @@ const (
 var ErrFormat = errors.New("unknown format version")
 
 // Read reads the Application from its ConfigMap, as the agent of its target
-// cluster sees it. A document that does not parse is an error that names its key.
+// cluster sees it. The error is ErrFormat; a document that does not parse is
+// among those that are damaged.
 func Read(cm *corev1.ConfigMap) (*Application, error) {
 	if format := cm.Annotations[FormatAnnotation]; format != Format {
 		return nil, fmt.Errorf("%w %q in annotation %s: this program knows %s", ErrFormat, format, FormatAnnotation, Format)
@@ -55,51 +56,74 @@ func Read(cm *corev1.ConfigMap) (*Application, error) {
 		Spec:           SpecOf(cm),
 		Finalized:      slices.Contains(cm.Finalizers, Finalizer(ClusterOf(cm))),
 	}
-	return app, errors.Join(
-		decode(cm, LastAppliedKey, &app.LastApplied),
-		decode(cm, LastObservedKey, &app.LastObserved),
-		decode(cm, LearnedKey, &app.Learned),
-		decode(cm, StatusKey, &app.Status),
-		decode(cm, InventoryKey(app.Cluster), &app.Inventory),
-	)
+	for key, document := range map[string]any{
+		LastAppliedKey: &app.LastApplied, LastObservedKey: &app.LastObserved, LearnedKey: &app.Learned,
+		StatusKey: &app.Status, InventoryKey(app.Cluster): &app.Inventory,
+	} {
+		if err := decode(cm, key, document); err != nil {
+			if app.Damaged == nil {
+				app.Damaged = map[string]error{}
+			}
+			app.Damaged[key] = err
+		}
+	}
+	return app, nil
 }
 
 // Record writes the parts of the Application that belong to the agent of its
 // cluster, and nothing else. What there is no room for is left out, and a
-// condition says so: the observed fields first, then the history. What is held
-// and what was learned is always written.
+// condition says so: the observed fields first, then the history, then the single
+// objects. If that is not enough, what is desired and what was learned stay as they
+// are stored. What is held is always written.
 func (a *Application) Record(cm *corev1.ConfigMap) error {
-	observed, status := a.LastObserved, a.Status
+	status := a.Status
 	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool { return c.Type == TooLargeCondition })
-	if err := a.record(cm, observed, status); err != nil {
+	documents := []document{
+		{InventoryKey(a.Cluster), a.Inventory, len(a.Inventory) > 0},
+		{LearnedKey, a.Learned, len(a.Learned) > 0},
+		{LastAppliedKey, a.LastApplied, a.LastApplied != nil},
+		{LastObservedKey, a.LastObserved, len(a.LastObserved) > 0},
+	}
+	stored := cm.DeepCopy()
+	written := func() error { return a.record(cm, stored, documents, status) }
+	if err := written(); err != nil {
 		return err
 	}
 	for _, shed := range []func(){
-		func() { observed = nil },
+		func() { documents[3].wanted = false },
 		func() { status.Drifts, status.Services = nil, nil },
 		func() { status.Objects = nil },
+		func() { documents = documents[:1] },
 	} {
 		if sizeOf(cm) <= roomInAll {
 			return nil
 		}
 		shed()
-		if err := a.record(cm, observed, status.tooLarge()); err != nil {
+		status = status.tooLarge()
+		if err := written(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *Application) record(cm *corev1.ConfigMap, observed []map[string]any, status Status) error {
-	err := errors.Join(
-		encode(cm, LastAppliedKey, a.LastApplied, a.LastApplied != nil),
-		encode(cm, LastObservedKey, observed, len(observed) > 0),
-		encode(cm, LearnedKey, a.Learned, len(a.Learned) > 0),
-		encode(cm, StatusKey, status, status.State != ""),
-		encode(cm, InventoryKey(a.Cluster), a.Inventory, len(a.Inventory) > 0),
-	)
-	if err != nil {
-		return err
+// document is what is stored under a key, if it is wanted.
+type document struct {
+	key    string
+	value  any
+	wanted bool
+}
+
+// record writes these documents and the status; the others are as they are stored.
+func (a *Application) record(cm, stored *corev1.ConfigMap, documents []document, status Status) error {
+	cm.Data, cm.BinaryData = maps.Clone(stored.Data), maps.Clone(stored.BinaryData)
+	for _, d := range append(slices.Clone(documents), document{StatusKey, status, status.State != ""}) {
+		if a.Damaged[d.key] != nil && d.key != StatusKey {
+			continue
+		}
+		if err := encode(cm, d.key, d.value, d.wanted); err != nil {
+			return err
+		}
 	}
 	setFinalizer(cm, a.Cluster, a.Finalized)
 	if a.Deleted && !a.Finalized {

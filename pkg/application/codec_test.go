@@ -5,12 +5,14 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -105,16 +107,27 @@ func TestReadRefusesAnUnknownFormat(t *testing.T) {
 	}
 }
 
-func TestReadNamesEveryDocumentThatDoesNotParse(t *testing.T) {
+// Of what cannot be read, what is stored stays: only the status is told anew.
+func TestDamagedDocuments(t *testing.T) {
 	cm := configMap()
 	cm.Data["status"] = "[]"
 	cm.Data["status.learned"] = "{"
 	cm.BinaryData = map[string][]byte{"inventory.local": []byte("no gzip")}
-	_, err := application.Read(cm)
-	for _, want := range []string{"decode status:", "decode status.learned:", "expand inventory.local:"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
+	app, err := application.Read(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"status": "decode status:", "status.learned": "decode status.learned:", "inventory.local": "expand inventory.local:"} {
+		if err := app.Damaged[key]; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
+	}
+	app.Status.State = application.StateFailed
+	if err := app.Record(cm); err != nil {
+		t.Fatal(err)
+	}
+	if cm.Data["status"] != `{"state":"FAILED"}` || cm.Data["status.learned"] != "{" || string(cm.BinaryData["inventory.local"]) != "no gzip" {
+		t.Errorf("recorded: %v, %v", cm.Data, cm.BinaryData)
 	}
 }
 
@@ -280,8 +293,8 @@ func TestReadRefusesADocumentThatExpandsTooFar(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	want := "expand status.learned: larger than 4194304 bytes"
-	if _, err := application.Read(cm); err == nil || err.Error() != want {
-		t.Errorf("Read: got %v, want %s", err, want)
+	if app, err := application.Read(cm); err != nil || app.Damaged["status.learned"] == nil || app.Damaged["status.learned"].Error() != want {
+		t.Errorf("Read: got %v, %v, want %s", app, err, want)
 	}
 	if _, err := application.LearnedOf(cm); err == nil || err.Error() != want {
 		t.Errorf("LearnedOf: got %v, want %s", err, want)
@@ -304,5 +317,62 @@ func TestLearnedOf(t *testing.T) {
 	}
 	if diff := cmp.Diff(running().Learned, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// What has no room is left out, in this order, and said; what is held is always
+// written, and what does not fit at all stays as it is stored.
+func TestRecordWithoutRoom(t *testing.T) {
+	// Random, so that no compression helps.
+	noise := func(size int) string {
+		text := make([]byte, size)
+		source := rand.New(rand.NewPCG(1, 2))
+		for i := range text {
+			text[i] = byte('a' + source.IntN(26))
+		}
+		return string(text)
+	}
+	value := func(size int) []map[string]any { return []map[string]any{{"text": noise(size)}} }
+	const most = 1 << 20
+	cases := []struct {
+		name                       string
+		others                     int
+		observed, history, learned bool
+	}{
+		{"all of it fits", 100 << 10, true, true, true},
+		{"the observed fields do not", most - 100<<10, false, true, true},
+		{"nor does the history", most - 45<<10, false, false, true},
+		{"nor what was learned", most - 4<<10, false, false, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			cm := configMap()
+			cm.Data["theirs"] = noise(c.others)
+			app := &application.Application{
+				NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, Cluster: "local",
+				LastObserved: value(60 << 10), Learned: value(20 << 10), LastApplied: value(10 << 10),
+				Inventory: []manifest.ID{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "demo", Name: "config"}},
+				Status:    application.Status{State: application.StateRunning, Drifts: []application.Drift{{Repaired: noise(20 << 10)}}},
+			}
+			if err := app.Record(cm); err != nil {
+				t.Fatal(err)
+			}
+			size := 0
+			for _, text := range cm.Data {
+				size += len(text)
+			}
+			if size > most {
+				t.Errorf("%d bytes", size)
+			}
+			got, err := application.Read(cm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := []bool{len(got.LastObserved) > 0, len(got.Status.Drifts) > 0, len(got.Learned) > 0, len(got.Inventory) > 0,
+				meta.IsStatusConditionTrue(got.Status.Conditions, application.TooLargeCondition)}
+			if diff := cmp.Diff([]bool{c.observed, c.history, c.learned, true, !c.observed}, found); diff != "" {
+				t.Errorf("observed fields, history, what was learned, what is held, the condition (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -153,7 +153,8 @@ func (s Status) tooLarge() Status {
 	if len(s.Conditions) > 0 {
 		tooLarge.LastTransitionTime = s.Conditions[0].LastTransitionTime
 	}
-	s.Conditions = append(slices.Clone(s.Conditions), tooLarge)
+	others := slices.DeleteFunc(slices.Clone(s.Conditions), func(c metav1.Condition) bool { return c.Type == TooLargeCondition })
+	s.Conditions = append(others, tooLarge)
 	return s
 }
 

@@ -185,7 +185,7 @@ func checkPrepared(t *testing.T, cm, stored *corev1.ConfigMap) bool {
 	equal(t, "what is prepared twice", cm, twice)
 	checkUnforged(t, cm, stored)
 	equal(t, "the user's text", application.SpecOf(sent), application.SpecOf(cm))
-	if _, err := application.Read(cm); err != nil && isReadable(stored) {
+	if app, err := application.Read(cm); (err != nil || len(app.Damaged) > 0) && isReadable(stored) {
 		t.Errorf("what is published cannot be read: %v", err)
 	}
 	return true
@@ -196,8 +196,8 @@ func isReadable(stored *corev1.ConfigMap) bool {
 	if stored == nil || !application.IsApplication(stored) {
 		return true
 	}
-	_, err := application.Read(stored)
-	return err == nil
+	app, err := application.Read(stored)
+	return err == nil && len(app.Damaged) == 0
 }
 
 func told(prepared mutate.Prepared) []any {

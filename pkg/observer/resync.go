@@ -121,7 +121,7 @@ func (o *Observers) replace(k *kind, suspects map[string]suspect, listed identit
 	if k.current == nil || k.next != nil {
 		return // stopped, or replaced already
 	}
-	known := k.current.identities()
+	known := o.identitiesLocked(k)
 	missed := 0
 	for name, s := range suspects {
 		if s.stands(listed[name], known[name]) {
@@ -192,7 +192,25 @@ func (s suspect) stands(listed, known identity) bool {
 func (o *Observers) known(k *kind) (known identities, served bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return k.current.identities(), k.current != nil && k.next == nil
+	return o.identitiesLocked(k), k.current != nil && k.next == nil
+}
+
+// identitiesLocked gives the objects that are known: those of the informer, and
+// those that an owner has written, of which the informer may never have heard.
+func (o *Observers) identitiesLocked(k *kind) identities {
+	known := k.current.identities()
+	for at, views := range o.watched {
+		name := cache.NewObjectName(at.namespace, at.name).String()
+		if _, ok := known[name]; ok || at.resource != k.resource {
+			continue
+		}
+		for _, v := range views {
+			if v.last.Exists() {
+				known[name] = identity{v.last.UID, v.last.ResourceVersion}
+			}
+		}
+	}
+	return known
 }
 
 func (i *informer) identities() identities {

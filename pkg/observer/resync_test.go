@@ -211,6 +211,29 @@ func TestResyncFindsWhatWasLost(t *testing.T) {
 	}
 }
 
+// What an owner has created itself, and of which the watch has never told, is
+// known to the owner alone: that it is deleted is found by the list all the same.
+func TestResyncFindsTheDeletionOfWhatWasNeverSeen(t *testing.T) {
+	w := &watches{}
+	f, _ := started(t, w.option)
+	w.losing(f, func(int) bool { return true })
+	targets := []Target{f.target("web"), f.target("own")}
+	f.observe(t, web, targets...)
+	created := f.create(t, "own")
+	f.Start(web, targets, []map[string]any{created})
+	f.delete(t, "own")
+	f.resyncs(t)
+	eventually(t, func() (string, error) {
+		if known := f.last(web, "own"); known.Exists() {
+			return fmt.Sprintf("known is %+v, and it is gone", known), nil
+		}
+		return "", nil
+	})
+	if f.count(web) == 0 {
+		t.Error("web has not heard of it")
+	}
+}
+
 // What an owner is told by a replaced informer is what it does not know yet: the
 // others hear nothing, and what is known stays known meanwhile.
 func TestResyncKeepsWhatIsKnown(t *testing.T) {

@@ -18,7 +18,7 @@ const maxTries = 3
 
 // create creates an object from the whole desired state. Where nothing is to be
 // written it only looks: a lost label makes an object that exists look missing.
-func (p *pass) create(ctx context.Context, i int) {
+func (p *pass) create(ctx context.Context, i, tries int) {
 	planned, known := &p.planned[i], p.memory.object(p.planned[i].ID)
 	again := !p.observed[i].Seen.IsZero()
 	fight := []rivalry{{gone, observer.Culprit{}.Name()}}
@@ -35,7 +35,7 @@ func (p *pass) create(ctx context.Context, i int) {
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		// Created before a crash, or its label was removed: if it proves to be ours.
-		p.mend(ctx, i, nil, maxTries)
+		p.mend(ctx, i, nil, tries)
 	case apierrors.IsInvalid(err):
 		known.refused = refusals{planned.Revision: explain(err)}
 		p.fail(i, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -338,4 +339,35 @@ spec: {ports: [{port: null}, {observer_schema_list_min_length: 2, observer_schem
 	w.checkReports(t)
 	w.checkReconciled(t, application.StateFailed, "Ineffective", "v1 Service demo/web: spec.ports: the repair had no lasting effect: "+
 		"either the desired state is not legal itself, or the API server does not keep it")
+}
+
+// What is held, or desired beyond the spec, is not known if its document cannot
+// be read: nothing is done, the document stays as it is, and it is said once.
+func TestDamagedDocuments(t *testing.T) {
+	for key, said := range map[string]string{
+		application.InventoryKey(application.LocalCluster): "decode inventory.local",
+		application.LearnedKey:                             "decode status.learned",
+	} {
+		for _, state := range []string{"running", "deleted"} {
+			t.Run(key+", "+state, func(t *testing.T) {
+				w := running(t, oneObject, "")
+				w.cm.Data[key] = "{"
+				if state == "deleted" {
+					deleted(w)
+				}
+				delete(w.objects, "ConfigMap config")
+				w.mustReconcile(t)
+				if got := w.cm.Data[key]; got != "{" {
+					t.Errorf("%s is %s", key, got)
+				}
+				stalled := meta.FindStatusCondition(w.app(t).Status.Conditions, application.StalledCondition)
+				if stalled == nil || stalled.Reason != "Unreadable" || !strings.Contains(stalled.Message, said) {
+					t.Errorf("Stalled is %+v", stalled)
+				}
+				w.forget()
+				w.mustReconcile(t)
+				w.checkCalls(t, "Stop")
+			})
+		}
+	}
 }

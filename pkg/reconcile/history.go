@@ -121,7 +121,7 @@ func isPrivate(path schema.Path) bool {
 			}
 		}
 		switch step.Field {
-		case "data", "binaryData", "stringData", "env", "args", "command", "annotations":
+		case "data", "binaryData", "stringData", "env", "args", "command", "annotations", "labels":
 			return true
 		}
 		return false

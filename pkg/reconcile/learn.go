@@ -1,8 +1,10 @@
 package reconcile
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json" // reads integers as such
@@ -22,36 +24,71 @@ func (p *resource) learn(live map[string]any) error {
 }
 
 // accept takes it for the API server's way to write the desired values down what
-// it answers to a write of ours, but for what was written so before, if that is given.
-func (p *resource) accept(answer, before map[string]any) error {
+// it answers to a write of ours, but for the values that were not sent.
+func (p *resource) accept(answer map[string]any, unsent schema.Differences) error {
 	answer = withoutMarks(answer)
-	p.forgetDropped(answer)
-	var former []schema.Form
-	if before != nil {
-		former = p.Schema.Forms(p.desired, withoutMarks(before))
-	}
+	p.forgetDropped(answer, unsent)
 	for _, form := range p.Schema.Forms(p.desired, answer) {
-		if !slices.ContainsFunc(former, func(f schema.Form) bool { return slices.Equal(f.Path, form.Path) }) {
-			p.forms = append(p.forms, form)
+		if !isAmong(unsent, form.Path) {
+			p.forms = withForm(p.forms, form)
 		}
 	}
 	return p.pin(p.desired)
 }
 
-// forgetDropped forgets what was learned and the API server does not have any
-// more: the node port of a Service that has become a ClusterIP.
-func (p *resource) forgetDropped(answer map[string]any) {
-	for _, form := range p.Schema.Forms(p.desired, answer) {
-		if form.Have != nil {
+// isAmong tells if a path is that of one of the differences, or below it. The
+// indices of one are those of the desired elements, of the other those of the live
+// ones: without them some more are.
+func isAmong(differences schema.Differences, path schema.Path) bool {
+	fields := fieldsOf(path)
+	return slices.ContainsFunc(differences, func(d schema.Difference) bool {
+		above := fieldsOf(d.Path)
+		return len(above) <= len(fields) && slices.Equal(above, fields[:len(above)])
+	})
+}
+
+// fieldsOf gives the names of the fields on the way of a path.
+func fieldsOf(path schema.Path) []string {
+	var fields []string
+	for _, step := range path {
+		if step.Field != "" {
+			fields = append(fields, step.Field)
+		}
+	}
+	return fields
+}
+
+// manyForms is how many ways to write one value are remembered: of a webhook that
+// never writes the same again, they would fill the ConfigMap.
+const manyForms = 8
+
+// withForm adds a form, in the place of the oldest of the same value if there are
+// many.
+func withForm(forms []schema.Form, form schema.Form) []schema.Form {
+	count, oldest := 0, -1
+	for i, known := range forms {
+		if !slices.Equal(known.Path, form.Path) {
 			continue
 		}
-		var field []string
-		for _, step := range form.Path {
-			if step.Field != "" {
-				field = append(field, step.Field)
-			}
+		if count++; oldest < 0 {
+			oldest = i
 		}
-		p.desired, _ = p.Schema.Forget(p.desired, p.manifest, answer, field...)
+	}
+	if count >= manyForms {
+		forms = slices.Delete(slices.Clone(forms), oldest, oldest+1)
+	}
+	return append(forms, form)
+}
+
+// forgetDropped forgets what was learned and the API server does not have any
+// more: the node port of a Service that has become a ClusterIP. What was not
+// sent, somebody else has taken away.
+func (p *resource) forgetDropped(answer map[string]any, unsent schema.Differences) {
+	for _, form := range p.Schema.Forms(p.desired, answer) {
+		if form.Have != nil || isAmong(unsent, form.Path) {
+			continue
+		}
+		p.desired, _ = p.Schema.Forget(p.desired, p.manifest, answer, fieldsOf(form.Path)...)
 		p.forgot = true
 	}
 }
@@ -69,6 +106,16 @@ func (p *resource) learned() map[string]any {
 	return learned
 }
 
+// withForms gives what was learned formerly, with the forms that are known now.
+func (p *resource) withForms(learned map[string]any) map[string]any {
+	learned = maps.Clone(learned)
+	delete(learned, formsKey)
+	if len(p.forms) > 0 {
+		learned[formsKey] = p.forms
+	}
+	return learned
+}
+
 // identityOf gives the name of a resource, and its namespace if it says it.
 func identityOf(resource map[string]any) map[string]any {
 	identity := map[string]any{}
@@ -82,8 +129,8 @@ func identityOf(resource map[string]any) map[string]any {
 }
 
 // remember reads what was learned of the forms of the resource.
-func (p *resource) remember(learned []map[string]any) error {
-	entry := entryOf(learned, p.manifest)
+func (p *resource) remember(learned []map[string]any, home string) error {
+	entry := entryOf(learned, p.manifest, home)
 	if entry[formsKey] == nil {
 		return nil
 	}
@@ -98,8 +145,9 @@ func (p *resource) remember(learned []map[string]any) error {
 }
 
 // entryOf gives the entry of a resource in one of the documents, nil if it has
-// none, or if it cannot be told from that of another one.
-func entryOf(document []map[string]any, resource map[string]any) map[string]any {
+// none, or if it cannot be told from that of another one. Home is the namespace
+// of what says none.
+func entryOf(document []map[string]any, resource map[string]any, home string) map[string]any {
 	self, err := manifest.Identify(resource)
 	if err != nil {
 		return nil
@@ -108,7 +156,7 @@ func entryOf(document []map[string]any, resource map[string]any) map[string]any 
 	for _, entry := range document {
 		id, err := manifest.Identify(entry)
 		switch {
-		case err != nil || !same(id, self):
+		case err != nil || !same(id, self, home):
 		case found != nil:
 			return nil
 		default:
@@ -119,7 +167,7 @@ func entryOf(document []map[string]any, resource map[string]any) map[string]any 
 }
 
 // same compares identities in documents, where a namespace may be missing.
-func same(a, b manifest.ID) bool {
-	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name &&
-		(a.Namespace == b.Namespace || a.Namespace == "" || b.Namespace == "")
+func same(a, b manifest.ID, home string) bool {
+	a.Namespace, b.Namespace = cmp.Or(a.Namespace, home), cmp.Or(b.Namespace, home)
+	return a == b
 }

@@ -77,6 +77,13 @@ func (m *memory) object(id manifest.ID) *objectMemory {
 	return m.objects[id]
 }
 
+// makePeace forgets all fights.
+func (m *memory) makePeace() {
+	for _, object := range m.objects {
+		object.fights = nil
+	}
+}
+
 // keep forgets all objects but these.
 func (m *memory) keep(ids []manifest.ID) {
 	for id := range m.objects {

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
@@ -63,15 +62,14 @@ func (p *pass) try(ctx context.Context, r *repair, live map[string]any, tries in
 	after, err := p.Cluster.Patch(ctx, r.planned.Ref, live, func(live map[string]any) (schema.Patch, error) { return r.decide(ctx, live) })
 	switch {
 	case apierrors.IsNotFound(err):
-		p.create(ctx, r.i) // it went meanwhile
+		p.create(ctx, r.i, tries-1) // it went meanwhile
 	case apierrors.IsInvalid(err):
 		p.invalid(ctx, r, err, tries)
 	case err != nil:
 		p.fail(r.i, err)
 		p.failedToMend(r)
 	case r.marks:
-		p.marked(r, after)
-		p.mend(ctx, r.i, after, tries-1)
+		p.marked(ctx, r, after, tries)
 	case len(r.patch) >= manyOperations && version(after) != version(r.before):
 		p.mend(ctx, r.i, after, tries) // the rest: each time there is less
 	default:
@@ -94,8 +92,8 @@ func (r *repair) decide(ctx context.Context, live map[string]any) (schema.Patch,
 		return nil, err
 	}
 	r.holds[r.i] = r.heldAs(r.i, holdOf(live))
-	if r.marks = unmarked && r.enforces(); r.marks {
-		r.patch = r.planned.marksOnly().Patch(r.planned.Desired, live)
+	if unmarked && r.enforces() {
+		r.mark(live)
 		return r.patch, nil
 	}
 	differences := slices.Concat(r.forgotten(live), r.released(live), r.planned.Marked.Compare(r.planned.Desired, live).Drift())
@@ -115,11 +113,11 @@ func (r *repair) decide(ctx context.Context, live map[string]any) (schema.Patch,
 // released are the fields that have left manifest and schema, and still are as
 // we have set them.
 func (r *repair) released(live map[string]any) schema.Differences {
-	former := entryOf(r.app.LastObserved, r.planned.manifest)
-	if former == nil || r.app.Status.ObservedSpec == r.app.Spec.Digest() && r.formerlyMended() {
+	former := r.entryOf(r.app.LastObserved, r.i)
+	if former == nil || r.app.Status.ObservedSpec == r.app.Spec.Digest() && formerReason(r.former, r.planned.ID) == "" {
 		return nil
 	}
-	return r.planned.Schema.Released(r.planned.desired, former, entryOf(r.app.Learned, r.planned.manifest), live)
+	return r.planned.Schema.Released(r.planned.desired, former, r.entryOf(r.app.Learned, r.i), live)
 }
 
 // forgotten takes off the object what was learned and is refused by now.
@@ -132,19 +130,12 @@ func (r *repair) forgotten(live map[string]any) schema.Differences {
 	return removals
 }
 
-// formerlyMended tells if nothing of a former spec can be left on the object.
-func (r *repair) formerlyMended() bool {
-	return !slices.ContainsFunc(r.former.Objects, func(object application.ObjectStatus) bool {
-		return object.ID == r.planned.ID && object.Reason != ""
-	})
-}
-
 // spare leaves the drift to others where the Application or the object says so,
 // and for a while where somebody brings it back each time. Our marks are put
 // back on a held object all the same: without its label it would be out of sight.
 func (r *repair) spare(live map[string]any) {
 	held, _ := heldUntil(r.app.Wishes, r.holds[r.i], holdOf(live), r.MaxHold, r.now)
-	paused := r.known.fights.pausedUntil(r.rivalries(), r.now)
+	paused := r.known.fights.pausedUntil(r.rivalries(r.drift), r.now)
 	marks, fields := splitMarks(r.drift)
 	var spared verdict
 	switch {
@@ -166,11 +157,11 @@ func (r *repair) spare(live map[string]any) {
 	r.drift, r.left = marks, slices.Concat(r.left, fields)
 }
 
-// rivalries are the fields of the drift, with who changed them.
-func (r *repair) rivalries() []rivalry {
+// rivalries are fields of the drift, with who changed them.
+func (r *repair) rivalries(drift schema.Differences) []rivalry {
 	rival := r.culprit.Name()
-	about := make([]rivalry, 0, len(r.drift))
-	for _, difference := range r.drift {
+	about := make([]rivalry, 0, len(drift))
+	for _, difference := range drift {
 		about = append(about, rivalry{difference.Path.String(), rival})
 	}
 	return about
@@ -181,10 +172,12 @@ func (r *repair) rivalries() []rivalry {
 // answered in the same way for ever.
 func (p *pass) patched(r *repair, after map[string]any) {
 	planned := r.planned
-	p.proved(r.i, after)
+	if planned.marks.Prove(after) { // one that is to be adopted is only looked at where nothing is written
+		p.proved(r.i, after)
+	}
 	if len(r.patch) > 0 {
 		p.told(r, after)
-		if err := p.accept(r, after); err != nil {
+		if err := planned.accept(after, r.left); err != nil {
 			p.fail(r.i, err)
 			return
 		}
@@ -203,21 +196,13 @@ func (p *pass) patched(r *repair, after map[string]any) {
 	p.took(r.i, after)
 }
 
-// accept leaves out, where not all was to be written, what differed before.
-func (p *pass) accept(r *repair, after map[string]any) error {
-	if len(r.left) > 0 {
-		return r.planned.accept(after, r.before)
-	}
-	return r.planned.accept(after, nil)
-}
-
 // told reports a patch: the repair of a drift, or a change of the spec.
 func (p *pass) told(r *repair, after map[string]any) {
 	outcome := Outcome{Action: Configured, Object: r.planned.ID, Paths: pathsOf(r.drift)}
 	if p.isDrift(r.i) {
 		outcome.Action, outcome.Culprit, outcome.Took = Reverted, r.culprit, p.sinceSeen(r.i)
 		outcome.NoOp = version(after) == version(r.before)
-		r.known.fights.repaired(r.rivalries(), p.now)
+		r.known.fights.repaired(r.rivalries(r.drift), p.now)
 		p.remember(r.i, drift{differences: r.drift, culprit: r.culprit, repaired: Reverted, took: outcome.Took})
 	}
 	p.report(r.i, outcome)
@@ -230,8 +215,18 @@ func (p *pass) isDrift(i int) bool {
 	}
 	for _, object := range p.former.Objects {
 		if object.ID == p.planned[i].ID {
-			return object.Reason == "" || object.Reason == reasonContended || object.Reason == reasonHeld || object.Reason == reasonObserved
+			return wasCarriedOut(object.Reason)
 		}
+	}
+	return false
+}
+
+// wasCarriedOut tells of an object with that reason if the spec was brought to
+// it: as far as that could be done, or others left it so.
+func wasCarriedOut(reason string) bool {
+	switch reason {
+	case "", reasonContended, reasonHeld, reasonObserved, reasonInvalid, reasonIneffective:
+		return true
 	}
 	return false
 }
@@ -250,6 +245,9 @@ func (p *pass) invalid(ctx context.Context, r *repair, refusal error, tries int)
 	if tries == 1 {
 		refused = r.drift
 	}
+	if p.isDrift(r.i) { // whoever changes it again and again has us ask again and again
+		r.known.fights.repaired(r.rivalries(refused), p.now)
+	}
 	r.known.refused.add(refused, explain(refusal))
 	p.try(ctx, r, r.before, max(tries-1, 1)) // if all was refused, nothing is written
 }
@@ -262,7 +260,7 @@ func (p *pass) forget(r *repair, fields []string) bool {
 	before := len(r.refusedFields)
 	for _, field := range fields {
 		forgotten, removals := r.planned.Schema.Forget(r.planned.desired, r.planned.manifest, r.before, names(field)...)
-		if len(removals) == 0 {
+		if len(removals) == 0 || goFurther(pathsOf(removals), names(field)) {
 			continue
 		}
 		r.refusedFields, r.planned.forgot = append(r.refusedFields, names(field)), true
@@ -272,6 +270,12 @@ func (p *pass) forget(r *repair, fields []string) bool {
 		}
 	}
 	return len(r.refusedFields) > before
+}
+
+// goFurther tells if any path leads below the field: to refuse a spec as a whole
+// is not to refuse each value that was learned in it.
+func goFurther(paths []schema.Path, field []string) bool {
+	return slices.ContainsFunc(paths, func(path schema.Path) bool { return len(fieldsOf(path)) > len(field) })
 }
 
 func pathsOf(differences schema.Differences) []schema.Path {

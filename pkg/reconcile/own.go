@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -56,15 +57,34 @@ func (p *pass) proved(i int, live map[string]any) {
 	p.memory.object(p.planned[i].ID).proved = uidOf(live)
 }
 
-// marked reports that an object has our marks now, or has them again.
-func (p *pass) marked(r *repair, live map[string]any) {
-	outcome := Outcome{Action: Adopted, Object: r.planned.ID}
-	if r.isProved(live) {
-		lost := r.planned.marksOnly().Compare(r.planned.Desired, r.before)
-		outcome = Outcome{Action: Reverted, Object: r.planned.ID, Paths: pathsOf(lost), Took: p.sinceSeen(r.i)}
+// mark decides to put our marks on an object, and nothing else: not as often as
+// somebody takes them off.
+func (r *repair) mark(live map[string]any) {
+	lost := r.planned.marksOnly().Compare(r.planned.Desired, live).Drift()
+	r.culprit = observer.Blame(live, pathsOf(lost), r.FieldManager)
+	if until := r.known.fights.pausedUntil(r.rivalries(lost), r.now); !until.IsZero() {
+		r.left, r.verdict = lost, verdict{reason: reasonContended, fields: pathsOf(lost), again: until}
+		return
 	}
-	p.proved(r.i, live)
+	r.marks, r.drift, r.patch = true, lost, lost.Patch()
+}
+
+// marked reports that an object has our marks now, or has them again, and mends
+// the rest of it.
+func (p *pass) marked(ctx context.Context, r *repair, after map[string]any, tries int) {
+	outcome := Outcome{Action: Adopted, Object: r.planned.ID}
+	if r.isProved(after) {
+		outcome = Outcome{Action: Reverted, Object: r.planned.ID, Paths: pathsOf(r.drift), Took: p.sinceSeen(r.i)}
+		r.known.fights.repaired(r.rivalries(r.drift), p.now)
+	}
+	if !r.planned.marks.Prove(after) {
+		p.verdicts[r.i] = verdict{reason: reasonIneffective, fields: pathsOf(r.drift),
+			message: "the API server, or a webhook there, does not keep the marks by which objects are known"}
+		return
+	}
+	p.proved(r.i, after)
 	p.report(r.i, outcome)
+	p.mend(ctx, r.i, after, tries-1)
 }
 
 // report tells what was done to an object.

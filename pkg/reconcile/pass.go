@@ -8,6 +8,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
@@ -36,6 +37,9 @@ type pass struct {
 }
 
 func newPass(r *Reconciler, app *application.Application, known *memory, planned []resource) *pass {
+	if known.spec != app.Spec.Digest() {
+		known.makePeace() // about another spec: perhaps the field is not observed any more
+	}
 	return &pass{
 		Reconciler: r, app: app, memory: known, now: r.Now(), former: app.Status, planned: planned,
 		observed: make([]observer.Observation, len(planned)),
@@ -73,12 +77,18 @@ func (p *pass) observe() bool {
 	return known
 }
 
-// mayRelease tells if something may be left of a spec that was changed while no
-// agent looked. Observers do not see what has left the spec; of a change that
-// this process has seen, they look at the object anew.
+// mayRelease tells if something may be left of a former spec: it was changed
+// while no agent looked, or could not be carried out. Observers do not see what
+// has left the spec; of a change that this process has seen, they look at the
+// object anew, but once only.
 func (p *pass) mayRelease(i int) bool {
-	return p.former.ObservedSpec != p.app.Spec.Digest() && p.former.ObservedSpec != p.memory.spec &&
-		entryOf(p.app.LastObserved, p.planned[i].manifest) != nil
+	unlooked := p.former.ObservedSpec != p.app.Spec.Digest() && p.former.ObservedSpec != p.memory.spec
+	return (unlooked || formerReason(p.former, p.planned[i].ID) != "") && p.entryOf(p.app.LastObserved, i) != nil
+}
+
+// entryOf gives the entry of a planned resource in one of the documents.
+func (p *pass) entryOf(document []map[string]any, i int) map[string]any {
+	return entryOf(document, p.planned[i].manifest, p.app.Namespace)
 }
 
 func (p *pass) targets() []observer.Target {
@@ -101,11 +111,17 @@ func (p *pass) start() {
 func (p *pass) calculate() Delta {
 	held := slices.DeleteFunc(slices.Clone(p.app.Inventory), p.isUnserved)
 	for _, id := range p.Observers.Strays(p.app.NamespacedName) {
-		if !slices.ContainsFunc(held, func(held manifest.ID) bool { return sameObject(held, id) }) {
+		if p.reaches(id) && !slices.ContainsFunc(held, func(held manifest.ID) bool { return sameObject(held, id) }) {
 			held = append(held, id)
 		}
 	}
 	return Calculate(idsOf(p.planned), p.observed, held)
+}
+
+// reaches tells if the Application could have created the stray. Anybody may
+// write its name on objects elsewhere, and each of them would be read in each pass.
+func (p *pass) reaches(stray manifest.ID) bool {
+	return p.Scope == mutate.ClusterScope || stray.Namespace == p.app.Namespace
 }
 
 func (p *pass) isUnserved(held manifest.ID) bool {
@@ -155,7 +171,7 @@ func (p *pass) act(ctx context.Context, delta Delta) {
 		p.kept = unlooked(delta.Deleted)
 	}
 	for _, i := range delta.New {
-		p.create(ctx, i)
+		p.create(ctx, i, maxTries)
 	}
 	for _, i := range delta.Modified {
 		p.mend(ctx, i, p.observed[i].Live, maxTries)

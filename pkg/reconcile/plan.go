@@ -66,7 +66,7 @@ func (r *Reconciler) plan(app *application.Application) ([]resource, error) {
 	for i := range resources {
 		planned := &resources[i]
 		planned.marks = application.Marks(app.NamespacedName, app.UID, planned.ID)
-		if err := planned.remember(app.Learned); err != nil {
+		if err := planned.remember(app.Learned, app.Namespace); err != nil {
 			return nil, err
 		}
 		if err := planned.pin(planned.desired); err != nil {

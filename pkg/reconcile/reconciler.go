@@ -100,6 +100,9 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case app.Cluster != r.ClusterName:
 		return ctrl.Result{}, nil
 	}
+	if damaged := damages(app); len(damaged) > 0 {
+		return ctrl.Result{}, r.damaged(ctx, app, damaged)
+	}
 	known := r.memories.of(app)
 	known.recall(app)
 	switch {
@@ -132,6 +135,28 @@ func (r *Reconciler) ensure(ctx context.Context, app *application.Application, k
 	return pass.record(ctx)
 }
 
+// damages gives the documents without which nothing can be done: what is held,
+// and what is desired beyond the spec. The others are written anew.
+func damages(app *application.Application) []error {
+	var found []error
+	for _, key := range []string{application.InventoryKey(app.Cluster), application.LearnedKey} {
+		if err := app.Damaged[key]; err != nil {
+			found = append(found, err)
+		}
+	}
+	return found
+}
+
+// damaged says that a document of ours cannot be read, and does nothing: what is
+// held or desired is not known. Only somebody who may write the document helps.
+func (r *Reconciler) damaged(ctx context.Context, app *application.Application, damaged []error) error {
+	r.Observers.Stop(app.NamespacedName)
+	spec := app.Status.ObservedSpec
+	r.conclude(app, findings{verdicts: []verdict{{reason: reasonUnreadable, message: explain(errors.Join(damaged...))}}})
+	app.Status.ObservedSpec = spec
+	return r.update(ctx, app)
+}
+
 // refused records why an Application is not carried out at all, which only
 // another spec can change.
 func (r *Reconciler) refused(ctx context.Context, app *application.Application, cause error) error {
@@ -150,6 +175,7 @@ func (r *Reconciler) refused(ctx context.Context, app *application.Application, 
 // suspend stops to look at the objects of an Application.
 func (r *Reconciler) suspend(ctx context.Context, app *application.Application) (ctrl.Result, error) {
 	r.Observers.Stop(app.NamespacedName)
+	r.memories.of(app).spec = "" // what changes from now on, nobody sees
 	r.suspended(app)
 	return ctrl.Result{}, r.update(ctx, app)
 }

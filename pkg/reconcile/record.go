@@ -36,7 +36,12 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 	}
 	before := app.Version
 	err := p.update(ctx, app)
-	if err == nil && app.Version != before {
+	switch {
+	case err != nil:
+		// The target is as this says, and nothing else does: of a spec that was
+		// replaced meanwhile, too. It is written as soon as it can be.
+		p.memory.pending, p.memory.written = app, time.Time{}
+	case app.Version != before:
 		p.memory.written = p.Now()
 	}
 	return ctrl.Result{RequeueAfter: p.next(0)}, errors.Join(failure, err)
@@ -54,13 +59,13 @@ func (p *pass) documents() (applied, observed, learned []map[string]any) {
 		planned := &p.planned[i]
 		applied = append(applied, planned.desired)
 		values := planned.learned()
-		if former := entryOf(p.app.Learned, planned.manifest); former != nil && !p.mended[i] && !planned.forgot {
-			values = former // what was learned is not the spec's to release
+		if former := p.entryOf(p.app.Learned, i); former != nil && !p.mended[i] && !planned.forgot {
+			values = planned.withForms(former) // what was learned is not the spec's to release
 		}
 		if values != nil {
 			learned = append(learned, values)
 		}
-		entry := entryOf(p.app.LastObserved, planned.manifest)
+		entry := p.entryOf(p.app.LastObserved, i)
 		if projection := p.observed[i].Projection; projection != nil && p.mended[i] {
 			entry = withoutMarks(projection)
 		}

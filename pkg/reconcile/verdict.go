@@ -30,6 +30,7 @@ type verdict struct {
 
 // The reasons, the gravest first.
 const (
+	reasonUnreadable      = "Unreadable"
 	reasonRefused         = "Refused"
 	reasonOwnedByAnother  = "OwnedByAnother"
 	reasonAlreadyExists   = "AlreadyExists"
@@ -48,7 +49,7 @@ const (
 // gravity sorts reasons; unknown ones come last.
 func gravity(reason string) int {
 	order := []string{
-		reasonRefused, reasonOwnedByAnother, reasonAlreadyExists, reasonInvalid, reasonForbidden, reasonTerminating,
+		reasonUnreadable, reasonRefused, reasonOwnedByAnother, reasonAlreadyExists, reasonInvalid, reasonForbidden, reasonTerminating,
 		reasonKindNotFound, reasonDeletionBlocked, reasonError, reasonIneffective, reasonContended, reasonHeld, reasonObserved,
 	}
 	if at := slices.Index(order, reason); at >= 0 {

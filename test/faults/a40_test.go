@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -30,9 +31,13 @@ const (
 type stream struct {
 	name string
 	is   func(proxy.Event) bool
+	// verdicts are what the tests have its events meet.
+	verdicts map[string]proxy.Verdict
 }
 
-func ofApplications(event proxy.Event) bool { return strings.Contains(event.URI, "holder."+application.Domain) }
+func ofApplications(event proxy.Event) bool {
+	return strings.Contains(event.URI, "holder."+application.Domain)
+}
 
 func ofObjects(event proxy.Event) bool { return !ofApplications(event) }
 
@@ -40,7 +45,7 @@ func ofObjects(event proxy.Event) bool { return !ofApplications(event) }
 func (s stream) nth(n int, what string, verdict proxy.Verdict) trial {
 	var count atomic.Int64
 	return trial{
-		name: fmt.Sprintf("event %d of the %s %s", n, s.name, what), steps: (*app).troubles,
+		name: fmt.Sprintf("event %d of the %s %s", n, s.name, what), fresh: true, steps: (*app).troubles,
 		met: func() bool { return count.Load() >= int64(n) },
 		event: func(event proxy.Event) proxy.Verdict {
 			if s.is(event) && count.Add(1) == int64(n) {
@@ -51,13 +56,14 @@ func (s stream) nth(n int, what string, verdict proxy.Verdict) trial {
 	}
 }
 
-// every is the trial in which each so-manieth event of all meets a verdict.
-func every(n int64, what string, verdict proxy.Verdict) trial {
+// every is the trial in which each so-manieth event meets a verdict, so many times
+// at most: who asks an API server in vain waits the longer for it.
+func every(n, times int64, what string, verdict proxy.Verdict) trial {
 	var count atomic.Int64
 	return trial{
-		name: what, steps: (*app).troubles, met: func() bool { return count.Load() >= n },
+		name: what, fresh: true, steps: (*app).troubles, met: func() bool { return count.Load() >= n },
 		event: func(proxy.Event) proxy.Verdict {
-			if count.Add(1)%n == 0 {
+			if now := count.Add(1); now%n == 0 && now/n <= times {
 				return verdict
 			}
 			return proxy.Pass
@@ -65,11 +71,15 @@ func every(n int64, what string, verdict proxy.Verdict) trial {
 	}
 }
 
-// Whichever event of a watch is lost, and wherever a watch expires, the
-// Application becomes what its spec says, at the latest after the resync.
+// Whichever event of an object is lost, and wherever a watch expires, the
+// Application becomes what its spec says, at the latest after the resync. Each
+// trial has an agent of its own: one that has asked in vain waits longer.
 func TestA40(t *testing.T) {
 	lanes := newLanes(t, "a40", resync)
-	streams := []stream{{"objects", ofObjects}, {"Applications", ofApplications}}
+	streams := []stream{
+		{"objects", ofObjects, map[string]proxy.Verdict{"is lost": proxy.Drop, "is answered by 410": proxy.Expire, "ends its watch": proxy.End}},
+		{"Applications", ofApplications, map[string]proxy.Verdict{"is lost": proxy.Drop, "is answered by 410": proxy.Expire, "ends its watch": proxy.End}},
+	}
 	var trials []trial
 	for _, s := range streams {
 		var count atomic.Int64
@@ -85,14 +95,32 @@ func TestA40(t *testing.T) {
 		}
 		t.Logf("%d events of the %s", count.Load(), s.name)
 		for n := 1; n <= int(count.Load()); n++ {
-			trials = append(trials, s.nth(n, "is lost", proxy.Drop), s.nth(n, "is answered by 410", proxy.Expire))
+			for what, verdict := range s.verdicts {
+				trials = append(trials, s.nth(n, what, verdict))
+			}
 		}
 	}
 	trials = append(trials,
-		every(1, "every event comes twice", proxy.Twice),
-		every(3, "every third event ends its watch", proxy.End),
-		every(3, "every third event is answered by 410", proxy.Expire))
+		every(1, math.MaxInt64, "every event comes twice", proxy.Twice),
+		every(3, 5, "every third event ends its watch", proxy.End),
+		every(3, 5, "every third event is answered by 410", proxy.Expire))
 	playAll(t, lanes, trials)
+}
+
+// A Deployment of which no event ever arrives, and which somebody deletes: the
+// agent knows of it from its own creation alone, and finds out by the resync.
+func TestA40LostBeforeSeen(t *testing.T) {
+	var lost atomic.Int64
+	playAll(t, []*lane{newLane(t, "a40-unseen", resync)}, []trial{{
+		name: "an object is lost before it was seen", steps: (*app).troubles, met: func() bool { return lost.Load() > 0 },
+		event: func(event proxy.Event) proxy.Verdict {
+			if event.Resource != deployments.Resource {
+				return proxy.Pass
+			}
+			lost.Add(1)
+			return proxy.Drop
+		},
+	}})
 }
 
 // Watches that stay open and tell nothing: what happens meanwhile is found by

@@ -53,12 +53,18 @@ func (m mode) at(name string, chosen func(proxy.Call) bool) trial {
 	return trial{
 		name: m.name + ", at " + name, hold: m.hold, steps: (*app).lifecycle, met: met.Load,
 		call: func(l *lane, _ *app, call proxy.Call) *proxy.Fault {
-			if call.Verb == "watch" || !chosen(call) || met.Swap(true) {
+			if !chosen(call) || met.Swap(true) {
 				return nil
 			}
 			return m.fault(l)
 		},
 	}
+}
+
+// ofANewAgent is the trial with an agent that starts with it.
+func (t trial) ofANewAgent() trial {
+	t.fresh = true
+	return t
 }
 
 // untroubled is the life of an Application in which nothing goes wrong.
@@ -87,23 +93,17 @@ func TestA41(t *testing.T) {
 	playAll(t, lanes, trials)
 }
 
-// The same for what is not numbered: an Event, and the question what is served,
-// which an agent asks when it is new.
+// The same for what is not numbered: an Event; and what an agent asks for when it
+// is new, the question what is served and the watches.
 func TestA41BesideTheNumbers(t *testing.T) {
-	l := newLane(t, "a41-beside")
+	lanes := newLanes(t, "a41-beside")
+	watch := func(call proxy.Call) bool { return call.Verb == "watch" }
 	var trials []trial
 	for _, m := range modes(t) {
-		trials = append(trials, m.at("an Event", proxy.Call.IsEvent))
+		trials = append(trials,
+			m.at("an Event", proxy.Call.IsEvent),
+			m.at("discovery", proxy.Call.IsDiscovery).ofANewAgent(),
+			m.at("a watch", watch).ofANewAgent())
 	}
-	for _, m := range modes(t) {
-		discovery := m.at("discovery", proxy.Call.IsDiscovery)
-		discovery.steps = func(a *app) []step {
-			if err := l.agent.kill(); err != nil {
-				t.Error(err)
-			}
-			return a.lifecycle()
-		}
-		trials = append(trials, discovery)
-	}
-	playAll(t, []*lane{l}, trials)
+	playAll(t, lanes, trials)
 }

@@ -18,7 +18,7 @@ import (
 
 // timeout is how long anything may take that a test waits for. It is long,
 // because machines are slow, and not because anything needs it.
-const timeout = 60 * time.Second
+const timeout = 2 * time.Minute
 
 // environment is what all tests share.
 type environment struct {
@@ -49,7 +49,8 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	installed, err := installation.Install(ctx, c, os.Stderr)
+	wide := installation.Options{WebhookArgs: []string{"--scope=cluster"}} // the agents are as narrow as ever, unless told
+	installed, err := installation.InstallWith(ctx, c, wide, os.Stderr)
 	if err != nil {
 		return 1, err
 	}

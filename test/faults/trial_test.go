@@ -74,7 +74,9 @@ type trial struct {
 	name string
 	// hold: an agent that was killed stays down until the user has made the next
 	// step.
-	hold  bool
+	hold bool
+	// fresh: the agent starts with the trial.
+	fresh bool
 	steps func(*app) []step
 	call  func(*lane, *app, proxy.Call) *proxy.Fault
 	event func(proxy.Event) proxy.Verdict
@@ -86,6 +88,11 @@ type trial struct {
 func (l *lane) play(ctx context.Context, trial trial) error {
 	a := l.newApp()
 	begin := l.proxy.Mark()
+	if trial.fresh {
+		if err := l.agent.kill(); err != nil {
+			return err
+		}
+	}
 	l.proxy.Intercept(func(call proxy.Call) *proxy.Fault {
 		if trial.call == nil {
 			return nil
@@ -244,7 +251,7 @@ func playAll(t *testing.T, lanes []*lane, trials []trial) {
 // tally counts trials.
 type tally struct {
 	mu                 sync.Mutex
-	played, met, ended int
+	played, met, wrong int
 }
 
 func (c *tally) add(trial trial, err error) {
@@ -255,12 +262,12 @@ func (c *tally) add(trial trial, err error) {
 		c.met++
 	}
 	if err != nil {
-		c.ended++
+		c.wrong++
 	}
 }
 
 func (c *tally) String() string {
-	return fmt.Sprintf("%d trials, of which something went wrong in %d, and %d ended otherwise than they should", c.played, c.met, c.ended)
+	return fmt.Sprintf("%d trials, of which something went wrong in %d, and %d ended otherwise than they should", c.played, c.met, c.wrong)
 }
 
 func lines(calls []proxy.Call) string {

@@ -46,7 +46,10 @@ func (c Call) IsEvent() bool { return c.Resource == "events" }
 // IsDiscovery tells if the call asks what is served.
 func (c Call) IsDiscovery() bool { return c.Resource == "" }
 
-func (c Call) numbered() bool { return c.Verb != "watch" && !c.IsEvent() && !c.IsDiscovery() }
+// IsSight tells if the call is for the sight of a whole kind: a watch or a list.
+func (c Call) IsSight() bool { return c.Verb == "watch" || c.Verb == "list" }
+
+func (c Call) numbered() bool { return !c.IsSight() && !c.IsEvent() && !c.IsDiscovery() }
 
 // String gives "#3 patch configmaps demo/web -> 200".
 func (c Call) String() string {

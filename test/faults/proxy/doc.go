@@ -13,8 +13,8 @@
 //
 // The client's calls are numbered as they arrive. Some are not, because when
 // they come is chance: those about Leases, which follow the clock, Events, which
-// go out beside the work, questions what is served, and watches. All of them but
-// the Leases can be met with a fault too.
+// go out beside the work, questions what is served, and watches and lists of a
+// whole kind. All of them but the Leases can be met with a fault too.
 //
 // It speaks TLS on both sides, and hands on the bearer token of the client; a
 // client certificate would not get through. What is watched or listed is asked

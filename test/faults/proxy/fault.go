@@ -39,7 +39,7 @@ func (f *Fault) reply(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(RetryAfter))
 	}
 	w.WriteHeader(f.Answer)
-	_, _ = w.Write(body) // a client that has gone needs no answer
+	_, _ = w.Write(body) //nolint:gosec // the client is no browser; and one that has gone needs no answer
 }
 
 // RetryAfter is how many seconds a client that is answered with 429 has to wait.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -164,18 +163,18 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fault.reply(w, r)
 		return
 	}
-	response, content, err := p.carryOut(r, body)
+	answer, err := p.carryOut(r, body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // there is no API server: the client sees as much
 	}
-	p.answered(index, response.StatusCode)
+	p.answered(index, answer.code)
 	if fault != nil {
 		fault.reply(w, r)
 		return
 	}
-	copyHeader(w, response)
-	w.WriteHeader(response.StatusCode)
-	_, _ = w.Write(content) // a client that has gone needs no answer
+	copyHeader(w, answer.header)
+	w.WriteHeader(answer.code)
+	_, _ = w.Write(answer.body) // a client that has gone needs no answer
 }
 
 // serveWatch hands on a watch, which ends with the client.
@@ -196,7 +195,7 @@ func (p *Proxy) handOn(w http.ResponseWriter, r *http.Request, stream func(*http
 		panic(http.ErrAbortHandler)
 	}
 	defer response.Body.Close()
-	copyHeader(w, response)
+	copyHeader(w, response.Header)
 	w.WriteHeader(response.StatusCode)
 	if stream != nil && response.StatusCode == http.StatusOK && strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
 		stream(response)
@@ -205,16 +204,23 @@ func (p *Proxy) handOn(w http.ResponseWriter, r *http.Request, stream func(*http
 	_, _ = io.Copy(w, response.Body) // whoever ended it, there is nobody left to be told
 }
 
+// answer is one of the API server's, all of it.
+type answer struct {
+	code   int
+	header http.Header
+	body   []byte
+}
+
 // carryOut sends a call on and reads the whole answer, whatever becomes of the
 // client meanwhile.
-func (p *Proxy) carryOut(r *http.Request, body []byte) (*http.Response, []byte, error) {
+func (p *Proxy) carryOut(r *http.Request, body []byte) (answer, error) {
 	response, err := p.send(context.WithoutCancel(r.Context()), r, bytes.NewReader(body))
 	if err != nil {
-		return nil, nil, err
+		return answer{}, err
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
-	return response, content, err
+	return answer{response.StatusCode, response.Header, content}, err
 }
 
 func (p *Proxy) send(ctx context.Context, r *http.Request, body io.Reader) (*http.Response, error) {
@@ -241,8 +247,8 @@ func asJSON(accept string) string {
 	return strings.Join(formats, ",")
 }
 
-func copyHeader(w http.ResponseWriter, response *http.Response) {
-	maps.Copy(w.Header(), response.Header)
+func copyHeader(w http.ResponseWriter, header http.Header) {
+	maps.Copy(w.Header(), header)
 	w.Header().Del("Content-Length") // events may be left out
 }
 
@@ -288,11 +294,4 @@ func cut(r *http.Request) {
 	if connection, ok := r.Context().Value(connectionKey{}).(net.Conn); ok {
 		connection.Close()
 	}
-}
-
-// certificates is what a client of the proxy has to trust.
-func (p *Proxy) certificates() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(p.server.Certificate())
-	return pool
 }

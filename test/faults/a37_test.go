@@ -1,0 +1,59 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A namespace that is deleted with everything in it is gone before long, and the
+// agent does not fight for its objects meanwhile.
+func TestA37(t *testing.T) {
+	const (
+		many     = 20
+		most     = 50 // calls for an Application
+		patience = time.Minute
+	)
+	l := newLane(t, "a37")
+	l.proxy.Intercept(nil)
+	apps, err := l.crowd(t.Context(), many)
+	must(t, err)
+	must(t, l.awaitAll(t.Context(), apps))
+
+	begin, start := l.proxy.Mark(), time.Now()
+	namespaces := env.client.Resource(gvr.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	must(t, namespaces.Delete(t.Context(), l.namespace, metav1.DeleteOptions{}))
+	must(t, l.await(t.Context(), func(ctx context.Context) error {
+		_, err := namespaces.Get(ctx, l.namespace, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		}
+		return errors.New("the namespace is still there")
+	}))
+	took := time.Since(start)
+	calls, refused := 0, 0
+	for _, call := range l.proxy.Since(begin) {
+		if call.Namespace != l.namespace {
+			continue
+		}
+		calls++
+		if call.Verb == "create" && !call.IsEvent() && !call.Accepted() {
+			refused++
+		}
+	}
+	t.Logf("gone after %s, %d calls for %d Applications, %d creations refused", took.Round(100*time.Millisecond), calls, many, refused)
+	if took > patience {
+		t.Errorf("the namespace was gone after %s, want %s at most", took, patience)
+	}
+	if calls >= most*many {
+		t.Errorf("%d calls for %d Applications, want fewer than %d for each", calls, many, most)
+	}
+}

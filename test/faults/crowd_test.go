@@ -1,0 +1,59 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// crowd creates so many Applications of three objects.
+func (l *lane) crowd(ctx context.Context, many int) ([]*app, error) {
+	apps := make([]*app, many)
+	for i := range apps {
+		apps[i] = l.newApp()
+	}
+	return apps, each(apps, func(a *app) error {
+		return a.create(ctx, a.objects())
+	})
+}
+
+// objects are the three objects of an Application.
+func (a *app) objects() []object {
+	return []object{a.configMap("1"), a.service(80), a.deployment("main:1")}
+}
+
+// awaitAll waits until all Applications run, and have their objects.
+func (l *lane) awaitAll(ctx context.Context, apps []*app) error {
+	for _, a := range apps {
+		err := l.await(ctx, func(ctx context.Context) error {
+			if err := a.check(ctx, a.objects()); err != nil {
+				return err
+			}
+			return a.settled(ctx)
+		})
+		if err != nil {
+			return fmt.Errorf("Application %s: %w", a, err)
+		}
+	}
+	return nil
+}
+
+// each does something for all Applications, some at a time.
+func each(apps []*app, do func(*app) error) error {
+	var group errgroup.Group
+	group.SetLimit(4)
+	for _, a := range apps {
+		group.Go(func() error { return do(a) })
+	}
+	return group.Wait()
+}
+
+// must ends the test on an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

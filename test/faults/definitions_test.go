@@ -1,0 +1,96 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const group = "faults.krake-tests.example"
+
+var (
+	definitions  = gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	clusterRoles = gvr.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+)
+
+// definition is a kind that the tests define: a song, or a stage.
+type definition struct {
+	kind, plural string
+}
+
+func (d definition) resource() gvr.GroupVersionResource {
+	return gvr.GroupVersionResource{Group: group, Version: "v1", Resource: d.plural}
+}
+
+// object is an object of the kind.
+func (d definition) object(a *app, namespace string) object {
+	metadata := object{"name": a.Name + "-" + d.plural}
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	return object{"apiVersion": group + "/v1", "kind": d.kind, "metadata": metadata, "spec": object{"title": "one"}}
+}
+
+// grant gives all agents the right to the kind, as an administrator does.
+func (d definition) grant(ctx context.Context) error {
+	role := &unstructured.Unstructured{Object: object{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+		"metadata": object{"name": "faults-" + d.plural, "labels": object{"krake.dev/aggregate-to-agent": "true"}},
+		"rules": []any{object{
+			"apiGroups": []any{group}, "resources": []any{d.plural},
+			"verbs": []any{"get", "list", "watch", "create", "patch", "delete"},
+		}},
+	}}
+	_, err := env.client.Resource(clusterRoles).Create(ctx, role, metav1.CreateOptions{})
+	return err
+}
+
+// define has the API server serve the kind.
+func (d definition) define(ctx context.Context, scope string) error {
+	crd := &unstructured.Unstructured{Object: object{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": object{"name": d.plural + "." + group},
+		"spec": object{
+			"group": group, "scope": scope, "names": object{"kind": d.kind, "plural": d.plural},
+			"versions": []any{object{
+				"name": "v1", "served": true, "storage": true,
+				"schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}}
+	if _, err := env.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("define %s: %w", d.plural, err)
+	}
+	return nil
+}
+
+// undefine takes the kind away, with all its objects.
+func (d definition) undefine(ctx context.Context) error {
+	if err := env.client.Resource(definitions).Delete(ctx, d.plural+"."+group, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("remove the definition of %s: %w", d.plural, err)
+	}
+	return nil
+}
+
+// undefined complains while the definition is there.
+func (d definition) undefined(ctx context.Context) error {
+	_, err := env.client.Resource(definitions).Get(ctx, d.plural+"."+group, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.New("the definition is still there")
+}
+
+// present complains unless the Application's object of the kind is there.
+func (d definition) present(ctx context.Context, a *app) error {
+	_, err := env.client.Resource(d.resource()).Namespace(a.Namespace).Get(ctx, a.Name+"-"+d.plural, metav1.GetOptions{})
+	return err
+}
