@@ -124,6 +124,8 @@ func connect(ctx context.Context, mgr manager.Manager, known *applications, opti
 // is news.
 func addLoop(mgr manager.Manager, notifications *notifications, kinds *kinds, reconciler ctrlreconcile.Reconciler, options Options) error {
 	pass := func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+		ctx, done := outliving(ctx, passGrace)
+		defer done()
 		kinds.forget(request.NamespacedName)
 		return reconciler.Reconcile(ctx, request)
 	}
@@ -133,6 +135,21 @@ func addLoop(mgr manager.Manager, notifications *notifications, kinds *kinds, re
 		WatchesRawSource(source.Func(notifications.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: newBackoff()}).
 		Complete(ctrlreconcile.Func(pass))
+}
+
+// passGrace is how long a pass under way may go on when the agent is to end, or has
+// lost the Lease: less than the time after which another may take that.
+const passGrace = 4 * time.Second
+
+// outliving gives a context that ends that much later than another one: a request
+// that is cut off may have been carried out, and nobody would tell of it.
+func outliving(ctx context.Context, grace time.Duration) (longer context.Context, done func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
 }
 
 // intentChanged leaves out the events of what webhook and agent write, the

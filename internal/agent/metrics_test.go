@@ -59,7 +59,7 @@ func exposed(t *testing.T, counts *metrics) *prometheus.Registry {
 func scrape(t *testing.T, registry *prometheus.Registry) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	if answer.Code != http.StatusOK {
 		t.Fatalf("answered %d: %s", answer.Code, answer.Body)
 	}
@@ -199,7 +199,11 @@ func TestRequestsAreCounted(t *testing.T) {
 	defer api.Close()
 	client := api.Client()
 	client.Transport = countedTransport{transportOf(client), count, resyncReason}
-	response, err := client.Get(api.URL)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type replica struct {
 	known *applications
 }
 
-func newReplica(t *testing.T, ctx context.Context, cluster string) *replica {
+func newReplica(t *testing.T, cluster string) *replica {
 	t.Helper()
 	options := Options{Cluster: cluster, Namespace: metav1.NamespaceDefault, LeaderElect: true, HealthAddress: "0"}
 	options.Metrics.Address = "0"
@@ -37,7 +37,7 @@ func newReplica(t *testing.T, ctx context.Context, cluster string) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := knowApplications(ctx, mgr)
+	known, err := knowApplications(t.Context(), mgr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +45,9 @@ func newReplica(t *testing.T, ctx context.Context, cluster string) *replica {
 }
 
 // run starts a replica, and gives what stops it and waits for its end.
-func (r *replica) run(t *testing.T, ctx context.Context) (stop func()) {
+func (r *replica) run(t *testing.T) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Start(ctx) }()
 	return func() {
@@ -76,7 +76,7 @@ func leader(t *testing.T, clients kubernetes.Interface, cluster string) string {
 func checkLeaderMetric(t *testing.T, lease string) {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	if want := `leader_election_master_status{name="` + lease + `"} 1`; !strings.Contains(answer.Body.String(), want) {
 		t.Errorf("the metrics have no %s", want)
 	}
@@ -95,8 +95,8 @@ func TestTheStandbyIsWarm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	standby := newReplica(t, t.Context(), cluster)
-	defer standby.run(t, t.Context())()
+	standby := newReplica(t, cluster)
+	defer standby.run(t)()
 	_, err = clients.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: cluster, Labels: map[string]string{application.HolderLabel(cluster): "true", application.StateLabel: string(application.StateRunning)},
 	}}, metav1.CreateOptions{})
@@ -121,7 +121,7 @@ func TestTheStandbyIsWarm(t *testing.T) {
 func TestTheLeaseOutlivesTheWork(t *testing.T) {
 	const cluster = "handover"
 	clients := kubernetes.NewForConfigOrDie(server)
-	ending := newReplica(t, t.Context(), cluster)
+	ending := newReplica(t, cluster)
 	begun, atTheEnd := make(chan struct{}), ""
 	err := ending.Add(manager.RunnableFunc(func(ctx context.Context) error { // as a pass under way
 		close(begun)
@@ -133,7 +133,7 @@ func TestTheLeaseOutlivesTheWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := ending.run(t, t.Context())
+	stop := ending.run(t)
 	<-begun
 	stop()
 	if atTheEnd == "" {
@@ -142,9 +142,9 @@ func TestTheLeaseOutlivesTheWork(t *testing.T) {
 	if holder := leader(t, clients, cluster); holder != "" {
 		t.Errorf("the Lease is still held by %s", holder)
 	}
-	next := newReplica(t, t.Context(), cluster)
+	next := newReplica(t, cluster)
 	began := time.Now()
-	defer next.run(t, t.Context())()
+	defer next.run(t)()
 	eventually(t, func() error {
 		select {
 		case <-next.Elected():
@@ -155,4 +155,25 @@ func TestTheLeaseOutlivesTheWork(t *testing.T) {
 	})
 	checkLeaderMetric(t, name+"-"+cluster)
 	t.Logf("the next one leads after %s", time.Since(began).Round(time.Millisecond))
+}
+
+// What is under way when the agent is to end has a moment more, and no longer.
+func TestOutliving(t *testing.T) {
+	ending, end := context.WithCancel(t.Context())
+	longer, done := outliving(ending, 50*time.Millisecond)
+	defer done()
+	end()
+	if longer.Err() != nil {
+		t.Error("it ends with the other")
+	}
+	select {
+	case <-longer.Done():
+	case <-time.After(patience):
+		t.Error("it does not end")
+	}
+	longer, done = outliving(t.Context(), time.Hour)
+	done()
+	if longer.Err() == nil {
+		t.Error("it goes on when the pass is over")
+	}
 }

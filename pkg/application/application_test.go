@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -91,6 +92,38 @@ func TestSameIntent(t *testing.T) {
 			test.change(changed)
 			if got := application.SameIntent(configMap(), changed); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// In the place of what cannot be read is what changes the least on the target;
+// admission refuses it, and so it is there only if the webhook was not.
+func TestWishes(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	cases := []struct {
+		name        string
+		annotations map[string]string
+		want        application.Wishes
+		refusals    int
+	}{
+		{"the defaults", nil, application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete}, 0},
+		{"all of them", map[string]string{
+			application.ModeAnnotation: "suspend", application.DeletionPolicyAnnotation: "orphan", application.AdoptAnnotation: "true",
+			application.HoldAnnotation: "deny", application.HoldUntilAnnotation: "2026-01-02T12:00:00Z",
+		}, application.Wishes{Mode: application.Suspend, DeletionPolicy: application.Orphan, Adopt: true, DenyHolds: true, HoldUntil: noon}, 0},
+		{"none that can be read", map[string]string{
+			application.ModeAnnotation: "off", application.DeletionPolicyAnnotation: "", application.AdoptAnnotation: "yes",
+			application.HoldAnnotation: "please", application.HoldUntilAnnotation: "tomorrow",
+		}, application.Wishes{Mode: application.Observe, DeletionPolicy: application.Orphan}, 5},
+		{"a hold that cannot be read", map[string]string{application.HoldUntilAnnotation: "tomorrow"},
+			application.Wishes{Mode: application.Observe, DeletionPolicy: application.Delete}, 1},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, refusals := application.WishesOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations}})
+			if diff := cmp.Diff(c.want, got); diff != "" || len(refusals) != c.refusals {
+				t.Errorf("%d refusals, wishes (-want +got):\n%s", len(refusals), diff)
 			}
 		})
 	}

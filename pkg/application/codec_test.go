@@ -328,7 +328,7 @@ func TestRecordWithoutRoom(t *testing.T) {
 		text := make([]byte, size)
 		source := rand.New(rand.NewPCG(1, 2))
 		for i := range text {
-			text[i] = byte('a' + source.IntN(26))
+			text[i] = "abcdefghijklmnopqrstuvwxyz"[source.IntN(26)]
 		}
 		return string(text)
 	}

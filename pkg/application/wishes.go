@@ -2,6 +2,7 @@ package application
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,45 +43,56 @@ type Wishes struct {
 	DenyHolds bool
 }
 
-// WishesOf reads the annotations. Of a value that cannot be read the default is
-// taken, which changes the least on the target: an Application whose mode nobody
+// WishesOf reads the annotations. In the place of a value that cannot be read is
+// what changes the least on the target: an Application whose mode or hold nobody
 // understands is observed, and its objects are orphaned and not adopted.
 func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
-	wishes := Wishes{Mode: Enforce, DeletionPolicy: Delete}
-	var refusals field.ErrorList
-	path := field.NewPath("metadata", "annotations")
-	refuse := func(annotation, value, wanted string) {
-		refusals = append(refusals, field.Invalid(path.Key(annotation), value, wanted))
+	r := reading{annotations: cm.Annotations}
+	wishes := Wishes{
+		Mode:           Mode(r.oneOf(ModeAnnotation, "enforce, observe or suspend", string(Observe), string(Enforce), string(Suspend))),
+		DeletionPolicy: DeletionPolicy(r.oneOf(DeletionPolicyAnnotation, "delete or orphan", string(Orphan), string(Delete))),
+		Adopt:          r.oneOf(AdoptAnnotation, "true or false", "false", "true") == "true",
+		DenyHolds:      r.oneOf(HoldAnnotation, "deny; to hold, set "+HoldUntilAnnotation, unreadable, "deny") == "deny",
 	}
-	for annotation, value := range cm.Annotations {
-		switch annotation {
-		case ModeAnnotation:
-			if wishes.Mode = Mode(value); wishes.Mode != Enforce && wishes.Mode != Observe && wishes.Mode != Suspend {
-				wishes.Mode = Observe
-				refuse(annotation, value, fmt.Sprintf("it has to be %s, %s or %s", Enforce, Observe, Suspend))
-			}
-		case DeletionPolicyAnnotation:
-			if wishes.DeletionPolicy = DeletionPolicy(value); wishes.DeletionPolicy != Delete && wishes.DeletionPolicy != Orphan {
-				wishes.DeletionPolicy = Orphan
-				refuse(annotation, value, fmt.Sprintf("it has to be %s or %s", Delete, Orphan))
-			}
-		case AdoptAnnotation:
-			if wishes.Adopt = value == "true"; !wishes.Adopt && value != "false" {
-				refuse(annotation, value, "it has to be true or false")
-			}
-		case HoldAnnotation:
-			if wishes.DenyHolds = value == "deny"; !wishes.DenyHolds {
-				refuse(annotation, value, "it has to be deny; to hold, set "+HoldUntilAnnotation)
-			}
-		case HoldUntilAnnotation:
-			until, err := ParseHold(value)
-			if err != nil {
-				refuse(annotation, value, err.Error())
-			}
-			wishes.HoldUntil = until
+	if _, ok := cm.Annotations[ModeAnnotation]; !ok {
+		wishes.Mode = Enforce
+	}
+	if _, ok := cm.Annotations[DeletionPolicyAnnotation]; !ok {
+		wishes.DeletionPolicy = Delete
+	}
+	if text, ok := cm.Annotations[HoldUntilAnnotation]; ok {
+		until, err := ParseHold(text)
+		if err != nil {
+			r.refuse(HoldUntilAnnotation, err.Error())
+			wishes.Mode = Observe
 		}
+		wishes.HoldUntil = until
 	}
-	return wishes, refusals
+	return wishes, r.refusals
+}
+
+// unreadable stands for a value where there is only one that means anything.
+const unreadable = "\x00"
+
+// reading is how annotations are read.
+type reading struct {
+	annotations map[string]string
+	refusals    field.ErrorList
+}
+
+// oneOf gives the value if it is one of these, the first of which is the careful
+// one, and the careful one if not; nothing if the annotation is not there.
+func (r *reading) oneOf(annotation, wanted string, possible ...string) string {
+	value, ok := r.annotations[annotation]
+	if !ok || slices.Contains(possible, value) {
+		return value
+	}
+	r.refuse(annotation, "it has to be "+wanted)
+	return possible[0]
+}
+
+func (r *reading) refuse(annotation, wanted string) {
+	r.refusals = append(r.refusals, field.Invalid(field.NewPath("metadata", "annotations").Key(annotation), r.annotations[annotation], wanted))
 }
 
 // ParseHold reads the value of [HoldUntilAnnotation].

@@ -1,6 +1,7 @@
 package mutate_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -132,13 +133,9 @@ func TestSuspectHold(t *testing.T) {
 			cm, was := submitted(), &corev1.ConfigMap{}
 			if test.stored != nil {
 				was = submitted()
-				for name, value := range test.stored {
-					was.Annotations[name] = value
-				}
+				maps.Copy(was.Annotations, test.stored)
 			}
-			for name, value := range test.set {
-				cm.Annotations[name] = value
-			}
+			maps.Copy(cm.Annotations, test.set)
 			equal(t, "warnings", test.want, mutate.SuspectHold(cm, was, now))
 		})
 	}

@@ -16,6 +16,10 @@ import (
 // there is to mend: an API server takes no more in one request.
 const manyOperations = 5_000
 
+// manyRounds is how many such patches are made in one pass: whoever writes all of
+// it back would keep the pass for ever.
+const manyRounds = 20
+
 // repair is how one object is brought to what is desired. It is decided on the
 // whole live object, and anew if that has changed meanwhile.
 type repair struct {
@@ -28,6 +32,8 @@ type repair struct {
 	// wasDesired is the desired state with that.
 	refusedFields [][]string
 	wasDesired    map[string]any
+	// rounds counts the patches that did not hold all there is to mend.
+	rounds int
 
 	// What was decided, on the object as it was before.
 	before map[string]any
@@ -71,10 +77,18 @@ func (p *pass) try(ctx context.Context, r *repair, live map[string]any, tries in
 	case r.marks:
 		p.marked(ctx, r, after, tries)
 	case len(r.patch) >= manyOperations && version(after) != version(r.before):
-		p.mend(ctx, r.i, after, tries) // the rest: each time there is less
+		p.rest(ctx, r, after, tries)
 	default:
 		p.patched(r, after)
 	}
+}
+
+// rest mends what one patch could not hold: each time there is less.
+func (p *pass) rest(ctx context.Context, r *repair, after map[string]any, tries int) {
+	if r.rounds++; r.rounds == manyRounds {
+		tries = 0
+	}
+	p.try(ctx, r, after, tries)
 }
 
 // failedToMend reports that a repair could not be made.

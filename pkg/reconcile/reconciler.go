@@ -151,6 +151,7 @@ func damages(app *application.Application) []error {
 // held or desired is not known. Only somebody who may write the document helps.
 func (r *Reconciler) damaged(ctx context.Context, app *application.Application, damaged []error) error {
 	r.Observers.Stop(app.NamespacedName)
+	r.memories.of(app).spec = "" // what changes from now on, nobody sees
 	spec := app.Status.ObservedSpec
 	r.conclude(app, findings{verdicts: []verdict{{reason: reasonUnreadable, message: explain(errors.Join(damaged...))}}})
 	app.Status.ObservedSpec = spec

@@ -122,14 +122,15 @@ func (b *controlPlane) frontProxyArgs() []string {
 }
 
 func (b *controlPlane) startControllerManager(ctx context.Context) error {
-	return b.startController(ctx, "kube-controller-manager", b.ControllerManager,
+	args := []string{
 		"--use-service-account-credentials",
 		"--service-account-private-key-file", b.certificate("service-account.key"),
 		"--root-ca-file", b.certificate("ca.crt"),
 		"--flex-volume-plugin-dir", b.file("flexvolume"), // it makes this folder, by default outside of ours
 		"--kube-api-qps", "500", // the usual 20 requests a second make the start three seconds longer
 		"--kube-api-burst", "1000",
-	)
+	}
+	return b.startController(ctx, "kube-controller-manager", b.ControllerManager, append(args, b.options.ControllerArgs...)...)
 }
 
 func (b *controlPlane) startScheduler(ctx context.Context) error {

@@ -19,6 +19,7 @@ type Options struct {
 	PretendKubelet bool      // a stand-in for the kubelet declares Pods ready (see PhaseAnnotation)
 	AuditPolicy    string    // YAML; DefaultAuditPolicy if empty
 	APIServerArgs  []string  // added to the flags of the API server
+	ControllerArgs []string  // added to the flags of the controller manager
 	Dir            string    // must be empty or missing, and is removed by Stop; a temporary folder if not set
 	Keep           bool      // Stop does not remove the folder
 	Log            io.Writer // gets what happens, for people; os.Stderr if nil

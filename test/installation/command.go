@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
@@ -24,56 +23,16 @@ type command struct {
 	health  string
 }
 
-// StartAgent starts the agent and waits until it is ready.
-func (i *Installation) StartAgent(ctx context.Context) error {
-	kubeconfig, err := i.AgentKubeconfig(ctx, application.LocalCluster)
-	if err != nil {
-		return err
-	}
-	port, err := freePort()
-	if err != nil {
-		return err
-	}
-	i.agentMetrics = fmt.Sprintf("127.0.0.1:%d", port)
-	i.agent, err = i.start("agent", "agent", append(
-		[]string{"--kubeconfig", kubeconfig, "--metrics-bind-address", i.agentMetrics}, i.options.AgentArgs...)...)
-	if err != nil {
-		return err
-	}
-	return i.agent.waitReady(ctx)
-}
-
-// RunAgent starts one more agent, as a process of that name, and does not wait
-// for it. It connects as the kubeconfig says, serves no metrics, and does not ask
-// for the Lease: when it is killed its successor begins at once.
-func (i *Installation) RunAgent(name, kubeconfig string, arguments ...string) (*cluster.Process, error) {
-	c, err := i.start("agent", name, append(
-		[]string{"--kubeconfig", kubeconfig, "--metrics-bind-address", "0", "--leader-elect=false"}, arguments...)...)
-	if err != nil {
-		return nil, err
-	}
-	return c.process, nil
-}
-
-// AgentKubeconfig writes a file by which the agent of a cluster connects. Of a
-// cluster that is not the local one, the ServiceAccount must exist.
-func (i *Installation) AgentKubeconfig(ctx context.Context, name string) (string, error) {
-	return i.kubeconfig(ctx, application.AgentsNamespace, name)
-}
-
-// AgentMetrics is where the agent serves its metrics.
-func (i *Installation) AgentMetrics() string { return i.agentMetrics }
-
-// StopAgent stops the agent as a Deployment does: by SIGTERM.
-func (i *Installation) StopAgent() error { return i.agent.process.Stop() }
-
-// Logs are the files that webhook and agent log to.
+// Logs are the files that webhooks and agents log to.
 func (i *Installation) Logs() []string {
 	var logs []string
 	for _, r := range i.replicas {
 		logs = append(logs, filepath.Join(i.cluster.Dir(), r.name+".log"))
 	}
-	return append(logs, i.agent.process.Log())
+	for _, a := range i.agents {
+		logs = append(logs, filepath.Join(i.cluster.Dir(), a.name+".log"))
+	}
+	return logs
 }
 
 // start starts one of the built programs as a process of that name.

@@ -20,7 +20,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
-// Installation is webhook and agent in a cluster.
+// Installation is webhook and agent in a cluster, one or several of each.
 type Installation struct {
 	cluster *cluster.Cluster
 	log     io.Writer
@@ -30,10 +30,8 @@ type Installation struct {
 	root string
 
 	options  Options
-	agent    *command
+	agents   []*agent
 	replicas []*replica
-	// agentMetrics is where the agent listens for whoever asks for its metrics.
-	agentMetrics string
 	// balancer is where the API server calls the webhook.
 	balancer *balancer
 }
@@ -41,6 +39,7 @@ type Installation struct {
 // Options are how an installation is to be. The zero value is the usual one.
 type Options struct {
 	Replicas    int      // of the webhook; one if not set
+	Agents      int      // of the local cluster; one if not set
 	WebhookArgs []string // added to the flags of the webhook
 	AgentArgs   []string // added to the flags of the agent
 }
@@ -63,6 +62,9 @@ func InstallWith(ctx context.Context, in *cluster.Cluster, options Options, log 
 	}
 	for n := range max(1, options.Replicas) {
 		i.replicas = append(i.replicas, &replica{name: fmt.Sprintf("webhook-%d", n+1)})
+	}
+	for n := range max(1, options.Agents) {
+		i.agents = append(i.agents, &agent{name: fmt.Sprintf("agent-%d", n+1)})
 	}
 	steps := []struct {
 		what string
@@ -164,12 +166,21 @@ func extract(folder string) error {
 
 // kubeconfig writes a file that authenticates as a ServiceAccount.
 func (i *Installation) kubeconfig(ctx context.Context, namespace, account string) (string, error) {
+	token, err := i.token(ctx, namespace, account)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(i.dir, namespace+"-"+account+".kubeconfig")
+	return path, i.cluster.WriteKubeconfig(path, account, token)
+}
+
+// token makes a new token of a ServiceAccount.
+func (i *Installation) token(ctx context.Context, namespace, account string) (string, error) {
 	token, err := i.kubectl(ctx, "create", "token", account, "--namespace", namespace, "--duration", "24h").Output()
 	if err != nil {
 		return "", fmt.Errorf("create a token of %s/%s: %w", namespace, account, err)
 	}
-	path := filepath.Join(i.dir, namespace+"-"+account+".kubeconfig")
-	return path, i.cluster.WriteKubeconfig(path, account, strings.TrimSpace(string(token)))
+	return strings.TrimSpace(string(token)), nil
 }
 
 func (i *Installation) kubectl(ctx context.Context, arguments ...string) *exec.Cmd {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,16 +107,19 @@ func (i *Installation) StopWebhook(indices ...int) error {
 
 // chosen are the running replicas of these indices, or all that run.
 func (i *Installation) chosen(indices []int) []*replica {
-	if len(indices) == 0 {
-		return i.running()
-	}
 	var chosen []*replica
-	for _, index := range indices {
-		if r := i.replicas[index]; r.command != nil {
+	for index, r := range i.replicas {
+		if r.command != nil && isChosen(indices, index) {
 			chosen = append(chosen, r)
 		}
 	}
 	return chosen
+}
+
+// isChosen tells if an index is one of those that somebody names; who names none
+// means all.
+func isChosen(indices []int, index int) bool {
+	return len(indices) == 0 || slices.Contains(indices, index)
 }
 
 func (i *Installation) running() []*replica {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -56,6 +57,30 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		err := ts.Exec(args[1], args[2:]...)
 		return err == nil && pattern.MatchString(ts.ReadFile("stdout")), err
 	}))
+}
+
+// soon sets a variable to the time in so long, as it is written in annotations:
+// whole seconds, never less than was asked for.
+func soon(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: soon VARIABLE DURATION")
+	}
+	wait, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	ts.Setenv(args[0], time.Now().Add(wait+time.Second).UTC().Format(time.RFC3339))
+}
+
+// past fails if a time is still to come: what was to happen then has happened too
+// early.
+func past(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: past TIME")
+	}
+	at, err := time.Parse(time.RFC3339, args[0])
+	ts.Check(err)
+	if wait := time.Until(at); wait > 0 {
+		ts.Fatalf("%s is %s ahead", args[0], wait.Round(time.Millisecond))
+	}
 }
 
 // bytesOf writes a file with a text of so many bytes in the place of "BYTES" in

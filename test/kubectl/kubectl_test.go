@@ -103,6 +103,8 @@ func TestSessions(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"mask":  mask,
 			"until": until,
+			"soon":  soon,
+			"past":  past,
 			"bytes": bytesOf,
 		},
 	})

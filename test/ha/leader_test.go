@@ -1,0 +1,220 @@
+package ha
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Must show 7: "Killing the leader in the middle of 200 drifts: all repaired,
+// each once (audit log), hand-over time." The leader is stopped while the drifts
+// are made, so that all of them lie before it when it goes on, and is killed by
+// SIGKILL at the 50th repair. The other agent has to wait until the Lease is lost,
+// which takes 15 s from its last renewal.
+func TestKillingTheLeader(t *testing.T) {
+	const bound = 30 * time.Second
+	s := newShelf(t, 10, 20)
+	awaitCalm(t, s.namespace)
+	first, second := leader(t)
+	c := change{shelf: s, begin: auditMark(t), leaving: env.installation.AgentCredential(first), coming: env.installation.AgentCredential(second)}
+	seen := s.begin(t, 50)
+	send(t, first, syscall.SIGSTOP)
+	s.disturbAll(t)
+	send(t, first, syscall.SIGCONT)
+	seen.awaitMiddle(t)
+	killed := time.Now()
+	if err := env.installation.KillAgent(first); err != nil {
+		t.Fatal(err)
+	}
+	startAgain(t)
+
+	c.awaitRepaired(t, seen)
+	c.check(t, killed, bound)
+}
+
+// "HA: leader election with release on cancel, two replicas, hand-over without a
+// missed drift and without a double write." The leader is asked to end (SIGTERM)
+// under a stream of drifts, which goes on while nobody leads: the Lease is given
+// back, so that this takes seconds, and not the 15 s in which a Lease is lost.
+func TestHandOver(t *testing.T) {
+	const (
+		bound = 10 * time.Second
+		pause = 40 * time.Millisecond // 200 of them are 8 s
+	)
+	s := newShelf(t, 10, 20)
+	awaitCalm(t, s.namespace)
+	first, second := leader(t)
+	c := change{shelf: s, begin: auditMark(t), leaving: env.installation.AgentCredential(first), coming: env.installation.AgentCredential(second)}
+	seen := s.begin(t, 50)
+	stream := make(chan error, 1)
+	go func() { stream <- s.disturbEach(t.Context(), pause) }()
+	seen.awaitMiddle(t)
+	asked := time.Now()
+	if err := env.installation.StopAgent(first); err != nil {
+		t.Error(err)
+	}
+	t.Logf("the leader ended in %s", time.Since(asked).Round(time.Millisecond))
+	startAgain(t)
+	if err := <-stream; err != nil {
+		t.Fatal(err)
+	}
+
+	c.awaitRepaired(t, seen)
+	c.check(t, asked, bound)
+}
+
+// Of two agents one acts. The other knows the Applications and asks for the
+// Lease, and sends nothing else that would change anything.
+func TestTwoAgents(t *testing.T) {
+	const drifts, asked = 10, 3
+	first, second := leader(t)
+	begin := auditMark(t)
+	if err := env.installation.StopAgent(second); err != nil {
+		t.Fatal(err)
+	}
+	if err := env.installation.StartAgent(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := newShelf(t, 2, drifts/2)
+	seen := s.begin(t, drifts)
+	s.disturbAll(t)
+	seen.awaitMiddle(t)
+	awaitCalm(t, s.namespace)
+
+	leads, waits := by(env.installation.AgentCredential(first)), by(env.installation.AgentCredential(second))
+	eventually(t, func() string {
+		if n := len(begin.requests(t, func(r request) bool { return waits(r) && r.isLease() })); n < asked {
+			return fmt.Sprintf("the agent that waits has asked for the Lease %d times", n)
+		}
+		return ""
+	})
+	if made := begin.requests(t, func(r request) bool { return waits(r) && r.isWrite() }); len(made) > 0 {
+		t.Errorf("the agent that waits has sent %v", made)
+	}
+	if made := begin.requests(t, func(r request) bool { return leads(r) && s.isRepair(r) && r.isAccepted() }); len(made) != drifts {
+		t.Errorf("the agent that leads has made %d repairs, want %d: %v", len(made), drifts, made)
+	}
+}
+
+// send sends a signal to an agent.
+func send(t *testing.T, agent int, signal syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(env.installation.AgentProcess(agent).PID(), signal); err != nil {
+		t.Fatalf("send %s to agent %d: %v", signal, agent, err)
+	}
+}
+
+// startAgain starts the agent that was ended when the test is over.
+func startAgain(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := env.installation.StartAgent(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// change is a change of the leader while the objects of a shelf drift.
+type change struct {
+	*shelf
+
+	begin           mark
+	leaving, coming string // credentials
+}
+
+// isRepair tells of patches of the objects; those of somebody else are among them.
+func (s *shelf) isRepair(r request) bool {
+	return r.Verb == "patch" && r.Object.Resource == "configmaps" && r.Object.Namespace == s.namespace && slices.Contains(s.objects, r.Object.Name)
+}
+
+// awaitRepaired waits until each object is repaired, and until nothing is
+// written any more: a second repair would come later.
+func (c change) awaitRepaired(t *testing.T, seen *journal) {
+	t.Helper()
+	eventually(t, func() string { return seen.complaint(c.objects) })
+	awaitCalm(t, c.namespace)
+	if complaint := seen.complaint(c.objects); complaint != "" {
+		t.Error(complaint)
+	}
+}
+
+// check fails if the audit log does not have each object repaired once, if the
+// two agents have acted at the same time, or if the change took too long.
+func (c change) check(t *testing.T, from time.Time, bound time.Duration) {
+	t.Helper()
+	left, came := by(c.leaving), by(c.coming)
+	made := c.begin.requests(t, func(r request) bool { return c.isRepair(r) && (left(r) || came(r)) })
+	done := only(request.isAccepted, made)
+	before, after := only(left, done), only(came, done)
+	if len(before) == 0 || len(after) == 0 {
+		t.Fatalf("%d repairs by the agent that left, and %d by the one that came: that was no change in the middle", len(before), len(after))
+	}
+	c.checkOnce(t, made)
+	last, begun := before[len(before)-1].Received, after[0].Received
+	taken := c.begin.requests(t, func(r request) bool { return came(r) && r.leads() })
+	if len(taken) == 0 || taken[0].Ended.After(begun) || last.After(begun) {
+		t.Fatalf("the agent that left has repaired until %s, and the one that came from %s on; it had the Lease at %v", last, begun, taken)
+	}
+	took := after[0].Ended.Sub(from)
+	t.Logf("%d repairs by the agent that left, %d by the one that came, %d more refused or cut off; it had the Lease after %s, its first repair was done after %s and its last after %s",
+		len(before), len(after), len(made)-len(done), since(taken[0].Ended, from), since(after[0].Ended, from), since(after[len(after)-1].Ended, from))
+	if took > bound {
+		t.Errorf("the first repair was done %s after, want %s at most", took, bound)
+	}
+}
+
+// checkOnce: a repair counts that the agent had sent when it was killed, though
+// nobody was there for the answer.
+func (c change) checkOnce(t *testing.T, made []request) {
+	t.Helper()
+	accepted, cutOff := map[string]int{}, map[string]int{}
+	for _, r := range made {
+		switch {
+		case r.isAccepted():
+			accepted[r.Object.Name]++
+		case r.isCutOff():
+			cutOff[r.Object.Name]++
+		}
+	}
+	var wrong []string
+	for _, name := range c.objects {
+		if accepted[name] > 1 || accepted[name] == 0 && cutOff[name] != 1 {
+			wrong = append(wrong, fmt.Sprintf("%s %d and %d", name, accepted[name], cutOff[name]))
+		}
+	}
+	if len(wrong) > 0 {
+		t.Errorf("%d of %d objects have not one repair that was accepted (and those that were cut off): %s", len(wrong), len(c.objects), strings.Join(wrong, "; "))
+	}
+}
+
+func only(wanted func(request) bool, of []request) []request {
+	return slices.DeleteFunc(slices.Clone(of), func(r request) bool { return !wanted(r) })
+}
+
+func since(at, from time.Time) time.Duration { return at.Sub(from).Round(time.Millisecond) }
+
+// awaitCalm waits until the agents have written nothing in a namespace for longer
+// than a status may be kept back.
+func awaitCalm(t *testing.T, namespace string) {
+	t.Helper()
+	const calm = 2 * time.Second
+	written := func(r request) bool {
+		return r.isWrite() && r.Object.Namespace == namespace && r.User.Username == agentUser
+	}
+	seen, quiet := auditMark(t), time.Now()
+	eventually(t, func() string {
+		next := auditMark(t)
+		if made := seen.requests(t, written); len(made) > 0 {
+			seen, quiet = next, time.Now()
+			return fmt.Sprintf("the agents still write: %v", made)
+		}
+		if since := time.Since(quiet); since < calm {
+			return fmt.Sprintf("nothing is written for %s only", since)
+		}
+		return ""
+	})
+}

@@ -1,0 +1,237 @@
+package ha
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+const (
+	want  = "blue" // what the Applications say
+	drift = "evil" // what somebody makes of it
+)
+
+// shelf is a namespace with Applications of many small objects.
+type shelf struct {
+	namespace string
+	objects   []string
+}
+
+// newShelf creates the Applications and waits until all of them run.
+func newShelf(t *testing.T, apps, each int) *shelf {
+	t.Helper()
+	s := &shelf{namespace: newNamespace(t)}
+	for app := range apps {
+		var manifest strings.Builder
+		for n := range each {
+			name := fmt.Sprintf("object-%d-%d", app, n)
+			s.objects = append(s.objects, name)
+			fmt.Fprintf(&manifest, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {color: %s}\n", name, want)
+		}
+		createApplication(t, s.namespace, fmt.Sprintf("app-%d", app), manifest.String(), "")
+	}
+	eventually(t, func() string {
+		list, err := env.client.CoreV1().ConfigMaps(s.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: application.StateLabel + "=RUNNING"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) == apps {
+			return ""
+		}
+		return fmt.Sprintf("%d of %d Applications run", len(list.Items), apps)
+	})
+	return s
+}
+
+// newNamespace makes a namespace that goes with the test, the Applications first.
+func newNamespace(t *testing.T) string {
+	t.Helper()
+	if err := env.installation.Look(); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("ha-%06d", rand.IntN(1e6))
+	namespaces := env.client.CoreV1().Namespaces()
+	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		configMaps := env.client.CoreV1().ConfigMaps(name)
+		applications := metav1.ListOptions{LabelSelector: application.ClusterLabel}
+		if err := configMaps.DeleteCollection(ctx, metav1.DeleteOptions{}, applications); err != nil {
+			t.Error(err)
+		}
+		eventually(t, func() string {
+			left, err := configMaps.List(ctx, applications)
+			switch {
+			case err != nil:
+				return err.Error()
+			case len(left.Items) > 0:
+				return fmt.Sprintf("%d Applications are not deleted yet", len(left.Items))
+			}
+			return ""
+		})
+		if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// createApplication creates an Application, as a user does.
+func createApplication(t *testing.T, namespace, name, manifest, schema string) {
+	t.Helper()
+	app := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{application.FormatAnnotation: application.Format}},
+		Data:       map[string]string{"spec.manifest": manifest},
+	}
+	if schema != "" {
+		app.Data["spec.observer_schema"] = schema
+	}
+	if _, err := env.client.CoreV1().ConfigMaps(namespace).Create(t.Context(), app, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// disturb changes one object, as somebody else does.
+func (s *shelf) disturb(ctx context.Context, name string) error {
+	_, err := env.client.CoreV1().ConfigMaps(s.namespace).Patch(ctx, name, types.MergePatchType,
+		[]byte(`{"data": {"color": "`+drift+`"}}`), metav1.PatchOptions{FieldManager: "somebody"})
+	return err
+}
+
+// disturbAll changes all objects, as fast as it can.
+func (s *shelf) disturbAll(t *testing.T) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(16)
+	for _, name := range s.objects {
+		group.Go(func() error { return s.disturb(t.Context(), name) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// disturbEach changes one object after the other, with a pause after each.
+func (s *shelf) disturbEach(ctx context.Context, pause time.Duration) error {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for _, name := range s.objects {
+		if err := s.disturb(ctx, name); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// journal has the versions that the objects had since it was begun: each that
+// was stored, in the order of the store.
+type journal struct {
+	mu       sync.Mutex
+	versions map[string][]string
+	repaired int
+	enough   int
+	middle   chan struct{} // closed when so many objects are repaired
+}
+
+// begin begins a journal.
+func (s *shelf) begin(t *testing.T, enough int) *journal {
+	t.Helper()
+	configMaps := env.client.CoreV1().ConfigMaps(s.namespace)
+	list, err := configMaps.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := configMaps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(events.Stop)
+	j := &journal{versions: map[string][]string{}, enough: enough, middle: make(chan struct{})}
+	go func() {
+		for event := range events.ResultChan() {
+			if cm, ok := event.Object.(*corev1.ConfigMap); ok && slices.Contains(s.objects, cm.Name) {
+				j.add(event.Type, cm)
+			}
+		}
+	}()
+	return j
+}
+
+func (j *journal) add(event watch.EventType, object *corev1.ConfigMap) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	version := object.Data["color"]
+	if event != watch.Modified {
+		version = string(event) + " " + version
+	}
+	j.versions[object.Name] = append(j.versions[object.Name], version)
+	if version != want {
+		return
+	}
+	if j.repaired++; j.repaired == j.enough {
+		close(j.middle)
+	}
+}
+
+// awaitMiddle waits until so many objects are repaired.
+func (j *journal) awaitMiddle(t *testing.T) {
+	t.Helper()
+	select {
+	case <-j.middle:
+	case <-time.After(timeout):
+		t.Fatalf("after %s there are not %d repairs", timeout, j.enough)
+	}
+}
+
+// complaint tells of objects that were not disturbed once and repaired once, in
+// this order, and nothing else.
+func (j *journal) complaint(objects []string) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var wrong []string
+	for _, name := range objects {
+		if !slices.Equal(j.versions[name], []string{drift, want}) {
+			wrong = append(wrong, fmt.Sprintf("%s %v", name, j.versions[name]))
+		}
+	}
+	if len(wrong) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d objects were not disturbed once and then repaired once: %s", len(wrong), len(objects), strings.Join(wrong, "; "))
+}
+
+// eventually waits until check finds nothing to complain about.
+func eventually(t *testing.T, check func() (complaint string)) {
+	t.Helper()
+	deadline := time.Now().Add(timeout)
+	for {
+		complaint := check()
+		if complaint == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s: %s", timeout, complaint)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
