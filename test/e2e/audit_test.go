@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -82,30 +83,47 @@ func auditMark(t *testing.T) mark {
 // renewals of its Lease and of its watches.
 func (m mark) requests(t *testing.T) []request {
 	t.Helper()
-	file, err := os.Open(env.cluster.AuditLog())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := file.Seek(int64(m), io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
 	var found []request
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
+	err := auditLines(int64(m), func(line []byte) error {
 		var r request
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatalf("audit log: %v in %s", err, lines.Text())
+		if err := json.Unmarshal(line, &r); err != nil {
+			return fmt.Errorf("%w in %s", err, line)
 		}
 		if r.User.Username == agentUser && r.Stage == "ResponseComplete" && r.Object.Resource != "leases" && r.Verb != "watch" {
 			found = append(found, r)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("audit log: %v", err)
 	}
 	return found
+}
+
+// auditLines gives the lines of the audit log that begin at a place or after it.
+// There, and at the end, the API server may just be writing: half a line is none.
+func auditLines(from int64, take func(line []byte) error) error {
+	file, err := os.Open(env.cluster.AuditLog())
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := file.Seek(max(from-1, 0), io.SeekStart); err != nil {
+		return err
+	}
+	lines := bufio.NewReader(file)
+	for skip := from > 0; ; skip = false {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && !skip {
+			err = take(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // in leaves the requests that concern a namespace.
@@ -134,28 +152,6 @@ func repairs(requests []request) []request {
 
 func (r request) isRepair() bool {
 	return r.Verb == "patch" && r.Object.Resource != "configmaps" && r.Object.Resource != "events"
-}
-
-// besidesRepairs leaves what is neither a repair, nor a part of one, nor the
-// Event about one.
-func besidesRepairs(requests []request) []request {
-	var found []request
-	conflict := false
-	for _, r := range requests {
-		reread := conflict && r.Verb == "get"
-		conflict = r.isRepair() && r.Status.Code == http.StatusConflict
-		if !r.isRepair() && !reread && !r.isEventOf("DriftReverted") {
-			found = append(found, r)
-		}
-	}
-	return found
-}
-
-func (r request) isEventOf(reason string) bool {
-	var event struct {
-		Reason string `json:"reason"`
-	}
-	return r.Object.Resource == "events" && json.Unmarshal(r.Body, &event) == nil && event.Reason == reason
 }
 
 // eventuallyRepairs waits for the audit log to show so many repairs in a

@@ -104,7 +104,7 @@ func createApplication(t *testing.T, namespace, name, manifest, schema string) s
 func get(t *testing.T, resource schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	object, err := env.client.Resource(resource).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) { // or the kind is not served
 		return nil
 	}
 	if err != nil {
@@ -225,6 +225,7 @@ func eventuallyGone(t *testing.T, resource schema.GroupVersionResource, namespac
 }
 
 // events gives the notes of the Events about an Application that have the reason.
+// Each has a twin about the object, which may have the same name.
 func events(t *testing.T, namespace, name, reason string) []string {
 	t.Helper()
 	list, err := env.client.Resource(eventsV1).Namespace(namespace).List(context.Background(), metav1.ListOptions{})
@@ -233,7 +234,7 @@ func events(t *testing.T, namespace, name, reason string) []string {
 	}
 	var notes []string
 	for _, event := range list.Items {
-		if field(&event, "regarding", "name") == name && field(&event, "reason") == reason {
+		if field(&event, "regarding", "kind") == "ConfigMap" && field(&event, "regarding", "name") == name && field(&event, "reason") == reason {
 			note, _ := field(&event, "note").(string)
 			notes = append(notes, note)
 		}

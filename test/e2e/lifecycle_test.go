@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // An object that somebody deletes is created again, and not as the same one.
@@ -93,9 +92,7 @@ func TestAForeignObjectIsLeftAlone(t *testing.T) {
 	kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine")
 	createApplication(t, namespace, "nginx", nginxManifest, "")
 	eventuallyState(t, "FAILED", namespace, "nginx")
-	if got := condition(t, namespace, "nginx")["reason"]; got != "Conflict" {
-		t.Errorf("reason is %v, want Conflict", got)
-	}
+	eventuallyCondition(t, namespace, "nginx", "Ready", "False", "AlreadyExists")
 	if get(t, services, namespace, "nginx") == nil {
 		t.Error("the Service was not created: one object must not hold up the others")
 	}
@@ -131,22 +128,6 @@ func TestAClusterScopedKindIsRefused(t *testing.T) {
 	if diff := cmp.Diff(want, text); diff != "" {
 		t.Errorf("what kubectl says (-want +got):\n%s", diff)
 	}
-}
-
-// condition reads the condition Ready of an Application.
-func condition(t *testing.T, namespace, name string) map[string]any {
-	t.Helper()
-	status, _ := document(t, namespace, name, "status").(map[string]any)
-	conditions, _, err := unstructured.NestedSlice(status, "conditions")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, item := range conditions {
-		if ready, ok := item.(map[string]any); ok && ready["type"] == "Ready" {
-			return ready
-		}
-	}
-	return nil
 }
 
 // A ConfigMap that was never admitted has nobody's authority: no agent sees it.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -52,6 +51,10 @@ func ungrantedRights() []struct{ user, verb, resource, reason string } {
 	return []struct{ user, verb, resource, reason string }{
 		{agentUser, "*", "songs.music.example.com", "the tests add the kind, and a role for it as the documentation says"},
 		{agentUser, "*", "artists.music.example.com", "the same"},
+		{agentUser, "*", "drummers.music.example.com", "the same"},
+		{agentUser, "*", "pods", "the same, of kinds that are built in"},
+		{agentUser, "*", "resourcequotas", "the same"},
+		{agentUser, "*", "limitranges", "the same"},
 	}
 }
 
@@ -106,7 +109,7 @@ func useEveryKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	createApplication(t, namespace, "everything", string(text), "")
-	eventuallyState(t, "RUNNING", namespace, "everything")
+	eventuallyReconciled(t, namespace, "everything") // the claim waits for a volume for ever
 	var resources []schema.GroupVersionResource
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var kind metav1.TypeMeta
@@ -141,58 +144,76 @@ func useEveryKind(t *testing.T) {
 func scrape(t *testing.T) {
 	t.Helper()
 	namespace := newNamespace(t)
+	kubectl(t, "--namespace", namespace, "create", "serviceaccount", "anybody")
+	anybody := strings.TrimSpace(kubectl(t, "--namespace", namespace, "create", "token", "anybody"))
+	reader := metricsReader(t, namespace)
+	for _, url := range metricsURLs() {
+		if code, _ := fetch(t, url, ""); code != http.StatusUnauthorized {
+			t.Errorf("nobody is answered %d, want %d", code, http.StatusUnauthorized)
+		}
+		if code, _ := fetch(t, url, "wrong"); code == http.StatusOK { // controller-runtime takes it for an error of its own
+			t.Error("a wrong token is answered")
+		}
+		if code, _ := fetch(t, url, anybody); code != http.StatusForbidden {
+			t.Errorf("a ServiceAccount without the right is answered %d, want %d", code, http.StatusForbidden)
+		}
+		awaitMetrics(t, url, reader)
+	}
+}
+
+// metricsURLs are where webhook and agent serve their metrics.
+func metricsURLs() []string {
+	return append(env.installation.Metrics(), "https://"+env.installation.AgentMetrics()+"/metrics")
+}
+
+// metricsReader gives the token of somebody who may read the metrics.
+func metricsReader(t *testing.T, namespace string) string {
+	t.Helper()
 	kubectl(t, "--namespace", namespace, "create", "serviceaccount", "prometheus")
-	token := strings.TrimSpace(kubectl(t, "--namespace", namespace, "create", "token", "prometheus"))
+	kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole=krake-metrics-reader", "--serviceaccount="+namespace+":prometheus")
+	t.Cleanup(func() { kubectl(t, "delete", "clusterrolebinding", namespace) })
+	return strings.TrimSpace(kubectl(t, "--namespace", namespace, "create", "token", "prometheus"))
+}
+
+// awaitMetrics reads metrics. That somebody may not may be remembered for a while.
+func awaitMetrics(t *testing.T, url, token string) (metrics string) {
+	t.Helper()
+	eventually(t, func() string {
+		code, text := fetch(t, url, token)
+		if metrics = text; code == http.StatusOK && strings.Contains(text, "krake_") {
+			return ""
+		}
+		return fmt.Sprintf("the metrics are answered %d", code)
+	})
+	return metrics
+}
+
+// fetch reads a URL of somebody whose certificate nobody has signed; with a
+// token, if there is one.
+func fetch(t *testing.T, url, token string) (code int, text string) {
+	t.Helper()
 	client := &http.Client{
 		Timeout:   timeout,
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // it signs for itself
 	}
 	defer client.CloseIdleConnections()
-	get := func(url, token string) (int, string) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if token != "" {
-			request.Header.Set("Authorization", "Bearer "+token)
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return response.StatusCode, string(text)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	urls := env.installation.Metrics()
-	if len(urls) == 0 {
-		t.Fatal("the webhook serves no metrics")
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	for _, url := range urls {
-		if code, _ := get(url, ""); code != http.StatusUnauthorized {
-			t.Errorf("nobody is answered %d, want %d", code, http.StatusUnauthorized)
-		}
-		if code, _ := get(url, "wrong"); code == http.StatusOK { // controller-runtime takes it for an error of its own
-			t.Error("a wrong token is answered")
-		}
-		if code, _ := get(url, token); code != http.StatusForbidden {
-			t.Errorf("a ServiceAccount without the right is answered %d, want %d", code, http.StatusForbidden)
-		}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
 	}
-	kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole=krake-metrics-reader", "--serviceaccount="+namespace+":prometheus")
-	t.Cleanup(func() { kubectl(t, "delete", "clusterrolebinding", namespace) })
-	for _, url := range urls {
-		eventually(t, func() string { // the refusal may be remembered for a while
-			code, text := get(url, token)
-			if code == http.StatusOK && strings.Contains(text, "krake_") {
-				return ""
-			}
-			return fmt.Sprintf("the metrics are answered %d", code)
-		})
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return response.StatusCode, string(body)
 }
 
 // grantedRights are those that the shipped roles give to webhook and agent.
@@ -302,24 +323,18 @@ type event struct {
 
 // ourEvents reads what webhook and agent have asked for in the whole run.
 func ourEvents() ([]event, error) {
-	file, err := os.Open(env.cluster.AuditLog())
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
 	var events []event
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
+	err := auditLines(0, func(line []byte) error {
 		var e event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, fmt.Errorf("audit log: %w", err)
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("audit log: %w", err)
 		}
 		if e.User.Username == agentUser || e.User.Username == webhookUser {
 			events = append(events, e)
 		}
-	}
-	return events, lines.Err()
+		return nil
+	})
+	return events, err
 }
 
 // usedRights are those that webhook and agent have made use of. A request is for

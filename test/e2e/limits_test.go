@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+)
+
+// What does not fit into the ConfigMap is left out and told, and what was to be
+// done is done all the same: every write of the agent passes. An annotation that
+// is observed and not in the manifest is learned, however long it is.
+func TestA49(t *testing.T) {
+	const (
+		objects = 4
+		each    = 15 << 10 // in three documents
+		notes   = 850 << 10
+		service = "{apiVersion: v1, kind: Service, metadata: {name: nginx}, spec: {selector: {app: nginx}, ports: [{port: 80, targetPort: 80}]}}"
+	)
+	manifest, schema := service, ""
+	for n := range objects {
+		manifest += fmt.Sprintf("\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: grows-%d}, data: {a: b}}", n)
+		schema += fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: grows-%d, annotations: {size: null}}, data: {a: null}}\n", n)
+	}
+	namespace := newNamespace(t)
+	createApplication(t, namespace, "nginx", manifest, schema)
+	eventuallyReconciled(t, namespace, "nginx")
+	fill(t, namespace, "nginx", notes, "data", "notes")
+	before := auditMark(t)
+	for n := range objects {
+		if condition := conditionOf(t, namespace, "nginx", "TooLarge"); condition != nil {
+			t.Errorf("%d objects have grown, and it is too large already: %v", n, condition)
+		}
+		fill(t, namespace, fmt.Sprintf("grows-%d", n), each, "metadata", "annotations", "size")
+		eventually(t, func() string {
+			if learned, _ := document(t, namespace, "nginx", "status.learned").([]any); len(learned) != n+1 {
+				return fmt.Sprintf("%d objects are learned of, want %d", len(learned), n+1)
+			}
+			return ""
+		})
+	}
+	checkNames(t, eventuallyCondition(t, namespace, "nginx", "TooLarge", "True", "NoRoom"), "no room")
+	settle(t, namespace) // it works all the same
+
+	change(t, configMaps, namespace, "nginx", `{"data": {"notes": null}}`)
+	change(t, services, namespace, "nginx", `{"spec": {"selector": {"app": "other"}}}`)
+	eventuallyField(t, "nginx", services, namespace, "nginx", "spec", "selector", "app")
+	eventually(t, func() string {
+		if condition := conditionOf(t, namespace, "nginx", "TooLarge"); condition != nil {
+			return fmt.Sprintf("there is room again, and still %v", condition)
+		}
+		return ""
+	})
+	for _, r := range writes(in(namespace, before.requests(t))) {
+		if code := r.Status.Code; code >= http.StatusMultipleChoices && code != http.StatusConflict {
+			t.Errorf("want every write to pass, got %.300s", r)
+		}
+	}
+}
+
+// fill puts a text that cannot be compressed much into a field of a ConfigMap.
+func fill(t *testing.T, namespace, name string, size int, path ...string) {
+	t.Helper()
+	text := make([]byte, size/2)
+	if _, err := rand.Read(text); err != nil {
+		t.Fatal(err)
+	}
+	var patch any = hex.EncodeToString(text)
+	for _, step := range slices.Backward(path) {
+		patch = map[string]any{step: patch}
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(t, configMaps, namespace, name, string(body))
+}

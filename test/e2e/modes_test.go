@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// An Application that observes writes nothing to its objects and says what
+// differs; one that is suspended does not even look; one that enforces again
+// heals what has gathered.
+func TestModes(t *testing.T) {
+	namespace := newNginx(t)
+	awaitCalm(t, namespace)
+	before := auditMark(t)
+	wish(t, namespace, "nginx", "mode", "observe")
+	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 3}}`)
+	kubectl(t, "--namespace", namespace, "delete", "service", "nginx")
+	eventually(t, func() string {
+		message := eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "Observed")
+		if strings.Contains(message, "Deployment "+namespace+"/nginx: spec.replicas") && strings.Contains(message, "Service "+namespace+"/nginx") {
+			return ""
+		}
+		return message
+	})
+	eventually(t, func() string {
+		if notes := events(t, namespace, "nginx", "DriftDetected"); len(notes) < 2 {
+			return fmt.Sprintf("want an Event for each of both, got %v", notes)
+		}
+		return ""
+	})
+	wish(t, namespace, "nginx", "mode", "suspend")
+	eventuallyCondition(t, namespace, "nginx", "Reconciled", "Unknown", "Suspended")
+	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 4}}`)
+	awaitCalm(t, namespace)
+	for _, r := range writes(in(namespace, before.requests(t))) {
+		if r.Object.Resource != "events" && r.Object.Resource != "configmaps" {
+			t.Errorf("want no write to an object, got %s", r)
+		}
+	}
+
+	wish(t, namespace, "nginx", "mode", "enforce")
+	eventuallyField(t, 2, deployments, namespace, "nginx", "spec", "replicas")
+	eventually(t, func() string {
+		if get(t, services, namespace, "nginx") == nil {
+			return "the Service is not back"
+		}
+		return ""
+	})
+	eventuallyReconciled(t, namespace, "nginx")
+	eventuallyCondition(t, namespace, "nginx", "Drifted", "False", "NoDrift")
+	checkRepairs(t, before.eventuallyRepairs(t, 1, namespace), "/spec/replicas")
+}
+
+// A suspended Application goes with its objects as any other.
+func TestASuspendedApplicationIsDeleted(t *testing.T) {
+	namespace := newNginx(t)
+	wish(t, namespace, "nginx", "mode", "suspend")
+	eventuallyCondition(t, namespace, "nginx", "Reconciled", "Unknown", "Suspended")
+	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
+	if get(t, deployments, namespace, "nginx") != nil || get(t, services, namespace, "nginx") != nil {
+		t.Error("objects of the Application are left")
+	}
+}
+
+var drummers = schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "drummers"}
+
+const (
+	drummerRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: krake-agent-drummers
+  labels: {krake.dev/aggregate-to-agent: "true"}
+rules:
+- {apiGroups: [music.example.com], resources: [drummers], verbs: [get, list, watch, create, patch, delete]}
+`
+	drummerKind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: drummers.music.example.com}
+spec:
+  group: music.example.com
+  names: {kind: Drummer, listKind: DrummerList, plural: drummers, singular: drummer}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {sticks: {type: integer}}}}}}
+`
+)
+
+// A kind that the cluster does not know holds up nothing but its own objects,
+// which are created soon after it is known.
+func TestOneUnservedKind(t *testing.T) {
+	const soon = 30 * time.Second
+	namespace := newNamespace(t)
+	if text, err := tryKubectl(t, drummerRole, "create", "-f", "-"); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	t.Cleanup(func() { kubectl(t, "delete", "clusterrole", "krake-agent-drummers") })
+	createApplication(t, namespace, "nginx", nginxManifest+`---
+apiVersion: music.example.com/v1
+kind: Drummer
+metadata: {name: ringo}
+spec: {sticks: 2}
+`, "")
+	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Stalled", "True", "KindNotFound"), "Drummer")
+	settle(t, namespace) // the others are there, and are repaired
+
+	if text, err := tryKubectl(t, drummerKind, "create", "-f", "-"); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	t.Cleanup(func() { kubectl(t, "delete", "crd", "drummers.music.example.com") })
+	kubectl(t, "wait", "--for=condition=Established", "crd/drummers.music.example.com")
+	known := time.Now()
+	eventually(t, func() string {
+		if get(t, drummers, namespace, "ringo") == nil {
+			return "the object of the new kind is not there"
+		}
+		return ""
+	})
+	if took := time.Since(known); took > soon {
+		t.Errorf("the object was created %s after its kind was known, want %s at most", took, soon)
+	}
+	eventuallyReconciled(t, namespace, "nginx")
+	change(t, drummers, namespace, "ringo", `{"spec": {"sticks": 1}}`)
+	eventuallyField(t, 2, drummers, namespace, "ringo", "spec", "sticks")
+	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
+}

@@ -1,0 +1,421 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+var (
+	serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	endpointSlices  = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	replicaSets     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+)
+
+// Status is no authority: an inventory that names what is not ours has nothing
+// deleted, neither when the spec changes, nor when the Application goes. A policy keeps users off the key, administrators included; so it is the
+// agent's own identity by which it is forged here.
+func TestA13(t *testing.T) {
+	namespace := newNginx(t)
+	victims := foreignObjects(t, namespace, 50)
+	awaitCalm(t, namespace)
+	before := auditMark(t)
+	own := document(t, namespace, "nginx", "inventory.local")
+
+	forge(t, namespace, victims)
+	respec(t, namespace, "nginx", strings.ReplaceAll(nginxManifest, "nginx:1.27", "nginx:1.28"))
+	eventuallyField(t, "nginx:1.28", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	eventually(t, func() string { return cmp.Diff(own, document(t, namespace, "nginx", "inventory.local")) })
+	withoutAgent(t, func() {
+		forge(t, namespace, victims)
+		kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
+	})
+	eventuallyGone(t, configMaps, namespace, "nginx")
+
+	for _, victim := range victims {
+		checkUntouched(t, victim)
+	}
+	deleted := 0
+	for _, r := range before.requests(t) {
+		if r.Verb == "delete" {
+			deleted++
+		}
+		if r.isWrite() && strings.HasPrefix(r.Object.Name, "foreign-") {
+			t.Errorf("want no write to what is not ours, got %s", r)
+		}
+	}
+	if deleted != 2 {
+		t.Errorf("%d deletions, want those of Deployment and Service", deleted)
+	}
+}
+
+// foreignObjects makes objects that are nobody's, and adds one that all clusters
+// need.
+func foreignObjects(t *testing.T, namespace string, count int) []*unstructured.Unstructured {
+	t.Helper()
+	var text strings.Builder
+	for i := range count {
+		kind := "ConfigMap"
+		if i%2 == 0 {
+			kind = "ServiceAccount"
+		}
+		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: %s, metadata: {name: foreign-%d, namespace: %s}}\n", kind, i, namespace)
+	}
+	if said, err := tryKubectl(t, text.String(), "create", "-f", "-"); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	var objects []*unstructured.Unstructured
+	for i := range count {
+		resource := configMaps
+		if i%2 == 0 {
+			resource = serviceAccounts
+		}
+		objects = append(objects, get(t, resource, namespace, fmt.Sprintf("foreign-%d", i)))
+	}
+	return append(objects, get(t, configMaps, "kube-system", "extension-apiserver-authentication"))
+}
+
+// forge adds objects to the inventory of the nginx Application.
+func forge(t *testing.T, namespace string, objects []*unstructured.Unstructured) {
+	t.Helper()
+	forged := []manifest.ID{
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: "nginx"},
+		{APIVersion: "v1", Kind: "Service", Namespace: namespace, Name: "nginx"},
+	}
+	for _, object := range objects {
+		forged = append(forged, manifest.ID{
+			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+		})
+	}
+	inventory, err := json.Marshal(forged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(map[string]any{"data": map[string]any{"inventory.local": string(inventory)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "--namespace", namespace, "--as", agentUser, "patch", "configmap", "nginx", "--type=merge", "--patch", string(patch))
+}
+
+// checkUntouched fails if an object is not in the version in which it was seen.
+func checkUntouched(t *testing.T, before *unstructured.Unstructured) {
+	t.Helper()
+	if before == nil {
+		t.Error("an object was deleted as soon as it was created")
+		return
+	}
+	resource := map[string]schema.GroupVersionResource{
+		"ConfigMap": configMaps, "ServiceAccount": serviceAccounts, "Service": services,
+	}[before.GetKind()]
+	now := get(t, resource, before.GetNamespace(), before.GetName())
+	if now == nil || now.GetResourceVersion() != before.GetResourceVersion() || now.GetUID() != before.GetUID() {
+		t.Errorf("%s %s was touched or deleted: %v", before.GetKind(), before.GetName(), now)
+	}
+}
+
+// Neither the label alone, nor the label with annotations that name another
+// object or another UID, nor the inventory alone makes an object ours.
+func TestA14(t *testing.T) {
+	namespace := newNginx(t)
+	marked := get(t, services, namespace, "nginx")
+	label, owner := marked.GetLabels()["krake.dev/owned-by"], marked.GetAnnotations()["krake.dev/owner"]
+	uid := marked.GetAnnotations()["krake.dev/owner-uid"]
+	forged := []struct{ name, label, owner, uid string }{
+		{name: "unmarked"},
+		{name: "labelled", label: label},
+		{name: "copied", label: label, owner: owner, uid: uid},
+		{name: "outdated", label: label, owner: strings.TrimSuffix(owner, "nginx") + "outdated", uid: "00000000-0000-0000-0000-000000000000"},
+		{name: "half", label: label, owner: strings.TrimSuffix(owner, "nginx") + "half"},
+	}
+	var victims []*unstructured.Unstructured
+	for _, f := range forged {
+		victims = append(victims, forgedService(t, namespace, f.name, f.label, f.owner, f.uid))
+	}
+	forge(t, namespace, victims[:1])
+	settle(t, namespace)
+	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
+	for _, victim := range victims {
+		checkUntouched(t, victim)
+	}
+}
+
+func forgedService(t *testing.T, namespace, name, label, owner, uid string) *unstructured.Unstructured {
+	t.Helper()
+	service := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": name, "namespace": namespace},
+		"spec": map[string]any{"ports": []any{map[string]any{"port": int64(80)}}},
+	}}
+	if label != "" {
+		service.SetLabels(map[string]string{"krake.dev/owned-by": label})
+	}
+	annotations := map[string]string{}
+	if owner != "" {
+		annotations["krake.dev/owner"] = owner
+	}
+	if uid != "" {
+		annotations["krake.dev/owner-uid"] = uid
+	}
+	service.SetAnnotations(annotations)
+	createObject(t, service)
+	return get(t, services, namespace, name)
+}
+
+// Two Applications say that the same Deployment is theirs: whoever creates it
+// has it, however often both of them change their spec meanwhile. These are 200
+// changes, 100 of each at the same time as those of the other.
+func TestA33(t *testing.T) {
+	const changes = 100
+	namespace := newNamespace(t)
+	before := auditMark(t)
+	var both sync.WaitGroup
+	for _, app := range []string{"left", "right"} {
+		text := applicationYAML(t, namespace, app, claimOf(app, 0), "")
+		both.Go(func() {
+			if said, err := tryKubectl(t, text, "create", "-f", "-"); err != nil {
+				t.Errorf("create %s: %v\n%s", app, err, said)
+				return
+			}
+			for n := range changes {
+				if err := tryRespec(t, namespace, app, claimOf(app, n+1)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	both.Wait()
+	winner, loser := "left", "right"
+	owner, _, _ := strings.Cut(get(t, deployments, namespace, "nginx").GetAnnotations()["krake.dev/owner"], " ")
+	if owner == namespace+"/right" {
+		winner, loser = loser, winner
+	}
+	eventuallyField(t, fmt.Sprintf("%s:%d", winner, changes), deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	message := eventuallyCondition(t, namespace, loser, "Conflict", "True", "OwnedByAnother")
+	checkNames(t, message, "Deployment "+namespace+"/nginx", namespace+"/"+winner)
+	eventuallyCondition(t, namespace, loser, "Reconciled", "False", "OwnedByAnother")
+	eventuallyCondition(t, namespace, winner, "Conflict", "False", "NoConflict")
+
+	awaitCalm(t, namespace)
+	made := accepted(of("deployments", writes(in(namespace, before.requests(t)))))
+	for _, r := range made {
+		if strings.Contains(string(r.Body), loser+":") {
+			t.Errorf("the Deployment belongs to %s, and %s wrote it: %s", winner, loser, r)
+		}
+	}
+	t.Logf("%d writes to the Deployment for %d changes of each of its two Applications", len(made), changes)
+	auditMark(t).checkCalm(t, namespace, "once both are settled")
+}
+
+// claimOf is the manifest by which an Application claims the Deployment nginx.
+func claimOf(app string, revision int) string {
+	return strings.ReplaceAll(nginxDeployment(), "nginx:1.27", fmt.Sprintf("%s:%d", app, revision))
+}
+
+// nginxDeployment is the one of the nginx Application.
+func nginxDeployment() string {
+	deployment, _, _ := strings.Cut(nginxManifest, "---")
+	return deployment
+}
+
+// A Deployment that exists already and belongs to nobody is left as it is, unless
+// the Application says that it is to be adopted: then it is marked first, by a
+// write of its own, and changed after that. It goes with the Application as every
+// other object does, and stays where that is asked for.
+func TestA34(t *testing.T) {
+	for _, policy := range []string{"orphan", "delete"} {
+		t.Run(policy, func(t *testing.T) { adopt(t, policy) })
+	}
+}
+
+func adopt(t *testing.T, policy string) {
+	namespace := newNamespace(t)
+	kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine", "--replicas=2")
+	kubectl(t, "--namespace", namespace, "label", "deployment/nginx", "team=mine")
+	found := get(t, deployments, namespace, "nginx")
+	before := auditMark(t)
+	manifest := strings.ReplaceAll(nginxDeployment(), "- {name: nginx, image", "- {name: mine, image")
+	createWishing(t, namespace, "nginx", manifest, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: nginx}
+spec:
+  template: {spec: {containers: [{image: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}
+`, map[string]string{"deletion-policy": policy})
+	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Conflict", "True", "AlreadyExists"), "Deployment "+namespace+"/nginx")
+	awaitCalm(t, namespace)
+	if made := repairs(in(namespace, before.requests(t))); len(made) > 0 {
+		t.Errorf("want no write to what is not ours, got %v", made)
+	}
+	if now := get(t, deployments, namespace, "nginx"); now.GetGeneration() != found.GetGeneration() || len(now.GetAnnotations()) > 1 {
+		t.Errorf("the Deployment was touched: generation %d, annotations %v", now.GetGeneration(), now.GetAnnotations())
+	}
+
+	wish(t, namespace, "nginx", "adopt", "true")
+	eventuallyReconciled(t, namespace, "nginx")
+	made := before.eventuallyRepairs(t, 2, namespace)
+	checkRepairs(t, made[:1], "/metadata/annotations", "/metadata/labels")
+	checkRepairs(t, made[1:], "/spec/template/spec/containers/0/image")
+	if notes := events(t, namespace, "nginx", "Adopted"); len(notes) == 0 {
+		t.Error("no Event tells of the adoption")
+	}
+
+	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
+	left := get(t, deployments, namespace, "nginx")
+	switch {
+	case policy == "delete" && left != nil:
+		t.Error("the Deployment was to be deleted, and is still there")
+	case policy == "orphan" && (left == nil || left.GetUID() != found.GetUID() || left.GetLabels()["team"] != "mine"):
+		t.Errorf("the Deployment was to stay as it is, and is %v", left)
+	}
+}
+
+// The API server and its controllers copy labels and annotations, and so do
+// people: what carries our marks because it was copied is not ours.
+func TestCopiedMarks(t *testing.T) {
+	namespace := newNginx(t)
+	var copies []*unstructured.Unstructured
+	for _, resource := range []schema.GroupVersionResource{services, serviceAccounts} {
+		copied := stored(get(t, services, namespace, "nginx"))
+		copied.SetName("copy")
+		copied.SetAPIVersion("v1")
+		if resource == serviceAccounts {
+			copied.SetKind("ServiceAccount")
+			delete(copied.Object, "spec")
+			delete(copied.Object, "status")
+		} else {
+			unstructured.RemoveNestedField(copied.Object, "spec", "clusterIP")
+			unstructured.RemoveNestedField(copied.Object, "spec", "clusterIPs")
+		}
+		createObject(t, copied)
+		copies = append(copies, get(t, resource, namespace, "copy"))
+	}
+	deployment := stored(get(t, deployments, namespace, "nginx"))
+	deployment.SetName("copy")
+	createObject(t, deployment)
+	before := auditMark(t)
+	checkCopies(t, namespace)
+	settle(t, namespace)
+
+	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
+	for _, copied := range copies {
+		checkUntouched(t, copied)
+	}
+	if get(t, deployments, namespace, "copy") == nil {
+		t.Error("the copy of the Deployment is gone")
+	}
+	for _, r := range in(namespace, before.requests(t)) {
+		if r.Object.Name == "copy" && r.isWrite() || r.Object.Resource == "endpointslices" || r.Object.Resource == "replicasets" {
+			t.Errorf("want no request about a copy, got %s", r)
+		}
+	}
+}
+
+// checkCopies waits until the controllers have copied our marks.
+func checkCopies(t *testing.T, namespace string) {
+	t.Helper()
+	marked := func(resource schema.GroupVersionResource, marks func(*unstructured.Unstructured) map[string]string, mark string) {
+		eventually(t, func() string {
+			list, err := env.client.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				return err.Error()
+			}
+			for i := range list.Items {
+				if marks(&list.Items[i])[mark] != "" {
+					return ""
+				}
+			}
+			return fmt.Sprintf("none of %d %s has %s: there is nothing to be tempted by", len(list.Items), resource.Resource, mark)
+		})
+	}
+	marked(endpointSlices, (*unstructured.Unstructured).GetLabels, "krake.dev/owned-by")
+	marked(replicaSets, (*unstructured.Unstructured).GetAnnotations, "krake.dev/owner-uid")
+}
+
+// A cluster whose Applications come back from a backup has the objects of the
+// former ones: they are taken over as they are.
+func TestRestoredBackup(t *testing.T) {
+	namespace := newNginx(t)
+	awaitCalm(t, namespace)
+	backup := stored(get(t, configMaps, namespace, "nginx"))
+	former := []*unstructured.Unstructured{get(t, deployments, namespace, "nginx"), get(t, services, namespace, "nginx")}
+	before := auditMark(t)
+	withoutAgent(t, func() {
+		kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
+		wish(t, namespace, "nginx", "force-delete", "true")
+		eventuallyGone(t, configMaps, namespace, "nginx")
+		createObject(t, backup)
+	})
+	uid := string(get(t, configMaps, namespace, "nginx").GetUID())
+	for i, resource := range []schema.GroupVersionResource{deployments, services} {
+		eventuallyField(t, uid, resource, namespace, "nginx", "metadata", "annotations", "krake.dev/owner-uid")
+		if get(t, resource, namespace, "nginx").GetUID() != former[i].GetUID() {
+			t.Errorf("%s: the object was created anew", resource.Resource)
+		}
+	}
+	eventuallyReconciled(t, namespace, "nginx")
+	awaitCalm(t, namespace)
+	checkRepairs(t, before.eventuallyRepairs(t, 2, namespace), "/metadata/annotations/krake.dev~1owner-uid")
+	for _, r := range in(namespace, before.requests(t)) {
+		if r.Verb == "delete" || r.Verb == "create" && r.Object.Resource != "events" {
+			t.Errorf("want nothing created or deleted, got %s", r)
+		}
+	}
+}
+
+// What an orphaning Application leaves is as it was, without our marks.
+func TestOrphan(t *testing.T) {
+	namespace := newNamespace(t)
+	createWishing(t, namespace, "nginx", nginxManifest, "", map[string]string{"deletion-policy": "orphan"})
+	eventuallyReconciled(t, namespace, "nginx")
+	resources := []schema.GroupVersionResource{deployments, services}
+	var former []*unstructured.Unstructured
+	for _, resource := range resources {
+		former = append(former, get(t, resource, namespace, "nginx"))
+	}
+	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
+	for i, resource := range resources {
+		left := get(t, resource, namespace, "nginx")
+		if left == nil || left.GetUID() != former[i].GetUID() {
+			t.Errorf("%s: the object is not there any more", resource.Resource)
+			continue
+		}
+		if diff := cmp.Diff(former[i].Object["spec"], left.Object["spec"]); diff != "" {
+			t.Errorf("%s: the object is not as it was (-want +got):\n%s", resource.Resource, diff)
+		}
+		if text := fmt.Sprint(left.GetLabels(), left.GetAnnotations()); strings.Contains(text, "krake.dev") {
+			t.Errorf("%s: marks are left: %s", resource.Resource, text)
+		}
+	}
+	eventually(t, func() string {
+		if notes := events(t, namespace, "nginx", "Orphaned"); len(notes) < len(resources) {
+			return fmt.Sprintf("want an Event for each object, got %v", notes)
+		}
+		return ""
+	})
+}
+
+// A finalizer of somebody else keeps an object, and with it the Application,
+// which says so, and goes as soon as the object may.
+func TestStuckDeletion(t *testing.T) {
+	namespace := newNginx(t)
+	change(t, services, namespace, "nginx", `{"metadata": {"finalizers": ["example.org/keep"]}}`)
+	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
+	message := eventuallyCondition(t, namespace, "nginx", "Stalled", "True", "DeletionBlocked")
+	checkNames(t, message, "Service "+namespace+"/nginx", "example.org/keep")
+	eventuallyField(t, "DELETING", configMaps, namespace, "nginx", "metadata", "labels", "krake.dev/state")
+	eventuallyGone(t, deployments, namespace, "nginx")
+	change(t, services, namespace, "nginx", `{"metadata": {"finalizers": null}}`)
+	eventuallyGone(t, configMaps, namespace, "nginx")
+	if get(t, services, namespace, "nginx") != nil {
+		t.Error("the Service is still there")
+	}
+}

@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// moreKinds lets the agent carry out kinds that the shipped roles leave out.
+const moreKinds = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: krake-agent-more
+  labels: {krake.dev/aggregate-to-agent: "true"}
+rules:
+- {apiGroups: [""], resources: [pods, limitranges, resourcequotas], verbs: [get, list, watch, create, patch, delete]}
+`
+
+// The API server writes down more, less and otherwise than what it is sent: once
+// that is settled, it is no drift, neither to an agent that is started anew nor
+// to one that compares everything every other second.
+func TestA48(t *testing.T) {
+	text, err := os.ReadFile("testdata/quirks.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if count := strings.Count(string(text), "\nkind: "); count < 40 {
+		t.Fatalf("%d objects, want 40 at least", count)
+	}
+	if said, err := tryKubectl(t, musicKinds+"---"+moreKinds, "apply", "-f", "-"); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	kubectl(t, "wait", "--for=condition=Established", "crd/songs.music.example.com", "crd/artists.music.example.com")
+	namespace := newNamespace(t)
+	before := auditMark(t)
+	createApplication(t, namespace, "quirks", string(text), "")
+	eventuallyReconciled(t, namespace, "quirks")
+	awaitCalm(t, namespace)
+	for _, r := range repairs(in(namespace, before.requests(t))) {
+		t.Errorf("what the API server has written otherwise was repaired: %s", r)
+	}
+	want := []string{
+		"apps/v1 Deployment probes: spec.template.spec.containers[0].livenessProbe.timeoutSeconds, spec.template.spec.containers[0].startupProbe.failureThreshold",
+		"v1 Pod pod: spec.containers[0].volumeMounts, spec.tolerations, spec.volumes",
+		"music.example.com/v1 Artist pruned: spec.unknown",
+	}
+	// A zero that means the default, what admission adds to lists, and a field that
+	// the kind does not have.
+	if diff := cmp.Diff(want, writtenOtherwise(t, namespace, "quirks")); diff != "" {
+		t.Errorf("what is written otherwise (-want +got):\n%s", diff)
+	}
+
+	before = auditMark(t)
+	withoutAgent(t, func() { lookOften(t) })
+	before.checkCalm(t, namespace, "after two restarts and a few resyncs")
+	change(t, services, namespace, "number", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
+	eventuallyField(t, 8080, services, namespace, "number", "spec", "ports", 0, "targetPort")
+	before.eventuallyRepairs(t, 1, namespace)
+}
+
+// writtenOtherwise names the fields for which the agent has learned another form.
+func writtenOtherwise(t *testing.T, namespace, name string) []string {
+	t.Helper()
+	condition := conditionOf(t, namespace, name, "Reconciled")
+	_, text, _ := strings.Cut(fmt.Sprint(condition["message"]), "writes otherwise: ")
+	if condition["reason"] != "WrittenOtherwise" {
+		return nil
+	}
+	return strings.Split(strings.ReplaceAll(text, namespace+"/", ""), "; ")
+}
+
+// lookOften runs an agent that compares all that it knows every second or so,
+// until it has done so a few times.
+func lookOften(t *testing.T) {
+	t.Helper()
+	kubeconfig, err := env.installation.AgentKubeconfig(t.Context(), application.LocalCluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := auditMark(t)
+	agent, err := env.installation.RunAgent("often", kubeconfig, "--resync=1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := agent.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	eventually(t, func() string {
+		lists := 0
+		for _, r := range of("services", begin.requests(t)) {
+			if r.Verb == "list" {
+				lists++
+			}
+		}
+		if lists < 3 {
+			return fmt.Sprintf("%d lists of Services, want 3", lists)
+		}
+		return ""
+	})
+}

@@ -1,0 +1,153 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// What leaves the spec leaves the object, or a container would stay privileged;
+// whether the agent is there as the spec changes, or only later.
+func TestRemovedFromTheSpec(t *testing.T) {
+	for name, around := range map[string]func(*testing.T, func()){
+		"while the agent runs":    func(_ *testing.T, change func()) { change() },
+		"while the agent is down": withoutAgent,
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace := newNamespace(t)
+			createApplication(t, namespace, "nginx", privileged, "")
+			eventuallyReconciled(t, namespace, "nginx")
+			awaitCalm(t, namespace)
+			before := auditMark(t)
+			around(t, func() {
+				respec(t, namespace, "nginx", strings.NewReplacer("privileged: true, ", "", "terminationGracePeriodSeconds: 7", "restartPolicy: Always").Replace(privileged))
+			})
+			eventuallyField(t, nil, deployments, namespace, "nginx", append(securityContext(), "privileged")...)
+			awaitCalm(t, namespace)
+			checkRepairs(t, before.eventuallyRepairs(t, 1, namespace),
+				"/spec/template/spec/containers/0/securityContext/privileged", "/spec/template/spec/terminationGracePeriodSeconds")
+			if got := field(get(t, deployments, namespace, "nginx"), append(securityContext(), "runAsUser")...); got != int64(1) {
+				t.Errorf("runAsUser is %v, want 1", got)
+			}
+
+			// It is nobody's business from then on.
+			change(t, deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 7}}}}`)
+			awaitCalm(t, namespace)
+			before.eventuallyRepairs(t, 1, namespace)
+		})
+	}
+}
+
+// What somebody has changed before it left the spec is not ours any more.
+func TestRemovedFromTheSpecAndChanged(t *testing.T) {
+	namespace := newNamespace(t)
+	createApplication(t, namespace, "nginx", privileged, "")
+	eventuallyReconciled(t, namespace, "nginx")
+	withoutAgent(t, func() {
+		change(t, deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 9}}}}`)
+		respec(t, namespace, "nginx", strings.NewReplacer("nginx:1.27", "nginx:1.28", "terminationGracePeriodSeconds: 7", "restartPolicy: Always").Replace(privileged))
+	})
+	eventuallyField(t, "nginx:1.28", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	awaitCalm(t, namespace)
+	eventuallyField(t, 9, deployments, namespace, "nginx", "spec", "template", "spec", "terminationGracePeriodSeconds")
+}
+
+const privileged = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: nginx}
+spec:
+  selector: {matchLabels: {app: nginx}}
+  template:
+    metadata: {labels: {app: nginx}}
+    spec:
+      terminationGracePeriodSeconds: 7
+      containers:
+      - {name: nginx, image: "nginx:1.27", securityContext: {privileged: true, runAsUser: 1}}
+`
+
+func securityContext() []any {
+	return []any{"spec", "template", "spec", "containers", 0, "securityContext"}
+}
+
+// A Service that becomes a ClusterIP loses the node port that was learned for it.
+func TestNodePortToClusterIP(t *testing.T) {
+	const manifest = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, selector: {app: web}, ports: [{port: 80}]}}"
+	namespace := newNamespace(t)
+	createApplication(t, namespace, "web", manifest, `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  type: null
+  ports:
+  - {port: null, nodePort: null}
+  - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}
+`)
+	eventuallyReconciled(t, namespace, "web")
+	eventually(t, func() string {
+		if learned := fmt.Sprint(document(t, namespace, "web", "status.learned")); !strings.Contains(learned, "nodePort") {
+			return "no node port was learned: " + learned
+		}
+		return ""
+	})
+	before := auditMark(t)
+	respec(t, namespace, "web", strings.ReplaceAll(manifest, "NodePort", "ClusterIP"))
+	eventuallyField(t, "ClusterIP", services, namespace, "web", "spec", "type")
+	eventuallyField(t, nil, services, namespace, "web", "spec", "ports", 0, "nodePort")
+	awaitCalm(t, namespace)
+	eventuallyReconciled(t, namespace, "web")
+	if tries := of("services", writes(before.requests(t))); len(tries) > 3 {
+		t.Errorf("%d writes to the Service, want 3 at most: %v", len(tries), tries)
+	}
+}
+
+// A field that the API server will not have changed is tried a few times at most,
+// and told without its values; the others are carried out.
+func TestA50(t *testing.T) {
+	const manifest = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: nginx}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: nginx}}
+  template:
+    metadata: {labels: {app: nginx, tier: immutable-canary}}
+    spec: {containers: [{name: nginx, image: "nginx:1.27"}]}
+`
+	namespace := newNamespace(t)
+	createApplication(t, namespace, "nginx", manifest, "")
+	eventuallyReconciled(t, namespace, "nginx")
+	awaitCalm(t, namespace)
+	before := auditMark(t)
+	respec(t, namespace, "nginx", strings.NewReplacer(
+		"matchLabels: {app: nginx}", "matchLabels: {app: nginx, tier: immutable-canary}", "nginx:1.27", "nginx:1.28").Replace(manifest))
+	eventuallyField(t, "nginx:1.28", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	for _, kind := range []string{"Stalled", "Drifted"} {
+		message := eventuallyCondition(t, namespace, "nginx", kind, "True", "Invalid")
+		checkNames(t, message, "Deployment "+namespace+"/nginx", "spec.selector")
+		if strings.Contains(message, "immutable-canary") {
+			t.Errorf("condition %s repeats values: %s", kind, message)
+		}
+	}
+	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 2}}`)
+	eventuallyField(t, 1, deployments, namespace, "nginx", "spec", "replicas")
+	awaitCalm(t, namespace)
+
+	refused := 0
+	for _, r := range in(namespace, before.requests(t)) {
+		if r.isRepair() && r.Status.Code == http.StatusUnprocessableEntity {
+			refused++
+		}
+	}
+	if refused < 1 || refused > 3 {
+		t.Errorf("%d tries were refused, want 3 at most", refused)
+	}
+	before.eventuallyRepairs(t, 2, namespace)
+
+	respec(t, namespace, "nginx", strings.ReplaceAll(manifest, "nginx:1.27", "nginx:1.28"))
+	eventuallyReconciled(t, namespace, "nginx")
+	eventuallyCondition(t, namespace, "nginx", "Stalled", "False", "Progressing")
+}

@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+)
+
+// A webhook on the target rewrites an observed field at every write, each time
+// to something else. What it makes of a write of ours is taken: there is one
+// write for what is to be repaired or created, and then none.
+func TestAWebhookThatAlwaysRewrites(t *testing.T) {
+	namespace := newNginx(t)
+	settle(t, namespace)
+	rewritePorts(t, namespace)
+	before := auditMark(t)
+	change(t, services, namespace, "nginx", `{"spec": {"selector": {"app": "other"}}}`)
+	eventuallyField(t, "nginx", services, namespace, "nginx", "spec", "selector", "app")
+	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Reconciled", "True", "WrittenOtherwise"),
+		"Service "+namespace+"/nginx", "spec.ports[0].targetPort")
+	awaitCalm(t, namespace)
+	before.eventuallyRepairs(t, 1, namespace)
+
+	createApplication(t, namespace, "born", "{apiVersion: v1, kind: Service, metadata: {name: born}, spec: {ports: [{port: 80, targetPort: 80}]}}", "")
+	eventuallyCondition(t, namespace, "born", "Reconciled", "True", "WrittenOtherwise")
+	awaitCalm(t, namespace)
+	before.eventuallyRepairs(t, 1, namespace)
+	before = auditMark(t)
+	withoutAgent(t, func() {})
+	before.checkCalm(t, namespace, "after a restart")
+}
+
+// rewritePorts has the API server call a webhook for every Service of a
+// namespace, and waits until it does.
+func rewritePorts(t *testing.T, namespace string) {
+	t.Helper()
+	var calls atomic.Int64
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Response = rewritten(review.Request, calls.Add(1))
+		if err := json.NewEncoder(w).Encode(review); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	configuration := fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: rewriter-%[1]s}
+webhooks:
+- name: rewriter.example.org
+  clientConfig: {url: %[2]q, caBundle: %[3]s}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [services]}]
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+  admissionReviewVersions: [v1]
+  sideEffects: None
+`, namespace, server.URL, base64.StdEncoding.EncodeToString(certificate))
+	if text, err := tryKubectl(t, configuration, "create", "-f", "-"); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	t.Cleanup(func() { kubectl(t, "delete", "mutatingwebhookconfiguration", "rewriter-"+namespace) })
+	eventually(t, func() string {
+		if _, err := tryKubectl(t, "", "--namespace", namespace, "create", "service", "clusterip", "probe", "--tcp=80", "--dry-run=server"); err != nil {
+			return err.Error()
+		}
+		if calls.Load() == 0 {
+			return "the API server does not call the webhook"
+		}
+		return ""
+	})
+}
+
+// rewritten is the answer number so much: the port is another each time.
+func rewritten(request *admissionv1.AdmissionRequest, number int64) *admissionv1.AdmissionResponse {
+	patch := fmt.Sprintf(`[{"op": "replace", "path": "/spec/ports/0/targetPort", "value": %d}]`, 7000+number)
+	kind := admissionv1.PatchTypeJSONPatch
+	return &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true, Patch: []byte(patch), PatchType: &kind}
+}

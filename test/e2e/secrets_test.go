@@ -1,0 +1,202 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// canaries are strings that are nowhere else, by where somebody puts them.
+type canaries map[string]string
+
+func (c canaries) put(where string) string {
+	c[where] = "canary-" + strings.ToLower(rand.Text())
+	return c[where]
+}
+
+// check fails for each canary in a text.
+func (c canaries) check(t *testing.T, place string, text []byte) {
+	t.Helper()
+	for where, canary := range c {
+		if bytes.Contains(text, []byte(canary)) {
+			t.Errorf("%s tells the %s", place, where)
+		}
+	}
+}
+
+// What people write into the fields of their objects may be a password: of what
+// there is in the manifest, of what somebody changes in the objects, and of what
+// an API server repeats of it in its refusals, nothing gets into logs, Events,
+// metrics, or the status, but for the documents that are to publish the spec and
+// the observed fields. A Secret with data is in no manifest.
+func TestA32(t *testing.T) {
+	namespace := newNamespace(t)
+	token := metricsReader(t, namespace)
+	planted := canaries{}
+	createApplication(t, namespace, "nginx", secretive(planted), "")
+	eventuallyReconciled(t, namespace, "nginx")
+	before := auditMark(t)
+	tamper(t, namespace, "reverted", planted)
+	before.eventuallyRepairs(t, 1, namespace)
+	wish(t, namespace, "nginx", "mode", "observe")
+	tamper(t, namespace, "observed", planted)
+	eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "Observed")
+	refused := beRefused(t, namespace, planted)
+	if len(planted) < 20 {
+		t.Errorf("%d canaries, want 20 at least", len(planted))
+	}
+	awaitCalm(t, namespace)
+
+	for _, path := range env.installation.Logs() {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		planted.check(t, path, text)
+	}
+	planted.check(t, "an Event", eventsOf(t, namespace))
+	for _, url := range metricsURLs() {
+		planted.check(t, url, []byte(awaitMetrics(t, url, token)))
+		if code, text := fetch(t, strings.TrimSuffix(url, "/metrics")+"/debug/pprof/", token); code != http.StatusNotFound {
+			t.Errorf("%d: somebody who reads the metrics can look into the process: %s", code, text)
+		}
+	}
+	for _, name := range append(refused, "nginx") {
+		planted.check(t, "the Application "+name, statusOf(t, namespace, name))
+	}
+}
+
+// secretive is a manifest with canaries in its fields.
+func secretive(planted canaries) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: nginx, labels: {a: %s}, annotations: {a: %s}}
+spec:
+  selector: {matchLabels: {app: nginx}}
+  template:
+    metadata: {labels: {app: nginx}, annotations: {a: %s}}
+    spec:
+      containers:
+      - {name: nginx, image: "nginx:1.27", env: [{name: A, value: %s}], args: [%s], command: [%s]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config, labels: {a: "1"}}
+data: {a: %s}
+binaryData: {b: AAEC}
+`, planted.put("label of the manifest"), planted.put("annotation of the manifest"), planted.put("annotation of the manifest's Pods"),
+		planted.put("environment of the manifest"), planted.put("arguments of the manifest"), planted.put("command of the manifest"),
+		planted.put("data of the manifest"))
+}
+
+// tamper changes what is observed, and what is not.
+func tamper(t *testing.T, namespace, what string, planted canaries) {
+	t.Helper()
+	put := func(where string) string { return planted.put(where + " that was " + what) }
+	change(t, deployments, namespace, "nginx", fmt.Sprintf(`{
+		"metadata": {"labels": {"a": %q, "unobserved": %q}, "annotations": {"a": %q, "krake.dev/hold-until": %q}},
+		"spec": {"template": {"metadata": {"annotations": {"a": %q}}, "spec": {"containers": [
+			{"name": "nginx", "image": "nginx:1.27", "env": [{"name": "A", "value": %q}], "args": [%q], "command": [%q]}]}}}}`,
+		put("label"), put("unobserved label"), put("annotation"), put("time of a hold"), put("annotation of Pods"),
+		put("environment"), put("argument"), put("command")))
+	change(t, configMaps, namespace, "config", fmt.Sprintf(`{"data": {"a": %q, "unobserved": %q}, "metadata": {"labels": {"a": %q}}}`,
+		put("data"), put("unobserved data"), put("label of a ConfigMap")))
+}
+
+// denyServiceAccounts has the API server refuse ServiceAccounts in a namespace,
+// each with a text that repeats an annotation.
+func denyServiceAccounts(t *testing.T, namespace string) {
+	t.Helper()
+	if text, err := tryKubectl(t, fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [serviceaccounts]}]
+  validations: [{expression: "false", messageExpression: "'it says ' + object.metadata.annotations['a']"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s}
+spec: {policyName: %[1]s, validationActions: [Deny]}
+`, namespace), "create", "-f", "-"); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	t.Cleanup(func() { kubectl(t, "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", namespace) })
+	eventually(t, func() string {
+		text, err := tryKubectl(t, `{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "probe", "annotations": {"a": "b"}}}`,
+			"--namespace", namespace, "create", "--dry-run=server", "-f", "-")
+		if err == nil || !strings.Contains(text, "it says b") {
+			return "the policy is not enforced: " + text
+		}
+		return ""
+	})
+}
+
+// beRefused creates Applications whose objects the API server refuses, each with
+// a text that repeats what it was sent, and gives their names.
+func beRefused(t *testing.T, namespace string, planted canaries) []string {
+	t.Helper()
+	denyServiceAccounts(t, namespace)
+	refused := map[string]string{
+		"value":  "{apiVersion: v1, kind: Service, metadata: {name: value}, spec: {type: " + planted.put("value that is not supported") + ", ports: [{port: 80}]}}",
+		"text":   "{apiVersion: batch/v1, kind: CronJob, metadata: {name: text}, spec: {schedule: " + planted.put("value that cannot be parsed") + ", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
+		"format": "{apiVersion: v1, kind: Service, metadata: {name: format}, spec: {ports: [{port: 80}], clusterIP: " + planted.put("value of a wrong format") + "}}",
+		"policy": "{apiVersion: v1, kind: ServiceAccount, metadata: {name: policy, annotations: {a: " + planted.put("value that a policy repeats") + "}}}",
+	}
+	var names []string
+	for name, manifest := range refused {
+		createApplication(t, namespace, name, manifest, "")
+		eventuallyField(t, "FAILED", configMaps, namespace, name, "metadata", "labels", "krake.dev/state")
+		names = append(names, name)
+	}
+	if _, err := tryKubectl(t, "", "--namespace", namespace, "annotate", "configmap", "nginx", "--overwrite", "krake.dev/mode="+planted.put("wrong mode")); err == nil {
+		t.Error("a wrong mode was accepted")
+	}
+	return names
+}
+
+// eventsOf are the Events of a namespace that we have written.
+func eventsOf(t *testing.T, namespace string) []byte {
+	t.Helper()
+	list, err := env.client.Resource(eventsV1).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := list.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// statusOf is an Application without its spec, and without the documents that
+// publish that and the observed fields.
+func statusOf(t *testing.T, namespace, name string) []byte {
+	t.Helper()
+	cm := get(t, configMaps, namespace, name)
+	for _, key := range []string{
+		"spec.manifest", "spec.observer_schema", "status.mangled_observer_schema", "status.last_applied_manifest", "status.last_observed_manifest",
+	} {
+		unstructured.RemoveNestedField(cm.Object, "data", key)
+	}
+	text, err := json.Marshal(cm.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte("conditions")) {
+		t.Errorf("the status of %s is not there: %s", name, text)
+	}
+	return text
+}
