@@ -36,6 +36,8 @@ type Application struct {
 	Status  Status
 	// Inventory is what the agent of the cluster holds, or is about to create.
 	Inventory []manifest.ID
+	// Adopted are those of the inventory that existed before, and were taken over.
+	Adopted []manifest.ID
 	// Damaged are the keys of documents that cannot be read, with the reason. They
 	// are not written either, but for the status: what they say may be needed.
 	Damaged map[string]error

@@ -56,9 +56,10 @@ func Read(cm *corev1.ConfigMap) (*Application, error) {
 		Spec:           SpecOf(cm),
 		Finalized:      slices.Contains(cm.Finalizers, Finalizer(ClusterOf(cm))),
 	}
+	var held []heldObject
 	for key, document := range map[string]any{
 		LastAppliedKey: &app.LastApplied, LastObservedKey: &app.LastObserved, LearnedKey: &app.Learned,
-		StatusKey: &app.Status, InventoryKey(app.Cluster): &app.Inventory,
+		StatusKey: &app.Status, InventoryKey(app.Cluster): &held,
 	} {
 		if err := decode(cm, key, document); err != nil {
 			if app.Damaged == nil {
@@ -67,7 +68,28 @@ func Read(cm *corev1.ConfigMap) (*Application, error) {
 			app.Damaged[key] = err
 		}
 	}
+	for _, object := range held {
+		app.Inventory = append(app.Inventory, object.ID)
+		if object.Adopted {
+			app.Adopted = append(app.Adopted, object.ID)
+		}
+	}
 	return app, nil
+}
+
+// heldObject is an object in the inventory.
+type heldObject struct {
+	manifest.ID
+
+	Adopted bool `json:"adopted,omitempty"`
+}
+
+func (a *Application) held() []heldObject {
+	held := make([]heldObject, 0, len(a.Inventory))
+	for _, id := range a.Inventory {
+		held = append(held, heldObject{id, slices.Contains(a.Adopted, id)})
+	}
+	return held
 }
 
 // Record writes the parts of the Application that belong to the agent of its
@@ -79,7 +101,7 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 	status := a.Status
 	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool { return c.Type == TooLargeCondition })
 	documents := []document{
-		{InventoryKey(a.Cluster), a.Inventory, len(a.Inventory) > 0},
+		{InventoryKey(a.Cluster), a.held(), len(a.Inventory) > 0},
 		{LearnedKey, a.Learned, len(a.Learned) > 0},
 		{LastAppliedKey, a.LastApplied, a.LastApplied != nil},
 		{LastObservedKey, a.LastObserved, len(a.LastObserved) > 0},

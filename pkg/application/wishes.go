@@ -25,8 +25,8 @@ const (
 // DeletionPolicy is what becomes of the objects of a deleted Application.
 type DeletionPolicy string
 
-// The policies. Delete is the default; Orphan takes our marks off the objects
-// and leaves them where they are.
+// The policies. Delete is the default, but for adopted objects; Orphan takes our
+// marks off the objects and leaves them where they are.
 const (
 	Delete DeletionPolicy = "delete"
 	Orphan DeletionPolicy = "orphan"
@@ -36,6 +36,9 @@ const (
 type Wishes struct {
 	Mode           Mode
 	DeletionPolicy DeletionPolicy
+	// DeletesAdopted: the policy is said to be Delete, and so goes for what was
+	// adopted, too.
+	DeletesAdopted bool
 	Adopt          bool
 	// HoldUntil is zero if the Application is not held.
 	HoldUntil time.Time
@@ -60,6 +63,7 @@ func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
 	if _, ok := cm.Annotations[DeletionPolicyAnnotation]; !ok {
 		wishes.DeletionPolicy = Delete
 	}
+	wishes.DeletesAdopted = cm.Annotations[DeletionPolicyAnnotation] == string(Delete)
 	if text, ok := cm.Annotations[HoldUntilAnnotation]; ok {
 		until, err := ParseHold(text)
 		if err != nil {

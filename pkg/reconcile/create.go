@@ -2,10 +2,12 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
@@ -52,6 +54,7 @@ func (p *pass) create(ctx context.Context, i, tries int) {
 func (p *pass) created(i int, live map[string]any, again bool) {
 	planned := &p.planned[i]
 	p.proved(i, live)
+	p.app.Adopted = slices.DeleteFunc(slices.Clone(p.app.Adopted), func(id manifest.ID) bool { return id == planned.ID })
 	outcome := Outcome{Action: Created, Object: planned.ID, Took: p.sinceSeen(i)}
 	if again {
 		outcome.Action = Recreated

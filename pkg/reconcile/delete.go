@@ -67,7 +67,7 @@ func (r *Reconciler) delete(ctx context.Context, app *application.Application) (
 	}
 	ids := inOrder(app.Inventory)
 	slices.Reverse(ids)
-	remaining, failure := r.release(ctx, app, ids)
+	remaining, failure := r.deleteAll(ctx, app, ids)
 	slices.Reverse(remaining)
 	patience := r.deleting(app, remaining)
 	if err := r.update(ctx, app); err != nil {
@@ -77,13 +77,6 @@ func (r *Reconciler) delete(ctx context.Context, app *application.Application) (
 		return ctrl.Result{RequeueAfter: patience}, nil
 	}
 	return ctrl.Result{}, failure
-}
-
-func (r *Reconciler) release(ctx context.Context, app *application.Application, ids []manifest.ID) ([]held, error) {
-	if app.Wishes.DeletionPolicy == application.Orphan {
-		return r.orphanAll(ctx, app, ids)
-	}
-	return r.deleteAll(ctx, app, ids)
 }
 
 // deleting takes note of what is left, and says when to look again.
@@ -105,42 +98,88 @@ func (r *Reconciler) deleting(app *application.Application, remaining []held) (p
 	return patience
 }
 
-// deleteAll deletes objects of the Application, one after the other, and gives
-// those that are not gone yet. One that fails does not hold up the others.
-func (r *Reconciler) deleteAll(ctx context.Context, app *application.Application, ids []manifest.ID) ([]held, error) {
-	return r.each(app, ids, func(object manifest.Ref, marks manifest.Marks) (*held, error) {
-		left, err := r.Cluster.Delete(ctx, object, func(live map[string]any) error { return prove(marks, object.ID, live) })
-		switch {
-		case errors.Is(err, errForeign):
-			return nil, nil // not ours to delete
-		case err != nil:
-			return &held{id: object.ID, patience: mostPatience, err: err}, err
-		case left != nil:
-			return r.blocked(object.ID, left), nil
+// deleteAll deletes objects of the Application, one after the other, or lets go of
+// them, and gives those that are not gone yet. One that fails does not hold up the
+// others. Objects of a kind that is gone are gone with it.
+func (r *Reconciler) deleteAll(ctx context.Context, app *application.Application, ids []manifest.ID) (kept []held, err error) {
+	var failures []error
+	for _, id := range ids {
+		left, err := r.deleteOne(ctx, app, id)
+		if left != nil {
+			kept = append(kept, *left)
 		}
-		r.Report(app, Outcome{Action: Deleted, Object: object.ID})
-		return nil, nil
-	})
+		failures = append(failures, err)
+	}
+	return kept, errors.Join(failures...)
 }
 
-// orphanAll takes our marks off the objects and leaves them where they are.
-func (r *Reconciler) orphanAll(ctx context.Context, app *application.Application, ids []manifest.ID) ([]held, error) {
-	return r.each(app, ids, func(object manifest.Ref, marks manifest.Marks) (*held, error) {
-		_, err := r.Cluster.Patch(ctx, object, nil, func(live map[string]any) (schema.Patch, error) {
-			if err := prove(marks, object.ID, live); err != nil {
-				return nil, err
-			}
-			return unmark(marks, live), nil
-		})
-		switch {
-		case apierrors.IsNotFound(err), errors.Is(err, errForeign):
-			return nil, nil
-		case err != nil:
-			return &held{id: object.ID, patience: mostPatience, err: err}, err
-		}
-		r.Report(app, Outcome{Action: Orphaned, Object: object.ID})
+func (r *Reconciler) deleteOne(ctx context.Context, app *application.Application, id manifest.ID) (*held, error) {
+	object, err := r.Kinds.Locate(app.NamespacedName, id)
+	if meta.IsNoMatchError(err) {
+		object, err = r.Kinds.Locate(app.NamespacedName, inAnyVersion(id))
+	}
+	if meta.IsNoMatchError(err) {
 		return nil, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("find the resource of %s: %w", id, err)
+		return &held{id: id, patience: mostPatience, err: err}, err
+	}
+	ref := object.Ref
+	ref.ID = id
+	if object.ClusterScoped {
+		ref.Namespace = ""
+	}
+	do := r.remove
+	if letsGo(app, id) {
+		do = r.orphan
+	}
+	left, err := do(ctx, app, ref, application.Marks(app.NamespacedName, app.UID, id))
+	switch {
+	case errors.Is(err, errForeign):
+		return nil, nil // not ours
+	case err != nil:
+		return &held{id: id, patience: mostPatience, err: err}, err
+	}
+	return left, nil
+}
+
+// letsGo tells of objects that stay where they are when they are not wanted any
+// more: what was adopted, unless it is said that it is to be deleted, and all of an
+// Application that is deleted with that policy.
+func letsGo(app *application.Application, id manifest.ID) bool {
+	return app.Deleted && app.Wishes.DeletionPolicy == application.Orphan ||
+		slices.Contains(app.Adopted, id) && !app.Wishes.DeletesAdopted
+}
+
+func (r *Reconciler) remove(ctx context.Context, app *application.Application, object manifest.Ref, marks manifest.Marks) (*held, error) {
+	left, err := r.Cluster.Delete(ctx, object, func(live map[string]any) error { return prove(marks, object.ID, live) })
+	switch {
+	case err != nil:
+		return nil, err
+	case left != nil:
+		return r.blocked(object.ID, left), nil
+	}
+	r.Report(app, Outcome{Action: Deleted, Object: object.ID})
+	return nil, nil
+}
+
+// orphan takes our marks off an object and leaves it where it is.
+func (r *Reconciler) orphan(ctx context.Context, app *application.Application, object manifest.Ref, marks manifest.Marks) (*held, error) {
+	_, err := r.Cluster.Patch(ctx, object, nil, func(live map[string]any) (schema.Patch, error) {
+		if err := prove(marks, object.ID, live); err != nil {
+			return nil, err
+		}
+		return unmark(marks, live), nil
 	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	r.Report(app, Outcome{Action: Orphaned, Object: object.ID})
+	return nil, nil
 }
 
 // unmark removes our marks, and nothing else.
@@ -159,40 +198,6 @@ func unmark(marks manifest.Marks, live map[string]any) schema.Patch {
 	remove("labels", marks.Labels)
 	remove("annotations", marks.Annotations)
 	return patch
-}
-
-// each does something to objects, one after the other, and gives those that are
-// still held. Objects of a kind that is gone are gone with it.
-func (r *Reconciler) each(app *application.Application, ids []manifest.ID,
-	do func(manifest.Ref, manifest.Marks) (*held, error),
-) (kept []held, err error) {
-	var failures []error
-	for _, id := range ids {
-		object, err := r.Kinds.Locate(app.NamespacedName, id)
-		if meta.IsNoMatchError(err) {
-			object, err = r.Kinds.Locate(app.NamespacedName, inAnyVersion(id))
-		}
-		if meta.IsNoMatchError(err) {
-			continue
-		}
-		if err != nil {
-			err = fmt.Errorf("find the resource of %s: %w", id, err)
-			kept = append(kept, held{id: id, patience: mostPatience, err: err})
-			failures = append(failures, err)
-			continue
-		}
-		ref := object.Ref
-		ref.ID = id
-		if object.ClusterScoped {
-			ref.Namespace = ""
-		}
-		left, err := do(ref, application.Marks(app.NamespacedName, app.UID, id))
-		if left != nil {
-			kept = append(kept, *left)
-		}
-		failures = append(failures, err)
-	}
-	return kept, errors.Join(failures...)
 }
 
 // inAnyVersion names the same object where the version that it was created by is

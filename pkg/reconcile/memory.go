@@ -99,7 +99,7 @@ func (m *memory) recall(app *application.Application) {
 		return
 	}
 	app.LastApplied, app.LastObserved, app.Learned = m.pending.LastApplied, m.pending.LastObserved, m.pending.Learned
-	app.Status, app.Inventory = m.pending.Status, m.pending.Inventory
+	app.Status, app.Inventory, app.Adopted = m.pending.Status, m.pending.Inventory, m.pending.Adopted
 }
 
 // due gives how long the next write has to wait, 0 if it need not.

@@ -108,7 +108,7 @@ func (r *repair) decide(ctx context.Context, live map[string]any) (schema.Patch,
 	r.holds[r.i] = r.heldAs(r.i, holdOf(live))
 	if unmarked && r.enforces() {
 		r.mark(live)
-		return r.patch, nil
+		return r.patch, r.claimAdopted(ctx, live)
 	}
 	differences := slices.Concat(r.forgotten(live), r.released(live), r.planned.Marked.Compare(r.planned.Desired, live).Drift())
 	var refused string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -67,6 +68,19 @@ func (r *repair) mark(live map[string]any) {
 		return
 	}
 	r.marks, r.drift, r.patch = true, lost, lost.Patch()
+}
+
+// claimAdopted writes that an object is about to be adopted, before it is: it is
+// not deleted with the Application unless that is asked for.
+func (r *repair) claimAdopted(ctx context.Context, live map[string]any) error {
+	if len(r.patch) == 0 || r.isProved(live) || slices.Contains(r.app.Adopted, r.planned.ID) {
+		return nil
+	}
+	r.app.Adopted = append(r.app.Adopted, r.planned.ID)
+	if !slices.Contains(r.app.Inventory, r.planned.ID) {
+		r.app.Inventory = append(r.app.Inventory, r.planned.ID)
+	}
+	return r.Applications.Update(ctx, r.app)
 }
 
 // marked reports that an object has our marks now, or has them again, and mends

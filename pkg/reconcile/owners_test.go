@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -120,16 +121,66 @@ func TestConflictIsTold(t *testing.T) {
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
 
-// An adopted object goes with the Application, as any other.
-func TestAdoptedIsOurs(t *testing.T) {
+// An adopted object was there before the Application, and stays after it, and
+// when it leaves the spec, unless it is said that it is to be deleted. One that was
+// made anew in its place is the Application's own.
+func TestAdopted(t *testing.T) {
+	leave := func(w *world) { w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}`, "") }
+	remade := func(t *testing.T, w *world) {
+		t.Helper()
+		w.vanish("ConfigMap config")
+		w.mustReconcile(t)
+	}
+	cases := []struct {
+		name   string
+		policy string
+		before func(*testing.T, *world)
+		end    func(*world)
+		stays  bool
+	}{
+		{"the Application is deleted", "", nil, deleted, true},
+		{"it leaves the spec", "", nil, leave, true},
+		{"the Application is deleted, with all that it has", "delete", nil, deleted, false},
+		{"it leaves the spec, and is to be deleted", "delete", nil, leave, false},
+		{"it was deleted and made anew", "", remade, deleted, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, oneObject, "")
+			w.alien(nil)
+			w.annotate(application.AdoptAnnotation, true)
+			if c.policy != "" {
+				w.annotate(application.DeletionPolicyAnnotation, c.policy)
+			}
+			w.mustReconcile(t)
+			if c.before != nil {
+				c.before(t, w)
+			}
+			w.restart() // the Application remembers, not the process
+			c.end(w)
+			w.mustReconcile(t)
+			left, ok := w.objects["ConfigMap config"]
+			if ok != c.stays {
+				t.Fatalf("it stays is %v, want %v", ok, c.stays)
+			}
+			if object := (&unstructured.Unstructured{Object: left}); ok && len(object.GetLabels())+len(object.GetAnnotations()) > 0 {
+				t.Errorf("our marks stay: %v", left)
+			}
+		})
+	}
+}
+
+// That an object is about to be adopted is written before it is.
+func TestAdoptionIsWrittenAhead(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.alien(nil)
 	w.annotate(application.AdoptAnnotation, true)
-	w.mustReconcile(t)
-	deleted(w)
-	w.mustReconcile(t)
-	if len(w.objects) > 0 {
-		t.Errorf("left: %v", w.objects)
+	w.failures["Write inventory.local"] = errors.New("no space")
+	if _, err := w.pass(t); err == nil {
+		t.Error("no error")
+	}
+	if object := (&unstructured.Unstructured{Object: w.objects["ConfigMap config"]}); len(object.GetLabels()) > 0 {
+		t.Error("it has our marks, and nobody remembers that it was there before")
 	}
 }
 
