@@ -228,15 +228,18 @@ func nginxDeployment() string {
 
 // A Deployment that exists already and belongs to nobody is left as it is, unless
 // the Application says that it is to be adopted: then it is marked first, by a
-// write of its own, and changed after that. It goes with the Application as every
-// other object does, and stays where that is asked for.
+// write of its own, and changed after that. It stays when the Application goes,
+// unless it is said that it is to be deleted.
 func TestA34(t *testing.T) {
-	for _, policy := range []string{"orphan", "delete"} {
-		t.Run(policy, func(t *testing.T) { adopt(t, policy) })
+	for name, wishes := range map[string]map[string]string{
+		"default": nil, "orphan": {"deletion-policy": "orphan"}, "delete": {"deletion-policy": "delete"},
+	} {
+		t.Run(name, func(t *testing.T) { adopt(t, wishes) })
 	}
 }
 
-func adopt(t *testing.T, policy string) {
+func adopt(t *testing.T, wishes map[string]string) {
+	t.Helper()
 	namespace := newNamespace(t)
 	kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine", "--replicas=2")
 	kubectl(t, "--namespace", namespace, "label", "deployment/nginx", "team=mine")
@@ -249,7 +252,7 @@ kind: Deployment
 metadata: {name: nginx}
 spec:
   template: {spec: {containers: [{image: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}
-`, map[string]string{"deletion-policy": policy})
+`, wishes)
 	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Conflict", "True", "AlreadyExists"), "Deployment "+namespace+"/nginx")
 	awaitCalm(t, namespace)
 	if made := repairs(in(namespace, before.requests(t))); len(made) > 0 {
@@ -270,10 +273,10 @@ spec:
 
 	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
 	left := get(t, deployments, namespace, "nginx")
-	switch {
-	case policy == "delete" && left != nil:
+	switch isDeleted := wishes["deletion-policy"] == "delete"; {
+	case isDeleted && left != nil && left.GetDeletionTimestamp() == nil:
 		t.Error("the Deployment was to be deleted, and is still there")
-	case policy == "orphan" && (left == nil || left.GetUID() != found.GetUID() || left.GetLabels()["team"] != "mine"):
+	case !isDeleted && (left == nil || left.GetUID() != found.GetUID() || left.GetLabels()["team"] != "mine"):
 		t.Errorf("the Deployment was to stay as it is, and is %v", left)
 	}
 }
