@@ -38,8 +38,8 @@ type Application struct {
 	Inventory []manifest.ID
 	// Adopted are those of the inventory that existed before, and were taken over.
 	Adopted []manifest.ID
-	// Damaged are the keys of documents that cannot be read, with the reason. They
-	// are not written either, but for the status: what they say may be needed.
+	// Damaged are the keys of documents that cannot be read, with the reason. What is
+	// held and what was learned is not written then either: it may be needed.
 	Damaged map[string]error
 	// Finalized tells that the agent of the cluster has its finalizer on.
 	Finalized bool

@@ -115,7 +115,7 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 		func() { documents[3].wanted = false },
 		func() { status.Drifts, status.Services = nil, nil },
 		func() { status.Objects = nil },
-		func() { documents = documents[:1] },
+		func() { documents = []document{documents[0], documents[3]} },
 	} {
 		if sizeOf(cm) <= roomInAll {
 			return nil
@@ -140,8 +140,8 @@ type document struct {
 func (a *Application) record(cm, stored *corev1.ConfigMap, documents []document, status Status) error {
 	cm.Data, cm.BinaryData = maps.Clone(stored.Data), maps.Clone(stored.BinaryData)
 	for _, d := range append(slices.Clone(documents), document{StatusKey, status, status.State != ""}) {
-		if a.Damaged[d.key] != nil && d.key != StatusKey {
-			continue
+		if a.Damaged[d.key] != nil && (d.key == InventoryKey(a.Cluster) || d.key == LearnedKey) {
+			continue // what they say may be needed
 		}
 		if err := encode(cm, d.key, d.value, d.wanted); err != nil {
 			return err

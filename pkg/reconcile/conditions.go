@@ -58,6 +58,10 @@ func (p *pass) fightAbout(i int) string {
 			texts = append(texts, "somebody deletes the object again and again: leave it out of the manifest to let it go")
 			continue
 		}
+		if strings.Contains(fight.field, application.Prefix) {
+			texts = append(texts, fmt.Sprintf("%s, by which the object is known, is changed again and again by %s", fight.field, fight.rival))
+			continue
+		}
 		texts = append(texts, fmt.Sprintf("%s is changed again and again by %s: leave %s out of the observer schema to let it be",
 			fight.field, fight.rival, fight.field))
 	}

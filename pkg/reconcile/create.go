@@ -33,6 +33,9 @@ func (p *pass) create(ctx context.Context, i, tries int) {
 		p.verdicts[i] = verdict{reason: reasonInvalid, message: refused}
 		return
 	}
+	if p.rests(i) {
+		return
+	}
 	live, err := p.Cluster.Create(ctx, planned.Ref, planned.body())
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -42,8 +45,9 @@ func (p *pass) create(ctx context.Context, i, tries int) {
 		known.refused = refusals{planned.Revision: explain(err)}
 		p.fail(i, err)
 	case err != nil:
-		p.fail(i, err)
+		p.failWrite(i, err)
 	default:
+		known.failed = failures{}
 		if again {
 			known.fights.repaired(fight, p.now)
 		}
@@ -54,14 +58,14 @@ func (p *pass) create(ctx context.Context, i, tries int) {
 func (p *pass) created(i int, live map[string]any, again bool) {
 	planned := &p.planned[i]
 	p.proved(i, live)
-	p.app.Adopted = slices.DeleteFunc(slices.Clone(p.app.Adopted), func(id manifest.ID) bool { return id == planned.ID })
+	p.app.Adopted = slices.DeleteFunc(slices.Clone(p.app.Adopted), func(id manifest.ID) bool { return sameObject(id, planned.ID) })
 	outcome := Outcome{Action: Created, Object: planned.ID, Took: p.sinceSeen(i)}
 	if again {
 		outcome.Action = Recreated
 		p.remember(i, drift{repaired: Recreated, took: outcome.Took})
 	}
 	p.report(i, outcome)
-	if err := planned.accept(live, nil); err != nil {
+	if err := planned.accept(live, nil, nil); err != nil {
 		p.fail(i, err)
 		return
 	}

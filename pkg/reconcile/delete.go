@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -91,9 +92,11 @@ func (r *Reconciler) deleting(app *application.Application, remaining []held) (p
 	}
 	app.Finalized = len(remaining) > 0
 	r.set(app, application.StalledCondition, isTrue(reasonDeletionBlocked, withReason(f.verdicts, reasonDeletionBlocked), "Progressing"))
+	ready := metav1.Condition{Status: metav1.ConditionFalse, Reason: "Deleting", Message: "the Application is being deleted"}
 	if reason, _ := gravest(f.verdicts); reason != "" {
-		r.set(app, application.ReadyCondition, r.set(app, application.ReconciledCondition, reconciledOf(f)))
+		ready = reconciledOf(f)
 	}
+	r.set(app, application.ReadyCondition, r.set(app, application.ReconciledCondition, ready))
 	app.Status.State = application.StateDeleting
 	return patience
 }
@@ -149,7 +152,7 @@ func (r *Reconciler) deleteOne(ctx context.Context, app *application.Application
 // Application that is deleted with that policy.
 func letsGo(app *application.Application, id manifest.ID) bool {
 	return app.Deleted && app.Wishes.DeletionPolicy == application.Orphan ||
-		slices.Contains(app.Adopted, id) && !app.Wishes.DeletesAdopted
+		isAdopted(id, app.Adopted) && !app.Wishes.DeletesAdopted
 }
 
 func (r *Reconciler) remove(ctx context.Context, app *application.Application, object manifest.Ref, marks manifest.Marks) (*held, error) {

@@ -1,7 +1,9 @@
 package reconcile_test
 
 import (
+	"errors"
 	"fmt"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"slices"
 	"strings"
 	"testing"
@@ -240,4 +242,28 @@ func TestNoFightWithTheUser(t *testing.T) {
 		w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 	}
 	w.checkReason(t, application.ContendedCondition, "NoRival")
+}
+
+// A repair that the API server does not let pass is no fight, and costs no more
+// than one: the events of whoever goes on changing the object do not set the pace.
+func TestAForbiddenRepairIsNotTriedAtEachEvent(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = time.Second
+	w.failures["Patch ConfigMap config replace /data/a"] = apierrors.NewForbidden(resource, "config", errors.New("no"))
+	begin, tries := w.now, 0
+	for w.now.Sub(begin) < 10*time.Minute {
+		w.flip(t, "rival")
+		_, _ = w.pass(t) // the error of the passes that tried
+		tries += len(w.touches())
+	}
+	if tries < 10 || tries > 20 {
+		t.Errorf("%d tries in 10 minutes", tries)
+	}
+	w.checkReason(t, application.ReconciledCondition, "Forbidden")
+	clear(w.failures)
+	w.step = time.Minute
+	if _, err := w.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	w.checkReason(t, application.ReconciledCondition, "Reconciled")
 }

@@ -172,3 +172,24 @@ func TestWhatIsRefusedIsNoForm(t *testing.T) {
 	}
 	w.checkReason(t, application.ReconciledCondition, "Invalid")
 }
+
+// A change of one field has the API server set another one anew, which was not
+// sent: that is no way to write it, and it is sent as well.
+func TestAFieldThatDependsOnAnother(t *testing.T) {
+	w := running(t, song("1", "1"), "")
+	last := "1"
+	w.answer = func(live map[string]any) {
+		if free, _, _ := unstructured.NestedString(live, "spec", "free"); free != last {
+			last = free
+			writes("reset", "spec", "fixed")(live)
+		}
+	}
+	w.somebody(t, "s", "Song aria", "x", "spec", "free")
+	last = "x"
+	if _, err := w.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	w.checkTouches(t, "Patch Song aria replace /spec/free", "Patch Song aria replace /spec/fixed")
+	w.checkReason(t, application.ReconciledCondition, "Reconciled")
+	w.checkQuiet(t)
+}

@@ -24,12 +24,13 @@ func (p *resource) learn(live map[string]any) error {
 }
 
 // accept takes it for the API server's way to write the desired values down what
-// it answers to a write of ours, but for the values that were not sent.
-func (p *resource) accept(answer map[string]any, unsent schema.Differences) error {
+// it answers to a write of ours: of the values that were sent, which is all but
+// those left, and if sent is given, those alone.
+func (p *resource) accept(answer map[string]any, sent, left schema.Differences) error {
 	answer = withoutMarks(answer)
-	p.forgetDropped(answer, unsent)
+	p.forgetDropped(answer, left)
 	for _, form := range p.Schema.Forms(p.desired, answer) {
-		if !isAmong(unsent, form.Path) {
+		if !isAmong(left, form.Path) && (sent == nil || isAmong(sent, form.Path)) {
 			p.forms = withForm(p.forms, form)
 		}
 	}

@@ -39,6 +39,16 @@ type objectMemory struct {
 	contended bool
 	// refused are the changes that the API server will not take.
 	refused refusals
+	// failed are the writes that it has refused in a row for other reasons.
+	failed failures
+}
+
+// failures are those in a row. The queue waits longer each time; the events of
+// whoever brings the drift about do not, and must not set the pace.
+type failures struct {
+	count int
+	until time.Time
+	last  verdict
 }
 
 // memories are those of all Applications.
@@ -77,10 +87,10 @@ func (m *memory) object(id manifest.ID) *objectMemory {
 	return m.objects[id]
 }
 
-// makePeace forgets all fights.
+// makePeace forgets all fights, what was refused, and what failed.
 func (m *memory) makePeace() {
 	for _, object := range m.objects {
-		object.fights = nil
+		object.fights, object.refused, object.failed = nil, nil, failures{}
 	}
 }
 

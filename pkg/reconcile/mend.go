@@ -65,6 +65,9 @@ func (p *pass) try(ctx context.Context, r *repair, live map[string]any, tries in
 		p.verdicts[r.i] = verdict{reason: reasonError, message: "somebody else writes it as fast as this agent", again: p.now.Add(time.Second)}
 		return
 	}
+	if p.rests(r.i) {
+		return
+	}
 	after, err := p.Cluster.Patch(ctx, r.planned.Ref, live, func(live map[string]any) (schema.Patch, error) { return r.decide(ctx, live) })
 	switch {
 	case apierrors.IsNotFound(err):
@@ -72,14 +75,16 @@ func (p *pass) try(ctx context.Context, r *repair, live map[string]any, tries in
 	case apierrors.IsInvalid(err):
 		p.invalid(ctx, r, err, tries)
 	case err != nil:
-		p.fail(r.i, err)
+		p.failWrite(r.i, err)
 		p.failedToMend(r)
 	case r.marks:
 		p.marked(ctx, r, after, tries)
 	case len(r.patch) >= manyOperations && version(after) != version(r.before):
 		p.rest(ctx, r, after, tries)
 	default:
-		p.patched(r, after)
+		if p.patched(r, after, tries > 1) {
+			p.mend(ctx, r.i, after, tries-1)
+		}
 	}
 }
 
@@ -184,16 +189,24 @@ func (r *repair) rivalries(drift schema.Differences) []rivalry {
 // patched takes note of what the API server made of a patch. What it wrote
 // otherwise is its way to write the desired value: to send it again would be
 // answered in the same way for ever.
-func (p *pass) patched(r *repair, after map[string]any) {
+//
+// Another field that the answer has otherwise is none: it was not sent, and
+// depends perhaps on one that was. As long as it may, it asks for another patch.
+func (p *pass) patched(r *repair, after map[string]any, mayAgain bool) (again bool) {
 	planned := r.planned
+	r.known.failed = failures{}
 	if planned.marks.Prove(after) { // one that is to be adopted is only looked at where nothing is written
 		p.proved(r.i, after)
 	}
 	if len(r.patch) > 0 {
 		p.told(r, after)
-		if err := planned.accept(after, r.left); err != nil {
+		var sent schema.Differences
+		if mayAgain {
+			sent = r.drift
+		}
+		if err := planned.accept(after, sent, r.left); err != nil {
 			p.fail(r.i, err)
-			return
+			return false
 		}
 	}
 	p.verdicts[r.i] = r.verdict
@@ -202,12 +215,63 @@ func (p *pass) patched(r *repair, after map[string]any) {
 	}
 	stays := planned.Marked.Compare(planned.Desired, after).Drift()
 	stays = slices.DeleteFunc(stays, func(d schema.Difference) bool { return contains(pathsOf(r.left), d.Path) })
+	if mayAgain && len(r.patch) > 0 && r.verdict.reason == "" && slices.ContainsFunc(stays, func(d schema.Difference) bool { return !isAmong(r.drift, d.Path) }) {
+		return true
+	}
 	if len(stays) > 0 && r.verdict.reason == "" {
 		p.verdicts[r.i] = verdict{reason: reasonIneffective, fields: pathsOf(stays),
 			message: "the repair had no lasting effect: either the desired state is not legal itself, or the API server does not keep it"}
 	}
 	p.mended[r.i] = p.verdicts[r.i].reason == ""
+	if _, fields := splitMarks(r.drift); len(fields) > 0 && len(r.patch) > 0 {
+		p.partly[r.i] = r.partly(after)
+	}
 	p.took(r.i, after)
+	return false
+}
+
+// partly gives what is published of an object of which a part only is as the spec
+// says: that part, as it was written, and for the rest what was published before.
+// Otherwise a spec that takes back what was refused would leave the part behind.
+func (r *repair) partly(after map[string]any) map[string]any {
+	entry := r.planned.Schema.ObservedPart(r.planned.desired)
+	for _, form := range r.planned.Schema.Forms(r.planned.desired, withoutMarks(after)) {
+		put(entry, form.Path, nil)
+	}
+	former := r.entryOf(r.app.LastObserved, r.i)
+	for _, difference := range r.left {
+		fields := fieldsOf(difference.Path)
+		value, found, err := unstructured.NestedFieldCopy(former, fields...)
+		if found && err == nil && len(fields) == len(difference.Path) {
+			put(entry, difference.Path, value)
+		}
+	}
+	return entry
+}
+
+// put puts a value at the path. Objects on the way are made, lists are not.
+func put(value any, path schema.Path, leaf any) {
+	last := len(path) == 1
+	switch parent := value.(type) {
+	case map[string]any:
+		name := path[0].Field
+		if last {
+			parent[name] = leaf
+			return
+		}
+		if parent[name] == nil && leaf != nil {
+			parent[name] = map[string]any{}
+		}
+		put(parent[name], path[1:], leaf)
+	case []any:
+		if at := path[0].Index; at >= 0 && at < len(parent) {
+			if last {
+				parent[at] = leaf
+				return
+			}
+			put(parent[at], path[1:], leaf)
+		}
+	}
 }
 
 // told reports a patch: the repair of a drift, or a change of the spec.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
@@ -53,6 +54,16 @@ func (r *repair) exists(ctx context.Context, owner types.NamespacedName) bool {
 	return err != nil || app != nil
 }
 
+// adoptedAmong gives those of the objects that were adopted, by whatever version
+// of their API.
+func adoptedAmong(ids, adopted []manifest.ID) []manifest.ID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id manifest.ID) bool { return !isAdopted(id, adopted) })
+}
+
+func isAdopted(id manifest.ID, adopted []manifest.ID) bool {
+	return slices.ContainsFunc(adopted, func(other manifest.ID) bool { return sameObject(other, id) })
+}
+
 // proved takes note that an object is ours.
 func (p *pass) proved(i int, live map[string]any) {
 	p.memory.object(p.planned[i].ID).proved = uidOf(live)
@@ -76,11 +87,16 @@ func (r *repair) claimAdopted(ctx context.Context, live map[string]any) error {
 	if len(r.patch) == 0 || r.isProved(live) || slices.Contains(r.app.Adopted, r.planned.ID) {
 		return nil
 	}
-	r.app.Adopted = append(r.app.Adopted, r.planned.ID)
+	adopted := r.app.Adopted
+	r.app.Adopted = append(slices.Clone(adopted), r.planned.ID)
 	if !slices.Contains(r.app.Inventory, r.planned.ID) {
-		r.app.Inventory = append(r.app.Inventory, r.planned.ID)
+		r.app.Inventory = append(slices.Clone(r.app.Inventory), r.planned.ID)
 	}
-	return r.Applications.Update(ctx, r.app)
+	if err := r.Applications.Update(ctx, r.app); err != nil {
+		r.app.Adopted = adopted // nothing may go by what is not stored
+		return err
+	}
+	return nil
 }
 
 // marked reports that an object has our marks now, or has them again, and mends

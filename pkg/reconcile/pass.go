@@ -28,6 +28,8 @@ type pass struct {
 	holds    []*application.Hold
 	// mended tells of the resources that are on the target as the spec says now.
 	mended []bool
+	// partly are those of which a part only is: what there is to publish of them.
+	partly []map[string]any
 	// seen are the objects that were read or written.
 	seen []map[string]any
 	// kept are the resources that left the spec and are not gone yet.
@@ -46,6 +48,7 @@ func newPass(r *Reconciler, app *application.Application, known *memory, planned
 		verdicts: make([]verdict, len(planned)),
 		holds:    make([]*application.Hold, len(planned)),
 		mended:   make([]bool, len(planned)),
+		partly:   make([]map[string]any, len(planned)),
 	}
 }
 

@@ -18,6 +18,7 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 	app := p.app
 	app.LastApplied, app.LastObserved, app.Learned = p.documents()
 	app.Inventory = p.inventory()
+	app.Adopted = adoptedAmong(app.Inventory, app.Adopted)
 	p.memory.keep(app.Inventory)
 	p.tell()
 	p.memory.spec = app.Spec.Digest()
@@ -66,8 +67,11 @@ func (p *pass) documents() (applied, observed, learned []map[string]any) {
 			learned = append(learned, values)
 		}
 		entry := p.entryOf(p.app.LastObserved, i)
-		if projection := p.observed[i].Projection; projection != nil && p.mended[i] {
+		switch projection := p.observed[i].Projection; {
+		case projection != nil && p.mended[i]:
 			entry = withoutMarks(projection)
+		case p.partly[i] != nil:
+			entry = p.partly[i]
 		}
 		if entry != nil {
 			observed = append(observed, entry)

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
@@ -94,4 +96,34 @@ func TestReleasedOfASpecThatWasReplacedMeanwhile(t *testing.T) {
 	w.stale = map[string]bool{}
 	w.checkQuiet(t)
 	w.checkSilentRestart(t)
+}
+
+// Of a spec that could be carried out in part only, that part is carried out: who
+// takes it back, because something else in it was refused, takes all of it back.
+func TestReleasedOfASpecThatWasRefusedInPart(t *testing.T) {
+	const refusedInPart = `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {fixed: "2", free: "1", extra: {a: "1"}, list: [{p: "1", q: "1"}]}}`
+	for _, restarted := range []bool{false, true} {
+		w := running(t, song("1", "1"), "")
+		w.admit = immutable("spec", "fixed")
+		w.respec(refusedInPart, "")
+		w.stale["Song aria"] = true
+		if _, err := w.pass(t); err != nil {
+			t.Fatal(err)
+		}
+		w.checkReason(t, application.ReconciledCondition, "Invalid")
+		if restarted {
+			w.restart()
+		}
+		w.respec(song("1", "1"), "")
+		if _, err := w.pass(t); err != nil {
+			t.Fatal(err)
+		}
+		w.stale = map[string]bool{}
+		if diff := cmp.Diff(map[string]any{"fixed": "1", "free": "1"}, w.objects["Song aria"]["spec"]); diff != "" {
+			t.Errorf("spec of the object (-want +got):\n%s", diff)
+		}
+		w.checkReady(t, application.StateRunning, "Ready", ready)
+		w.checkQuiet(t)
+		w.checkSilentRestart(t)
+	}
 }

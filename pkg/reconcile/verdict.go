@@ -77,6 +77,26 @@ func (p *pass) fail(i int, err error) {
 	p.verdicts[i] = failed
 }
 
+// failWrite is the verdict on an object that could not be written.
+func (p *pass) failWrite(i int, err error) {
+	p.fail(i, err)
+	failed := &p.memory.object(p.planned[i].ID).failed
+	failed.count++
+	failed.until, failed.last = p.now.Add(pause(failed.count-fastRepairs)), p.verdicts[i]
+}
+
+// rests tells if an object is left alone for a while, because it could not be
+// written several times in a row.
+func (p *pass) rests(i int) bool {
+	failed := p.memory.object(p.planned[i].ID).failed
+	if !failed.until.After(p.now) {
+		return false
+	}
+	p.verdicts[i] = failed.last
+	p.verdicts[i].err, p.verdicts[i].again = nil, failed.until
+	return true
+}
+
 func reasonOf(err error) string {
 	var owned ownedError
 	switch {
