@@ -85,7 +85,7 @@ func connect(ctx context.Context, mgr manager.Manager, known *applications, opti
 	}
 	store := newStore(counted{mgr.GetClient(), counts.request}, name)
 	applications := &hubResync{
-		selector: selector.String(), interval: options.Resync, grace: resyncGrace, lists: target.lists,
+		selector: selector, interval: options.Resync, grace: resyncGrace, lists: target.lists,
 		cached: mgr.GetCache(), live: mgr.GetAPIReader(), store: store,
 		notify: notifications.notify, logger: logger.WithName("applications"),
 	}

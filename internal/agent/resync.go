@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -30,7 +31,7 @@ const (
 // observers do with the objects: a watch that has lost an event, or has fallen
 // silent, would never tell of a change.
 type hubResync struct {
-	selector string
+	selector labels.Selector
 	interval time.Duration
 	grace    time.Duration
 	// lists gives versions, cached what the watch has told, live what there is.
@@ -68,45 +69,65 @@ func (h *hubResync) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for name := range missed {
-		if !still[name] {
+	for name, known := range missed {
+		if _, ok := still[name]; !ok {
 			continue
 		}
-		if err := h.takeOver(ctx, name); err != nil {
+		if err := h.takeOver(ctx, name, known); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// missed gives the Applications of which what is known is older than what there is.
-func (h *hubResync) missed(ctx context.Context) (map[types.NamespacedName]bool, error) {
-	missed, all := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
+// missed gives the Applications of which what is known is older than what there
+// is, or of which there is nothing any more, with the UID by which they are known.
+func (h *hubResync) missed(ctx context.Context) (map[types.NamespacedName]types.UID, error) {
+	known, err := h.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	missed, listed := map[types.NamespacedName]types.UID{}, map[types.NamespacedName]bool{}
 	versions := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) {
 		return h.lists.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).List(ctx, options)
 	}))
 	versions.PageSize = resyncPage
-	err := versions.EachListItem(ctx, metav1.ListOptions{LabelSelector: h.selector}, func(item runtime.Object) error {
-		listed, ok := item.(*metav1.PartialObjectMetadata)
+	err = versions.EachListItem(ctx, metav1.ListOptions{LabelSelector: h.selector.String()}, func(item runtime.Object) error {
+		found, ok := item.(*metav1.PartialObjectMetadata)
 		if !ok {
 			return fmt.Errorf("a list of metadata has a %T", item)
 		}
-		name := types.NamespacedName{Namespace: listed.Namespace, Name: listed.Name}
-		all[name] = true
-		known := &corev1.ConfigMap{}
-		if err := client.IgnoreNotFound(h.cached.Get(ctx, name, known, &client.GetOptions{})); err != nil {
-			return err
-		}
-		if known.UID != listed.UID || isOlder(known.ResourceVersion, listed.ResourceVersion) {
-			missed[name] = true
+		name := types.NamespacedName{Namespace: found.Namespace, Name: found.Name}
+		listed[name] = true
+		if cached := known[name]; cached.UID != found.UID || isOlder(cached.ResourceVersion, found.ResourceVersion) {
+			missed[name] = cached.UID
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the versions of the Applications: %w", err)
 	}
-	h.store.keepSeen(all)
+	for name, cached := range known {
+		if !listed[name] {
+			missed[name] = cached.UID
+		}
+	}
+	h.store.keepSeen(listed)
 	return missed, nil
+}
+
+// known gives what the watch has told of the Applications.
+func (h *hubResync) known(ctx context.Context) (map[types.NamespacedName]metav1.ObjectMeta, error) {
+	var cached corev1.ConfigMapList
+	if err := h.cached.List(ctx, &cached, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the Applications that are known: %w", err)
+	}
+	known := make(map[types.NamespacedName]metav1.ObjectMeta, len(cached.Items))
+	for i := range cached.Items {
+		meta := cached.Items[i].ObjectMeta
+		known[types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}] = meta
+	}
+	return known, nil
 }
 
 func isOlder(known, listed string) bool {
@@ -114,17 +135,22 @@ func isOlder(known, listed string) bool {
 	return err != nil || order < 0
 }
 
-func (h *hubResync) takeOver(ctx context.Context, name types.NamespacedName) error {
+// takeOver reads an Application past the cache. That it is gone ends its
+// observation, and deletes nothing: what it held was deleted before, or was given up.
+func (h *hubResync) takeOver(ctx context.Context, name types.NamespacedName, known types.UID) error {
 	var found corev1.ConfigMapList
-	err := h.live.List(ctx, &found, client.InNamespace(name.Namespace), client.MatchingFields{"metadata.name": name.Name})
+	err := h.live.List(ctx, &found, client.InNamespace(name.Namespace),
+		client.MatchingFields{"metadata.name": name.Name}, client.MatchingLabelsSelector{Selector: h.selector})
 	if err != nil {
 		return fmt.Errorf("read Application %s: %w", name, err)
 	}
-	for i := range found.Items {
-		h.logger.Info("The watch has missed a change of an Application", "application", name.String())
-		h.store.saw(&found.Items[i])
-		h.notify(name)
+	h.logger.Info("The watch has missed a change of an Application", "application", name.String())
+	if len(found.Items) == 0 {
+		h.store.lost(name, known)
+	} else {
+		h.store.saw(&found.Items[0])
 	}
+	h.notify(name)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/metadata"
@@ -30,6 +31,7 @@ func TestHubResync(t *testing.T) {
 		{"another spec", create, change, true},
 		{"an Application that the cache has never seen", nil, create, true},
 		{"another Application of the same name", create, recreate, true},
+		{"an Application that is gone", create, remove, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -56,11 +58,18 @@ func TestHubResync(t *testing.T) {
 				t.Errorf("notified %v, want %v", *notified, c.missed)
 			}
 			stored := &corev1.ConfigMap{}
-			if err := live.Get(t.Context(), name, stored); err != nil {
+			if err := live.Get(t.Context(), name, stored); err != nil && !apierrors.IsNotFound(err) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if known, err := h.store.newest(t.Context(), name); err != nil || known.ResourceVersion != stored.ResourceVersion || known.UID != stored.UID {
+				known, err := h.store.newest(t.Context(), name)
+				if stored.UID == "" {
+					if !apierrors.IsNotFound(err) {
+						t.Errorf("known is %v (%v), and it is gone", known, err)
+					}
+					continue
+				}
+				if err != nil || known.ResourceVersion != stored.ResourceVersion || known.UID != stored.UID {
 					t.Errorf("known is %v (%v), want version %s", known, err, stored.ResourceVersion)
 				}
 			}
@@ -100,7 +109,7 @@ func newResync(t *testing.T, live, silent client.WithWatch, name types.Namespace
 	}
 	notified = &[]types.NamespacedName{}
 	return &hubResync{
-		selector: application.HolderLabel(name.Name), lists: lists, cached: silent, live: live,
+		selector: labels.SelectorFromSet(labels.Set{application.HolderLabel(name.Name): "true"}), lists: lists, cached: silent, live: live,
 		store:  newStore(silent, "ourselves"),
 		notify: func(name types.NamespacedName) { *notified = append(*notified, name) },
 		logger: logr.Discard(),
@@ -112,7 +121,12 @@ func frozen(t *testing.T, live client.WithWatch, name types.NamespacedName) clie
 	t.Helper()
 	known := &corev1.ConfigMap{}
 	missing := live.Get(t.Context(), name, known)
-	return interceptor.NewClient(live, interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	return interceptor.NewClient(live, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+		if list, ok := into.(*corev1.ConfigMapList); ok && missing == nil {
+			list.Items = []corev1.ConfigMap{*known}
+		}
+		return nil
+	}, Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 		if cm, ok := into.(*corev1.ConfigMap); ok && missing == nil {
 			known.DeepCopyInto(cm)
 		}
@@ -138,11 +152,16 @@ func change(t *testing.T, live client.Client, name types.NamespacedName) {
 	}
 }
 
-func recreate(t *testing.T, live client.Client, name types.NamespacedName) {
+func remove(t *testing.T, live client.Client, name types.NamespacedName) {
 	t.Helper()
 	if err := live.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func recreate(t *testing.T, live client.Client, name types.NamespacedName) {
+	t.Helper()
+	remove(t, live, name)
 	create(t, live, name)
 }
 

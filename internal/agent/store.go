@@ -28,12 +28,15 @@ type store struct {
 	// may know nothing at all.
 	written map[types.NamespacedName]*corev1.ConfigMap
 	missed  map[types.NamespacedName]bool
+	// gone are those that the cache has still, by their UID.
+	gone map[types.NamespacedName]types.UID
 }
 
 func newStore(client client.Client, fieldManager string) *store {
 	return &store{
 		client: client, fieldManager: fieldManager,
 		written: map[types.NamespacedName]*corev1.ConfigMap{}, missed: map[types.NamespacedName]bool{},
+		gone: map[types.NamespacedName]types.UID{},
 	}
 }
 
@@ -94,6 +97,16 @@ func (s *store) saw(cm *corev1.ConfigMap) {
 	defer s.mu.Unlock()
 	name := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	s.written[name], s.missed[name] = cm, true
+	delete(s.gone, name)
+}
+
+// lost takes note that the ConfigMap of this UID is not there any more.
+func (s *store) lost(name types.NamespacedName, uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.written, name)
+	delete(s.missed, name)
+	s.gone[name] = uid
 }
 
 // keepSeen forgets what was read past the cache and is not listed any more.
@@ -111,6 +124,10 @@ func (s *store) newest(ctx context.Context, name types.NamespacedName) (*corev1.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	written := s.written[name]
+	if uid, ok := s.gone[name]; ok && err == nil && cached.UID == uid {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name.Name)
+	}
+	delete(s.gone, name)
 	if apierrors.IsNotFound(err) {
 		if s.missed[name] {
 			return written, nil
