@@ -215,9 +215,6 @@ func (p *pass) patched(r *repair, after map[string]any, mayAgain bool) (again bo
 	}
 	stays := planned.Marked.Compare(planned.Desired, after).Drift()
 	stays = slices.DeleteFunc(stays, func(d schema.Difference) bool { return contains(pathsOf(r.left), d.Path) })
-	if mayAgain && len(r.patch) > 0 && r.verdict.reason == "" && slices.ContainsFunc(stays, func(d schema.Difference) bool { return !isAmong(r.drift, d.Path) }) {
-		return true
-	}
 	if len(stays) > 0 && r.verdict.reason == "" {
 		p.verdicts[r.i] = verdict{reason: reasonIneffective, fields: pathsOf(stays),
 			message: "the repair had no lasting effect: either the desired state is not legal itself, or the API server does not keep it"}
@@ -227,7 +224,8 @@ func (p *pass) patched(r *repair, after map[string]any, mayAgain bool) (again bo
 		p.partly[r.i] = r.partly(after)
 	}
 	p.took(r.i, after)
-	return false
+	return mayAgain && len(r.patch) > 0 && r.verdict.reason == "" &&
+		slices.ContainsFunc(stays, func(d schema.Difference) bool { return !isAmong(r.drift, d.Path) })
 }
 
 // partly gives what is published of an object of which a part only is as the spec
