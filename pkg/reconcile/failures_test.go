@@ -268,13 +268,13 @@ func TestUnknownKind(t *testing.T) {
 	w := newWorld(t, `{apiVersion: v1, kind: Opera, metadata: {name: tosca}}`, "")
 	w.checkRequeued(t)
 	w.checkReconciled(t, application.StateFailed, "KindNotFound",
-		`v1 Opera tosca: find the resource of v1 Opera tosca: no matches for kind "Opera" in version "v1"`)
+		`find the resource of v1 Opera tosca: no matches for kind "Opera" in version "v1"`)
 }
 
 // An object that exists and is not ours is not touched, neither by a creation
 // nor by a patch.
 func TestForeignObject(t *testing.T) {
-	const message = "v1 ConfigMap demo/config: the object exists and does not belong to this Application: v1 ConfigMap demo/config"
+	const message = "the object exists and does not belong to this Application: v1 ConfigMap demo/config"
 	foreign := func(w *world) {
 		w.objects["ConfigMap config"] = map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap",

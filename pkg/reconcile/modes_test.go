@@ -48,7 +48,7 @@ func TestObserve(t *testing.T) {
 			w.somebody(t, "somebody", "ConfigMap config", "x", "metadata", "labels", application.OwnedByLabel)
 		}, "Drifted", `v1 ConfigMap demo/config: metadata.labels["krake.dev/owned-by"]`, []string{"Patch ConfigMap config replace /metadata/labels/krake.dev~1owned-by"}},
 		{"there is another object of its name", func(_ *testing.T, w *world) { w.alien(nil) },
-			"AlreadyExists", "v1 ConfigMap demo/config: the object exists and does not belong to this Application: v1 ConfigMap demo/config", nil},
+			"AlreadyExists", "the object exists and does not belong to this Application: v1 ConfigMap demo/config", nil},
 		{"that is to be adopted", func(_ *testing.T, w *world) {
 			w.alien(nil)
 			w.annotate(application.AdoptAnnotation, true)

@@ -129,7 +129,7 @@ func isFailure(reason string) bool {
 // String gives "apps/v1 Deployment demo/web: spec.replicas: held until ...".
 func (v verdict) String() string {
 	var parts []string
-	if v.object != (manifest.ID{}) {
+	if v.object != (manifest.ID{}) && !strings.Contains(v.message, v.object.String()) {
 		parts = append(parts, v.object.String())
 	}
 	if len(v.fields) > 0 {
