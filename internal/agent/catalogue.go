@@ -66,14 +66,19 @@ func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) []*
 	return resources
 }
 
-// find gives where a kind is served. That the target does not serve it is an
+// find gives where a kind is served, in whatever version if it names none. That the target does not serve it is an
 // error for which meta.IsNoMatchError holds; that a group does not answer now is
 // another one. An Application that is deleted gives up the objects of a kind that
 // is gone.
 func (c *catalogue) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if unsure := c.failed[gvk.GroupVersion()]; meta.IsNoMatchError(err) && unsure != nil {
-		return nil, fmt.Errorf("ask what is served of %s: %w", gvk.GroupVersion(), unsure)
+	if !meta.IsNoMatchError(err) {
+		return mapping, err
 	}
-	return mapping, err
+	for version, unsure := range c.failed {
+		if version.Group == gvk.Group && (version.Version == gvk.Version || gvk.Version == "") {
+			return nil, fmt.Errorf("ask what is served of %s: %w", version, unsure)
+		}
+	}
+	return nil, err
 }

@@ -123,6 +123,11 @@ func TestLocate(t *testing.T) {
 		{"a group that is not there", nil, widget, "", true},
 		{"a kind that its group does not have", nil, manifest.ID{APIVersion: "apps/v1", Kind: "Widget", Name: "w"}, "", true},
 		{"a version that its group does not have", nil, manifest.ID{APIVersion: "apps/v1beta1", Kind: "Deployment", Name: "w"}, "", true},
+		{"a kind in whatever version", nil, manifest.ID{APIVersion: "apps/", Kind: "Deployment", Namespace: "demo", Name: "w"}, "deployments", false},
+		{"one that its group has in none", nil, manifest.ID{APIVersion: "apps/", Kind: "Widget", Name: "w"}, "", true},
+		{"in whatever version, of a group that does not answer now", func(w *world) {
+			w.failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: unavailable}}
+		}, manifest.ID{APIVersion: "example.com/", Kind: "Widget", Name: "w"}, "", false},
 		{"a group that does not answer now is not gone", func(w *world) {
 			w.failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: unavailable}}
 		}, widget, "", false},

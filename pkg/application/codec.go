@@ -94,8 +94,8 @@ func (a *Application) held() []heldObject {
 
 // Record writes the parts of the Application that belong to the agent of its
 // cluster, and nothing else. What there is no room for is left out, and a
-// condition says so: the observed fields first, then the history, then the single
-// objects. If that is not enough, what is desired and what was learned stay as they
+// condition says so: the observed fields first, then the history, then most of what
+// there is to tell of single objects. If that is not enough, what is desired and what was learned stay as they
 // are stored. What is held is always written.
 func (a *Application) Record(cm *corev1.ConfigMap) error {
 	status := a.Status
@@ -114,7 +114,7 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 	for _, shed := range []func(){
 		func() { documents[3].wanted = false },
 		func() { status.Drifts, status.Services = nil, nil },
-		func() { status.Objects = nil },
+		func() { status.Objects = briefly(status.Objects) },
 		func() { documents = []document{documents[0], documents[3]} },
 	} {
 		if sizeOf(cm) <= roomInAll {
@@ -127,6 +127,18 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 		}
 	}
 	return nil
+}
+
+// briefly leaves of single objects what the loop itself goes by: that something is
+// wrong with one, and since when it is held.
+func briefly(objects []ObjectStatus) []ObjectStatus {
+	var brief []ObjectStatus
+	for _, object := range objects {
+		if object.Reason != "" || object.Hold != nil {
+			brief = append(brief, ObjectStatus{ID: object.ID, Reason: object.Reason, Hold: object.Hold})
+		}
+	}
+	return brief
 }
 
 // document is what is stored under a key, if it is wanted.

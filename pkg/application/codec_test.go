@@ -352,7 +352,11 @@ func TestRecordWithoutRoom(t *testing.T) {
 				NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, Cluster: "local",
 				LastObserved: value(60 << 10), Learned: value(20 << 10), LastApplied: value(10 << 10),
 				Inventory: []manifest.ID{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "demo", Name: "config"}},
-				Status:    application.Status{State: application.StateRunning, Drifts: []application.Drift{{Repaired: noise(20 << 10)}}},
+				Status: application.Status{
+					State:   application.StateRunning,
+					Drifts:  []application.Drift{{Repaired: noise(20 << 10)}},
+					Objects: []application.ObjectStatus{{Message: noise(8 << 10), Hold: &application.Hold{Asked: "2026-01-02T15:04:05Z"}}},
+				},
 			}
 			if err := app.Record(cm); err != nil {
 				t.Fatal(err)
@@ -367,6 +371,9 @@ func TestRecordWithoutRoom(t *testing.T) {
 			got, err := application.Read(cm)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if len(got.Status.Objects) != 1 || got.Status.Objects[0].Hold == nil {
+				t.Errorf("objects: %+v (%v), and it is forgotten since when one is held", got.Status.Objects, got.Damaged)
 			}
 			found := []bool{len(got.LastObserved) > 0, len(got.Status.Drifts) > 0, len(got.Learned) > 0, len(got.Inventory) > 0,
 				meta.IsStatusConditionTrue(got.Status.Conditions, application.TooLargeCondition)}

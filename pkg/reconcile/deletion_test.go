@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -121,4 +122,21 @@ func TestFailedDeletionIsTold(t *testing.T) {
 		t.Error("no error")
 	}
 	w.checkReady(t, application.StateDeleting, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps config")
+}
+
+// The version by which an object was created is not served any more, and another
+// one is: the object is still there, and is deleted by that.
+func TestDeletionInAnotherVersion(t *testing.T) {
+	w := running(t, twoObjects, "")
+	const created = `"apiVersion":"apps/v1","kind":"Deployment"`
+	key := application.InventoryKey(application.LocalCluster)
+	if !strings.Contains(w.cm.Data[key], created) {
+		t.Fatal(w.cm.Data[key])
+	}
+	w.cm.Data[key] = strings.Replace(w.cm.Data[key], created, `"apiVersion":"apps/v1beta1","kind":"Deployment"`, 1)
+	deleted(w)
+	w.mustReconcile(t)
+	if len(w.objects) > 0 || w.app(t).Finalized {
+		t.Errorf("left: %v", w.objects)
+	}
 }

@@ -123,7 +123,7 @@ func (k kinds) Locate(_ types.NamespacedName, id manifest.ID) (mutate.Object, er
 }
 
 func mapper() meta.RESTMapper {
-	known := meta.NewDefaultRESTMapper(nil)
+	known := meta.NewDefaultRESTMapper([]gvr.GroupVersion{{Group: "apps", Version: "v1"}})
 	for _, kind := range []gvr.GroupVersionKind{
 		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "Secret"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1beta2", Kind: "Deployment"},
