@@ -19,23 +19,31 @@ func indexByOwner(object any) ([]string, error) {
 	return []string{found.owner.Value().String()}, nil
 }
 
+// Stray is an object that says it belongs to an owner who does not want it.
+type Stray struct {
+	manifest.ID
+
+	// Summary is what Options.Summarise gave of it.
+	Summary any
+}
+
 // Strays gives the objects that say they belong to the owner and that none of
 // its targets names, of the kinds that are watched for anybody. What an object
 // says is no proof.
-func (o *Observers) Strays(name Owner) []manifest.ID {
+func (o *Observers) Strays(name Owner) []Stray {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	var strays []manifest.ID
+	var strays []Stray
 	for _, k := range o.kinds {
 		for _, found := range k.ownedBy(name) {
 			if !o.claimedLocked(name, found.key(k.resource)) {
 				id := k.id
 				id.Namespace, id.Name = found.namespace, found.name
-				strays = append(strays, id)
+				strays = append(strays, Stray{id, found.summary})
 			}
 		}
 	}
-	slices.SortFunc(strays, func(a, b manifest.ID) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(strays, func(a, b Stray) int { return cmp.Compare(a.String(), b.String()) })
 	return strays
 }
 

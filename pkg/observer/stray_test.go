@@ -88,7 +88,7 @@ func TestStrays(t *testing.T) {
 			for _, name := range c.want {
 				want = append(want, f.ref(name).ID)
 			}
-			if diff := cmp.Diff(want, f.Strays(web)); diff != "" {
+			if diff := cmp.Diff(want, idsOf(f.Strays(web))); diff != "" {
 				t.Errorf("strays (-want +got):\n%s", diff)
 			}
 		})
@@ -125,7 +125,15 @@ func TestStrayFromBefore(t *testing.T) {
 	f.Start(web, nil, nil)
 	f.observe(t, other, f.target("web"))
 	f.heardOf(t, web, other)
-	if diff := cmp.Diff([]manifest.ID{f.ref("stray").ID}, f.Strays(web)); diff != "" {
+	if diff := cmp.Diff([]manifest.ID{f.ref("stray").ID}, idsOf(f.Strays(web))); diff != "" {
 		t.Errorf("strays (-want +got):\n%s", diff)
 	}
+}
+
+func idsOf(strays []Stray) []manifest.ID {
+	var ids []manifest.ID
+	for _, stray := range strays {
+		ids = append(ids, stray.ID)
+	}
+	return ids
 }

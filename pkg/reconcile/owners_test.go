@@ -269,6 +269,9 @@ func TestStrays(t *testing.T) {
 			}
 			w.checkTouches(t, c.want...)
 			w.checkReason(t, application.ReconciledCondition, "Reconciled")
+			if len(c.want) == 0 && w.looked["Service stray"] > 0 {
+				t.Error("what cannot prove to be ours is read in each pass")
+			}
 		})
 	}
 }

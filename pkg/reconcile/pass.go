@@ -113,18 +113,19 @@ func (p *pass) start() {
 // served is not known to have left the spec.
 func (p *pass) calculate() Delta {
 	held := slices.DeleteFunc(slices.Clone(p.app.Inventory), p.isUnserved)
-	for _, id := range p.Observers.Strays(p.app.NamespacedName) {
-		if p.reaches(id) && !slices.ContainsFunc(held, func(held manifest.ID) bool { return sameObject(held, id) }) {
-			held = append(held, id)
+	for _, stray := range p.Observers.Strays(p.app.NamespacedName) {
+		if p.mayHaveMade(stray) && !slices.ContainsFunc(held, func(held manifest.ID) bool { return sameObject(held, stray.ID) }) {
+			held = append(held, stray.ID)
 		}
 	}
 	return Calculate(idsOf(p.planned), p.observed, held)
 }
 
-// reaches tells if the Application could have created the stray. Anybody may
-// write its name on objects elsewhere, and each of them would be read in each pass.
-func (p *pass) reaches(stray manifest.ID) bool {
-	return p.Scope == mutate.ClusterScope || stray.Namespace == p.app.Namespace
+// mayHaveMade tells if the Application could have created the stray. Anybody may
+// write its name on objects, and each of them would be read in each pass.
+func (p *pass) mayHaveMade(stray observer.Stray) bool {
+	summary, _ := stray.Summary.(Summary)
+	return summary.OwnerUID == p.app.UID && (p.Scope == mutate.ClusterScope || stray.Namespace == p.app.Namespace)
 }
 
 func (p *pass) isUnserved(held manifest.ID) bool {

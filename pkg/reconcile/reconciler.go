@@ -40,7 +40,7 @@ type Cluster interface {
 // Observers watch the objects of the Applications.
 type Observers interface {
 	Observe(owner observer.Owner, targets []observer.Target) []observer.Observation
-	Strays(owner observer.Owner) []manifest.ID
+	Strays(owner observer.Owner) []observer.Stray
 	Start(owner observer.Owner, targets []observer.Target, seen []map[string]any)
 	Stop(owner observer.Owner)
 }

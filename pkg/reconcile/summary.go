@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/health"
 )
@@ -11,16 +13,22 @@ type Summary struct {
 
 	// Hold is the object's annotation, "" if it has none.
 	Hold string
+	// OwnerUID is that of the Application to which it says it belongs.
+	OwnerUID types.UID
 }
 
 // Summarise gives the [Summary] of a live object, for observer.Options.
 func Summarise(live map[string]any) any {
-	return Summary{Health: health.Of(live), Hold: holdOf(live)}
+	return Summary{
+		Health: health.Of(live), Hold: holdOf(live), OwnerUID: types.UID(annotationOf(live, application.OwnerUIDAnnotation)),
+	}
 }
 
-func holdOf(live map[string]any) string {
+func holdOf(live map[string]any) string { return annotationOf(live, application.HoldUntilAnnotation) }
+
+func annotationOf(live map[string]any, name string) string {
 	metadata, _ := live["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	hold, _ := annotations[application.HoldUntilAnnotation].(string)
-	return hold
+	value, _ := annotations[name].(string)
+	return value
 }

@@ -69,6 +69,8 @@ type world struct {
 
 	calls   []string
 	reports []string
+	// looked counts how often an object was read to be deleted.
+	looked map[string]int
 	// What the observers were told last.
 	observed, started []observer.Target
 	seen              []string
@@ -90,7 +92,7 @@ func newWorld(t *testing.T, manifestText, schemaText string) *world {
 	w := &world{
 		cm: cm, objects: map[string]map[string]any{}, version: 1, now: noon, step: 2 * time.Second,
 		answer: func(map[string]any) {}, admit: func(_, _ map[string]any) error { return nil }, unknown: map[string]error{},
-		failures: map[string]error{}, stale: map[string]bool{}, unseen: map[string]bool{}, gone: map[string]bool{},
+		looked: map[string]int{}, failures: map[string]error{}, stale: map[string]bool{}, unseen: map[string]bool{}, gone: map[string]bool{},
 		vanishing: map[string]bool{},
 	}
 	w.restart()
@@ -490,6 +492,7 @@ func (c cluster) Delete(_ context.Context, ref manifest.Ref, proof apply.Proof) 
 	if live == nil {
 		return nil, nil
 	}
+	c.looked[name]++
 	if err := proof(live); err != nil {
 		return live, err
 	}
@@ -538,15 +541,15 @@ func (o observers) Observe(_ observer.Owner, targets []observer.Target) []observ
 }
 
 // Strays are the objects that name the Application, as far as observers see them.
-func (o observers) Strays(owner observer.Owner) []manifest.ID {
-	var strays []manifest.ID
+func (o observers) Strays(owner observer.Owner) []observer.Stray {
+	var strays []observer.Stray
 	for _, name := range slices.Sorted(maps.Keys(o.objects)) {
 		id, err := manifest.Identify(o.objects[name])
 		if named, ok := application.OwnerOf(o.objects[name]); err != nil || !ok || named != owner || o.unseen[name] {
 			continue
 		}
 		if !slices.ContainsFunc(o.observed, func(target observer.Target) bool { return label(target.ID) == name }) {
-			strays = append(strays, id)
+			strays = append(strays, observer.Stray{ID: id, Summary: reconcile.Summarise(o.objects[name])})
 		}
 	}
 	return strays
