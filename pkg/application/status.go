@@ -126,6 +126,15 @@ type DriftedField struct {
 // MaxDrifts bounds the history.
 const MaxDrifts = 10
 
+// Object gives what there is to tell of an object; nothing is the zero value.
+func (s Status) Object(id manifest.ID) (object ObjectStatus, ok bool) {
+	at := slices.IndexFunc(s.Objects, func(object ObjectStatus) bool { return object.ID == id })
+	if at < 0 {
+		return ObjectStatus{}, false
+	}
+	return s.Objects[at], true
+}
+
 // Remember puts a drift before the others. One that goes on, or comes back by
 // the same hand, is counted: a fight must not push everything else out.
 func (s *Status) Remember(drift Drift) {

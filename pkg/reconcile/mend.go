@@ -132,8 +132,11 @@ func (r *repair) decide(ctx context.Context, live map[string]any) (schema.Patch,
 // released are the fields that have left manifest and schema, and still are as
 // we have set them.
 func (r *repair) released(live map[string]any) schema.Differences {
+	if r.app.Status.ObservedSpec == r.spec && r.formerReason(r.i) == "" {
+		return nil
+	}
 	former := r.entryOf(r.app.LastObserved, r.i)
-	if former == nil || r.app.Status.ObservedSpec == r.app.Spec.Digest() && formerReason(r.former, r.planned.ID) == "" {
+	if former == nil {
 		return nil
 	}
 	return r.planned.Schema.Released(r.planned.desired, former, r.entryOf(r.app.Learned, r.i), live)
@@ -213,8 +216,9 @@ func (p *pass) patched(r *repair, after map[string]any, mayAgain bool) (again bo
 	if r.verdict.reason != "" && len(r.left) > 0 {
 		p.remember(r.i, drift{differences: r.left, culprit: observer.Blame(r.before, pathsOf(r.left), p.FieldManager), verdict: r.verdict})
 	}
+	left := pathsOf(r.left)
 	stays := planned.Marked.Compare(planned.Desired, after).Drift()
-	stays = slices.DeleteFunc(stays, func(d schema.Difference) bool { return contains(pathsOf(r.left), d.Path) })
+	stays = slices.DeleteFunc(stays, func(d schema.Difference) bool { return contains(left, d.Path) })
 	if len(stays) > 0 && r.verdict.reason == "" {
 		p.verdicts[r.i] = verdict{reason: reasonIneffective, fields: pathsOf(stays),
 			message: "the repair had no lasting effect: either the desired state is not legal itself, or the API server does not keep it"}
@@ -286,15 +290,8 @@ func (p *pass) told(r *repair, after map[string]any) {
 
 // isDrift tells a drift from a change of the spec that is carried out.
 func (p *pass) isDrift(i int) bool {
-	if p.former.ObservedSpec != p.app.Spec.Digest() {
-		return false
-	}
-	for _, object := range p.former.Objects {
-		if object.ID == p.planned[i].ID {
-			return wasCarriedOut(object.Reason)
-		}
-	}
-	return false
+	former, known := p.former.Object(p.planned[i].ID)
+	return known && p.former.ObservedSpec == p.spec && wasCarriedOut(former.Reason)
 }
 
 // wasCarriedOut tells of an object with that reason if the spec was brought to

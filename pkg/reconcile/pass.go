@@ -19,7 +19,8 @@ type pass struct {
 	app    *application.Application
 	memory *memory
 	now    time.Time
-	// former is the status that the pass began with.
+	// spec is the digest of the Application's, former the status that the pass began with.
+	spec    string
 	former  application.Status
 	planned []resource
 	// observed, verdicts and holds are those of the planned resources.
@@ -39,11 +40,12 @@ type pass struct {
 }
 
 func newPass(r *Reconciler, app *application.Application, known *memory, planned []resource) *pass {
-	if known.spec != app.Spec.Digest() {
+	spec := app.Spec.Digest()
+	if known.spec != spec {
 		known.makePeace() // about another spec: perhaps the field is not observed any more
 	}
 	return &pass{
-		Reconciler: r, app: app, memory: known, now: r.Now(), former: app.Status, planned: planned,
+		Reconciler: r, app: app, memory: known, now: r.Now(), spec: spec, former: app.Status, planned: planned,
 		observed: make([]observer.Observation, len(planned)),
 		verdicts: make([]verdict, len(planned)),
 		holds:    make([]*application.Hold, len(planned)),
@@ -85,8 +87,8 @@ func (p *pass) observe() bool {
 // has left the spec; of a change that this process has seen, they look at the
 // object anew, but once only.
 func (p *pass) mayRelease(i int) bool {
-	unlooked := p.former.ObservedSpec != p.app.Spec.Digest() && p.former.ObservedSpec != p.memory.spec
-	return (unlooked || formerReason(p.former, p.planned[i].ID) != "") && p.entryOf(p.app.LastObserved, i) != nil
+	unlooked := p.former.ObservedSpec != p.spec && p.former.ObservedSpec != p.memory.spec
+	return (unlooked || p.formerReason(i) != "") && p.entryOf(p.app.LastObserved, i) != nil
 }
 
 // entryOf gives the entry of a planned resource in one of the documents.
@@ -217,15 +219,13 @@ func (p *pass) sinceSeen(i int) time.Duration {
 
 // heldAs gives what is kept of a hold on an object that asks for it.
 func (p *pass) heldAs(i int, asked string) *application.Hold {
-	_, hold := heldUntil(p.app.Wishes, formerHold(p.former, p.planned[i].ID), asked, p.MaxHold, p.now)
+	former, _ := p.former.Object(p.planned[i].ID)
+	_, hold := heldUntil(p.app.Wishes, former.Hold, asked, p.MaxHold, p.now)
 	return hold
 }
 
-func formerHold(status application.Status, id manifest.ID) *application.Hold {
-	for _, object := range status.Objects {
-		if object.ID == id {
-			return object.Hold
-		}
-	}
-	return nil
+// formerReason is what was wrong with an object when the pass began.
+func (p *pass) formerReason(i int) string {
+	former, _ := p.former.Object(p.planned[i].ID)
+	return former.Reason
 }

@@ -8,7 +8,6 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
@@ -21,7 +20,7 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 	app.Adopted = adoptedAmong(app.Inventory, app.Adopted)
 	p.memory.keep(app.Inventory)
 	p.tell()
-	p.memory.spec = app.Spec.Digest()
+	p.memory.spec = p.spec
 	found := p.findings()
 	p.memory.contended.Store(int64(len(found.contended)))
 	p.conclude(app, found)
@@ -49,7 +48,7 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 }
 
 // mustWrite tells of what is not to be lost with this process.
-func (p *pass) mustWrite() bool { return p.former.ObservedSpec != p.app.Spec.Digest() }
+func (p *pass) mustWrite() bool { return p.former.ObservedSpec != p.spec }
 
 // documents are those that are published. An object that is not yet as a new
 // spec says is published as it was before: what is to be released is found there.
@@ -57,27 +56,38 @@ func (p *pass) mustWrite() bool { return p.former.ObservedSpec != p.app.Spec.Dig
 func (p *pass) documents() (applied, observed, learned []map[string]any) {
 	applied = []map[string]any{}
 	for i := range p.planned {
-		planned := &p.planned[i]
-		applied = append(applied, planned.desired)
-		values := planned.learned()
-		if former := p.entryOf(p.app.Learned, i); former != nil && !p.mended[i] && !planned.forgot {
-			values = planned.withForms(former) // what was learned is not the spec's to release
-		}
-		if values != nil {
+		applied = append(applied, p.planned[i].desired)
+		if values := p.learnedOf(i); values != nil {
 			learned = append(learned, values)
 		}
-		entry := p.entryOf(p.app.LastObserved, i)
-		switch projection := p.observed[i].Projection; {
-		case projection != nil && p.mended[i]:
-			entry = withoutMarks(projection)
-		case p.partly[i] != nil:
-			entry = p.partly[i]
-		}
-		if entry != nil {
+		if entry := p.observedOf(i); entry != nil {
 			observed = append(observed, entry)
 		}
 	}
 	return applied, observed, learned
+}
+
+// learnedOf gives what is published as learned of an object: what was learned
+// formerly is not the spec's to release.
+func (p *pass) learnedOf(i int) map[string]any {
+	planned := &p.planned[i]
+	if !p.mended[i] && !planned.forgot {
+		if former := p.entryOf(p.app.Learned, i); former != nil {
+			return planned.withForms(former)
+		}
+	}
+	return planned.learned()
+}
+
+// observedOf gives what is published as observed of an object.
+func (p *pass) observedOf(i int) map[string]any {
+	switch projection := p.observed[i].Projection; {
+	case projection != nil && p.mended[i]:
+		return withoutMarks(projection)
+	case p.partly[i] != nil:
+		return p.partly[i]
+	}
+	return p.entryOf(p.app.LastObserved, i)
 }
 
 // inventory is what is on the target, or perhaps is.
@@ -150,7 +160,7 @@ func (p *pass) next(due time.Duration) time.Duration {
 func (p *pass) tell() {
 	for i := range p.planned {
 		id, v := p.planned[i].ID, p.verdicts[i]
-		if (v.reason == reasonAlreadyExists || v.reason == reasonOwnedByAnother) && formerReason(p.former, id) != v.reason {
+		if (v.reason == reasonAlreadyExists || v.reason == reasonOwnedByAnother) && p.formerReason(i) != v.reason {
 			p.report(i, Outcome{Action: Conflict, Object: id, Reason: v.reason})
 		}
 		fight, known := p.fightAbout(i), p.memory.object(id)
@@ -159,15 +169,6 @@ func (p *pass) tell() {
 		}
 		known.contended = fight != ""
 	}
-}
-
-func formerReason(status application.Status, id manifest.ID) string {
-	for _, object := range status.Objects {
-		if object.ID == id {
-			return object.Reason
-		}
-	}
-	return ""
 }
 
 func idsOf(resources []resource) []manifest.ID {
