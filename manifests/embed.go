@@ -1,10 +1,21 @@
-// Package manifests holds the installation: a kustomize base and its overlays,
-// embedded so that the tests apply the very files that users apply.
+// Package manifests holds the installation: a kustomize base, components and overlays,
+// embedded so that the tests apply the very files that users apply. The folder
+// enrolment has what a hub keeps for each further cluster.
+//
+// In enrolment and in overlays/spoke a cluster is called [ClusterName]: whoever
+// applies them puts the cluster's own name in its place.
 package manifests
 
 import "embed"
 
-// Files are the folders base and overlays.
+// ClusterName and HubNamespace stand for the name of a cluster, and for a
+// namespace of the hub that has its Applications.
+const (
+	ClusterName  = "cluster-name"
+	HubNamespace = "hub-namespace"
+)
+
+// Files are the folders of the installation and of enrolments.
 //
-//go:embed base overlays
+//go:embed base components overlays enrolment
 var Files embed.FS

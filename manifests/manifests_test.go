@@ -1,13 +1,8 @@
 package manifests
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,73 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 )
-
-// read gives every object of the manifests, decoded strictly: a field that does
-// not exist would be left out in silence.
-func read(t *testing.T) []runtime.Object {
-	t.Helper()
-	var objects []runtime.Object
-	err := fs.WalkDir(Files, ".", func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || path.Base(file) == "kustomization.yaml" {
-			return err
-		}
-		text, err := Files.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		of, err := decode(text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		objects = append(objects, of...)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return objects
-}
-
-func decode(text []byte) ([]runtime.Object, error) {
-	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	var objects []runtime.Object
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		object, _, err := decoder.Decode(document, nil, nil)
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, object)
-	}
-}
-
-// all gives the objects of one type.
-func all[T runtime.Object](t *testing.T) []T {
-	t.Helper()
-	var found []T
-	for _, object := range read(t) {
-		if object, ok := object.(T); ok {
-			found = append(found, object)
-		}
-	}
-	if len(found) == 0 {
-		t.Fatalf("the manifests have no %T: nothing would be checked", *new(T))
-	}
-	return found
-}
 
 // podTemplate gives the pods that an object makes, or nil.
 func podTemplate(object runtime.Object) *corev1.PodTemplateSpec {
@@ -129,22 +60,21 @@ func violations(t *testing.T, template *corev1.PodTemplateSpec) string {
 // Every pod of ours runs where the strictest of the standard levels is enforced,
 // and our namespaces enforce it.
 func TestPodSecurity(t *testing.T) {
-	pods := 0
-	for _, object := range read(t) {
-		if template := podTemplate(object); template != nil {
-			pods++
+	for _, in := range installations(t) {
+		for _, object := range in.objects {
+			template := podTemplate(object)
+			if template == nil {
+				continue
+			}
 			if detail := violations(t, template); detail != "" {
-				t.Errorf("pods of %T: %s", object, detail)
+				t.Errorf("%s: pods of %T: %s", in.name, object, detail)
 			}
 		}
-	}
-	if pods != 2 {
-		t.Errorf("%d pod templates, want those of webhook and agent", pods)
-	}
-	for _, namespace := range all[*corev1.Namespace](t) {
-		const enforce = "pod-security.kubernetes.io/enforce"
-		if namespace.Labels[enforce] != "restricted" || namespace.Labels[enforce+"-version"] != "latest" {
-			t.Errorf("namespace %s does not enforce restricted:latest: %v", namespace.Name, namespace.Labels)
+		for _, namespace := range all[*corev1.Namespace](t, in) {
+			const enforce = "pod-security.kubernetes.io/enforce"
+			if namespace.Labels[enforce] != "restricted" || namespace.Labels[enforce+"-version"] != "latest" {
+				t.Errorf("%s: namespace %s does not enforce restricted:latest: %v", in.name, namespace.Name, namespace.Labels)
+			}
 		}
 	}
 }
@@ -161,9 +91,10 @@ func TestPodSecuritySeesViolations(t *testing.T) {
 			pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
 		},
 	} {
-		for _, deployment := range all[*appsv1.Deployment](t) {
-			harm(&deployment.Spec.Template.Spec)
-			if violations(t, &deployment.Spec.Template) == "" {
+		for _, deployment := range all[*appsv1.Deployment](t, installation(t, "base")) {
+			pod := deployment.Spec.Template.DeepCopy()
+			harm(&pod.Spec)
+			if violations(t, pod) == "" {
 				t.Errorf("%s may have %s", deployment.Name, what)
 			}
 		}
@@ -171,22 +102,23 @@ func TestPodSecuritySeesViolations(t *testing.T) {
 }
 
 // forbidden are rules that no role of ours may have.
-var forbidden = []struct {
-	why  string
-	what func(rule rbacv1.PolicyRule) bool
-}{
+var forbidden = []ban{
 	{"a wildcard grants what is invented tomorrow", func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(slices.Concat(r.Verbs, r.Resources, r.APIGroups, r.NonResourceURLs, r.ResourceNames), "*") ||
 			slices.ContainsFunc(r.Resources, func(resource string) bool { return strings.Contains(resource, "*") })
 	}},
 	{"escalate and bind give rights that one does not have", verbs("escalate", "bind")},
-	{"impersonate without names is everybody's right", unnamed(verbs("impersonate"))},
+	{"impersonate without names is everybody's right", unnamed(verbs("impersonate", "impersonate:serviceaccount"))},
+	{"impersonate gives all that the other one may, also to read Secrets", both(verbs("impersonate"), resources("serviceaccounts"))},
+	{"users, groups and nodes are not Applications' accounts", verbs(
+		"impersonate:user-info", "impersonate:arbitrary-node", "impersonate:associated-node")},
 	{"Secrets are read by name, or all of them are", unnamed(both(resources("secrets"), verbs("get", "list", "watch", "deletecollection")))},
 	{"Secrets are written by name, or those of others are", unnamed(both(resources("secrets"), verbs("update", "patch", "delete")))},
+	{"Secrets are nothing that Applications have", both(resources("secrets"), asAnother)},
 	{"whoever gets into a pod has what the pod has", resources("pods/exec", "pods/attach", "pods/portforward", "pods/proxy", "pods/ephemeralcontainers", "services/proxy")},
 	{"a token is the account", resources("serviceaccounts/token")},
 	{"nodes are everybody's, and their proxy is the kubelet", resources("nodes", "nodes/proxy", "nodes/status")},
-	{"roles and bindings are for those who grant", resources("roles", "rolebindings", "clusterroles", "clusterrolebindings")},
+	{"roles and bindings are written by those who grant", both(resources("roles", "rolebindings", "clusterroles", "clusterrolebindings"), writes)},
 	{"a signed certificate can be anybody's", resources("certificatesigningrequests", "certificatesigningrequests/approval", "signers")},
 	{"a namespace takes everything in it along", both(resources("namespaces", "namespaces/finalize"), writes)},
 	{"a kind is everybody's, and takes its objects along", both(resources("customresourcedefinitions", "apiservices"), writes)},
@@ -195,6 +127,19 @@ var forbidden = []struct {
 		resources("mutatingwebhookconfigurations", "validatingwebhookconfigurations"), writes))},
 	{"the policies lock webhook and agent in", both(resources(
 		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"), writes)},
+}
+
+// onlyStrict are rules for agents that write as the Application's account alone.
+var onlyStrict = []ban{
+	{"roles and bindings are read by those who grant", resources("roles", "rolebindings", "clusterroles", "clusterrolebindings")},
+	{"who writes as another, writes nothing as itself", func(r rbacv1.PolicyRule) bool { return asAnother(r) || verbs("impersonate:serviceaccount")(r) }},
+	{"namespaces are read by name, or all of them are", unnamed(resources("namespaces"))},
+}
+
+// ban is a rule that no role may have, and why.
+type ban struct {
+	why  string
+	what ruleTest
 }
 
 type ruleTest = func(rbacv1.PolicyRule) bool
@@ -207,9 +152,18 @@ func resources(some ...string) ruleTest {
 	return func(r rbacv1.PolicyRule) bool { return intersect(r.Resources, some) }
 }
 
+// writes tells of rules by which one writes as oneself.
 func writes(r rbacv1.PolicyRule) bool {
-	return slices.ContainsFunc(r.Verbs, func(verb string) bool { return verb != "get" && verb != "list" && verb != "watch" })
+	return slices.ContainsFunc(r.Verbs, func(verb string) bool {
+		return verb != "get" && verb != "list" && verb != "watch" && !isAsAnother(verb)
+	})
 }
+
+// asAnother tells of rules by which one writes as a service account, as far as
+// that may.
+func asAnother(r rbacv1.PolicyRule) bool { return slices.ContainsFunc(r.Verbs, isAsAnother) }
+
+func isAsAnother(verb string) bool { return strings.HasPrefix(verb, "impersonate-on:") }
 
 func both(a, b ruleTest) ruleTest {
 	return func(r rbacv1.PolicyRule) bool { return a(r) && b(r) }
@@ -223,45 +177,63 @@ func intersect(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// complaints gives what is forbidden about a rule.
-func complaints(rule rbacv1.PolicyRule) []string {
+// complaints gives what is forbidden about a rule, in an installation that is
+// strict or not.
+func complaints(rule rbacv1.PolicyRule, strict bool) []string {
+	bans := forbidden
+	if !strict {
+		bans = slices.Concat(forbidden, onlyStrict)
+	}
 	var found []string
-	for _, f := range forbidden {
-		if f.what(rule) {
-			found = append(found, f.why)
+	for _, b := range bans {
+		if b.what(rule) {
+			found = append(found, b.why)
 		}
 	}
 	return found
 }
 
+func isStrict(in installed) bool {
+	return in.name == "overlays/strict" || in.name == "overlays/cluster-scope"
+}
+
 // No role of ours grants what would make its holder more than it is, and no
 // binding refers to a role that is not ours.
 func TestRBAC(t *testing.T) {
-	ours := map[string]bool{}
-	check := func(name string, rules []rbacv1.PolicyRule) {
-		ours[name] = true
-		for _, rule := range rules {
-			for _, why := range complaints(rule) {
-				t.Errorf("%s: %s: %v", name, why, rule)
+	for _, in := range installations(t) {
+		t.Run(in.name, func(t *testing.T) {
+			ours := map[string]bool{}
+			check := func(name string, rules []rbacv1.PolicyRule) {
+				ours[name] = true
+				for _, rule := range rules {
+					for _, why := range complaints(rule, isStrict(in)) {
+						t.Errorf("%s: %s: %v", name, why, rule)
+					}
+				}
 			}
-		}
-	}
-	for _, role := range all[*rbacv1.Role](t) {
-		check("Role "+role.Name, role.Rules)
-	}
-	for _, role := range all[*rbacv1.ClusterRole](t) {
-		check("ClusterRole "+role.Name, role.Rules)
-		for label := range role.Labels {
-			if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") && !onlyOurGroup(role.Rules) {
-				t.Errorf("%s changes a role of every user beyond krake.dev: %v", role.Name, role.Rules)
+			for _, role := range all[*rbacv1.Role](t, in) {
+				check("Role "+role.Name, role.Rules)
 			}
+			for _, role := range all[*rbacv1.ClusterRole](t, in) {
+				check("ClusterRole "+role.Name, role.Rules)
+				checkAggregation(t, role)
+			}
+			for _, binding := range all[*rbacv1.RoleBinding](t, in) {
+				checkBinding(t, ours, binding.RoleRef, binding.Subjects)
+			}
+			for _, binding := range some[*rbacv1.ClusterRoleBinding](in) {
+				checkBinding(t, ours, binding.RoleRef, binding.Subjects)
+			}
+		})
+	}
+}
+
+func checkAggregation(t *testing.T, role *rbacv1.ClusterRole) {
+	t.Helper()
+	for label := range role.Labels {
+		if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") && !onlyOurGroup(role.Rules) {
+			t.Errorf("%s changes a role of every user beyond krake.dev: %v", role.Name, role.Rules)
 		}
-	}
-	for _, binding := range all[*rbacv1.RoleBinding](t) {
-		checkBinding(t, ours, binding.RoleRef, binding.Subjects)
-	}
-	for _, binding := range all[*rbacv1.ClusterRoleBinding](t) {
-		checkBinding(t, ours, binding.RoleRef, binding.Subjects)
 	}
 }
 
@@ -281,9 +253,40 @@ func checkBinding(t *testing.T, ours map[string]bool, ref rbacv1.RoleRef, subjec
 	}
 }
 
-// That the list above finds what it is there for, and not what we need.
+// In strict mode the agent writes nothing as itself but what is its own: for
+// whatever else it may read, it may write as another.
+func TestStrictAgentsWriteAsOthers(t *testing.T) {
+	for _, in := range installations(t) {
+		if !isStrict(in) {
+			continue
+		}
+		read, asOthers := map[string]bool{}, map[string]bool{}
+		for _, role := range all[*rbacv1.ClusterRole](t, in) {
+			if role.Labels["krake.dev/aggregate-to-agent"] == "" {
+				continue
+			}
+			for _, rule := range role.Rules {
+				if writes(rule) && !verbs("impersonate:serviceaccount")(rule) && !slices.Equal(rule.Resources, []string{"events"}) {
+					t.Errorf("%s, %s: the agent writes as itself: %v", in.name, role.Name, rule)
+				}
+				for _, resource := range rule.Resources {
+					read[resource] = read[resource] || verbs("get")(rule) && len(rule.ResourceNames) == 0
+					asOthers[resource] = asOthers[resource] || asAnother(rule)
+				}
+			}
+		}
+		delete(asOthers, "customresourcedefinitions") // read in any case
+		delete(read, "customresourcedefinitions")
+		if diff := cmp.Diff(read, asOthers); diff != "" || len(read) < 15 {
+			t.Errorf("%s: what the agent reads and what it writes as others (-read +written):\n%s", in.name, diff)
+		}
+	}
+}
+
+// That the lists above find what they are there for, and not what we need.
 func TestForbiddenRules(t *testing.T) {
 	core, named := []string{""}, []string{"one"}
+	onBehalf := []string{"impersonate-on:serviceaccount:create"}
 	for _, bad := range []rbacv1.PolicyRule{
 		{APIGroups: core, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
 		{APIGroups: core, Resources: []string{"*"}, Verbs: []string{"get"}},
@@ -292,8 +295,15 @@ func TestForbiddenRules(t *testing.T) {
 		{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"escalate"}, ResourceNames: named},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind"}, ResourceNames: named},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create"}},
 		{APIGroups: core, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
+		{APIGroups: core, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}, ResourceNames: named},
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate:serviceaccount"}},
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"users"}, Verbs: []string{"impersonate:user-info"}, ResourceNames: named},
+		{APIGroups: core, Resources: []string{"secrets"}, Verbs: onBehalf},
+		{APIGroups: core, Resources: []string{"pods/exec"}, Verbs: onBehalf},
+		{APIGroups: core, Resources: []string{"serviceaccounts/token"}, Verbs: onBehalf},
+		{APIGroups: core, Resources: []string{"nodes"}, Verbs: onBehalf},
 		{APIGroups: core, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}, ResourceNames: named},
 		{APIGroups: core, Resources: []string{"secrets"}, Verbs: []string{"list"}},
 		{APIGroups: core, Resources: []string{"secrets"}, Verbs: []string{"watch"}},
@@ -304,18 +314,32 @@ func TestForbiddenRules(t *testing.T) {
 		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingadmissionpolicies"}, Verbs: []string{"patch"}, ResourceNames: named},
 	} {
-		if len(complaints(bad)) == 0 {
+		if len(complaints(bad, true)) == 0 {
 			t.Errorf("nothing is said about %v", bad)
+		}
+	}
+	for _, strict := range []rbacv1.PolicyRule{
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: onBehalf},
+		{APIGroups: core, Resources: []string{"configmaps"}, Verbs: onBehalf},
+		{APIGroups: core, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch", "impersonate-on:serviceaccount:delete"}},
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate:serviceaccount"}, ResourceNames: named},
+	} {
+		if found := complaints(strict, true); len(found) > 0 {
+			t.Errorf("where it is strict, %v: %v", strict, found)
+		}
+		if len(complaints(strict, false)) == 0 {
+			t.Errorf("where it is not strict, nothing is said about %v", strict)
 		}
 	}
 	for _, good := range []rbacv1.PolicyRule{
 		{APIGroups: core, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{APIGroups: core, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "update"}, ResourceNames: named},
-		{APIGroups: core, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}, ResourceNames: named},
+		{APIGroups: core, Resources: []string{"namespaces"}, Verbs: []string{"get"}, ResourceNames: named},
 		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"}, Verbs: []string{"patch"}, ResourceNames: named},
 		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
 	} {
-		if found := complaints(good); len(found) > 0 {
+		if found := complaints(good, false); len(found) > 0 {
 			t.Errorf("%v: %v", good, found)
 		}
 	}
@@ -324,7 +348,7 @@ func TestForbiddenRules(t *testing.T) {
 // The webhook is asked for Applications and for nothing else, and answers soon
 // or is no more waited for. Another ConfigMap never depends on it.
 func TestWebhookConfiguration(t *testing.T) {
-	configurations := all[*admissionregistrationv1.MutatingWebhookConfiguration](t)
+	configurations := all[*admissionregistrationv1.MutatingWebhookConfiguration](t, installation(t, "base"))
 	if len(configurations) != 1 || len(configurations[0].Webhooks) != 1 {
 		t.Fatalf("more than one webhook: %v", configurations)
 	}
@@ -394,14 +418,15 @@ func nullSafe(expression string) error {
 	return nil
 }
 
-// One condition that fails stops every ConfigMap of a cluster.
+// One condition that fails stops every ConfigMap, or every Lease, of a cluster.
 func TestConditionsAreNullSafe(t *testing.T) {
-	for _, configuration := range all[*admissionregistrationv1.MutatingWebhookConfiguration](t) {
+	in := installation(t, "base")
+	for _, configuration := range all[*admissionregistrationv1.MutatingWebhookConfiguration](t, in) {
 		for _, webhook := range configuration.Webhooks {
 			checkConditions(t, webhook.Name, webhook.MatchConditions)
 		}
 	}
-	for _, policy := range all[*admissionregistrationv1.ValidatingAdmissionPolicy](t) {
+	for _, policy := range all[*admissionregistrationv1.ValidatingAdmissionPolicy](t, in) {
 		checkConditions(t, policy.Name, policy.Spec.MatchConditions)
 	}
 	for _, naive := range []string{
@@ -419,7 +444,7 @@ func TestConditionsAreNullSafe(t *testing.T) {
 func checkConditions(t *testing.T, name string, conditions []admissionregistrationv1.MatchCondition) {
 	t.Helper()
 	if len(conditions) == 0 {
-		t.Errorf("%s is evaluated for every ConfigMap", name)
+		t.Errorf("%s is evaluated for every object of the kind", name)
 	}
 	for _, condition := range conditions {
 		if err := nullSafe(condition.Expression); err != nil {
@@ -428,31 +453,44 @@ func checkConditions(t *testing.T, name string, conditions []admissionregistrati
 	}
 }
 
-// The webhook goes on while nodes are drained, pods are replaced and the rest of
-// the cluster is short of room; what it is asked is answered before it goes.
+// Webhook and agents go on while nodes are drained and pods are replaced.
+func TestTwoOfEach(t *testing.T) {
+	for _, in := range installations(t) {
+		for _, deployment := range some[*appsv1.Deployment](in) {
+			pod := deployment.Spec.Template.Spec
+			spread := pod.TopologySpreadConstraints
+			if len(spread) != 1 || spread[0].TopologyKey != corev1.LabelHostname || !selects(t, spread[0].LabelSelector, deployment.Spec.Template.Labels) {
+				t.Errorf("%s: %s is spread by %v", in.name, deployment.Name, spread)
+			}
+			if in.name != "overlays/e2e" && *deployment.Spec.Replicas != 2 {
+				t.Errorf("%s: %s has %d replicas", in.name, deployment.Name, *deployment.Spec.Replicas)
+			}
+			of := pod.Containers[0].Resources
+			if of.Requests.Cpu().IsZero() || of.Requests.Memory().IsZero() || of.Limits.Memory().IsZero() {
+				t.Errorf("%s: %s has no requests or no limits: %v", in.name, deployment.Name, of)
+			}
+		}
+	}
+}
+
+// The webhook goes on while the rest of the cluster is short of room, and what it
+// is asked is answered before it goes.
 func TestTheWebhookStays(t *testing.T) {
-	for _, deployment := range all[*appsv1.Deployment](t) {
+	for _, name := range []string{"base", "overlays/hub"} {
+		in := installation(t, name)
+		deployments := all[*appsv1.Deployment](t, in)
+		deployment := deployments[slices.IndexFunc(deployments, func(d *appsv1.Deployment) bool { return d.Name == "krake-webhook" })]
 		pod := deployment.Spec.Template.Spec
-		if *deployment.Spec.Replicas != 2 || len(pod.TopologySpreadConstraints) != 1 || pod.TopologySpreadConstraints[0].TopologyKey != corev1.LabelHostname {
-			t.Errorf("%s has %d replicas, spread by %v", deployment.Name, *deployment.Spec.Replicas, pod.TopologySpreadConstraints)
-		}
-		container := pod.Containers[0]
-		if container.Resources.Requests.Cpu().IsZero() || container.Resources.Requests.Memory().IsZero() || container.Resources.Limits.Memory().IsZero() {
-			t.Errorf("%s has no requests or no limits: %v", deployment.Name, container.Resources)
-		}
-		if deployment.Name != "krake-webhook" {
-			continue
-		}
 		if pod.PriorityClassName != "system-cluster-critical" {
-			t.Errorf("the webhook has priority %q", pod.PriorityClassName)
+			t.Errorf("%s: the webhook has priority %q", name, pod.PriorityClassName)
 		}
-		drained := container.Lifecycle.PreStop.Sleep.Seconds + 30 // and what controller-runtime waits for
+		drained := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds + 30 // and what controller-runtime waits for
 		if *pod.TerminationGracePeriodSeconds <= drained {
-			t.Errorf("the webhook is killed after %d s and needs up to %d s", *pod.TerminationGracePeriodSeconds, drained)
+			t.Errorf("%s: the webhook is killed after %d s and needs up to %d s", name, *pod.TerminationGracePeriodSeconds, drained)
 		}
-		budgets := all[*policyv1.PodDisruptionBudget](t)
+		budgets := all[*policyv1.PodDisruptionBudget](t, in)
 		if len(budgets) != 1 || budgets[0].Spec.MinAvailable.IntValue() != 1 || !selects(t, budgets[0].Spec.Selector, deployment.Spec.Template.Labels) {
-			t.Errorf("the webhook's disruption budget is %v", budgets)
+			t.Errorf("%s: the webhook's disruption budget is %v", name, budgets)
 		}
 	}
 }
@@ -469,38 +507,46 @@ func selects(t *testing.T, selector *metav1.LabelSelector, of map[string]string)
 // Each of our pods is reached at the ports that it names, the kubelet's probes
 // among them, and reaches DNS and API servers. Everything else is closed.
 func TestNetworkPolicy(t *testing.T) {
-	policies := all[*networkingv1.NetworkPolicy](t)
-	for _, deployment := range all[*appsv1.Deployment](t) {
-		closed, open := 0, map[int]bool{}
-		var out []string
-		for _, policy := range policies {
-			if !selects(t, &policy.Spec.PodSelector, deployment.Spec.Template.Labels) {
-				continue
+	for _, in := range installations(t) {
+		for _, deployment := range some[*appsv1.Deployment](in) {
+			closed, open, out := reach(t, in, deployment)
+			if !closed {
+				t.Errorf("%s: the namespace of %s is not closed by default", in.name, deployment.Name)
 			}
-			if len(policy.Spec.PodSelector.MatchLabels) == 0 && len(policy.Spec.Ingress)+len(policy.Spec.Egress) == 0 && len(policy.Spec.PolicyTypes) == 2 {
-				closed++
-			}
-			for _, rule := range policy.Spec.Ingress {
-				for _, port := range rule.Ports {
-					open[port.Port.IntValue()] = true
+			for _, port := range deployment.Spec.Template.Spec.Containers[0].Ports {
+				if !open[int(port.ContainerPort)] {
+					t.Errorf("%s: port %s of %s is not reached: %v", in.name, port.Name, deployment.Name, open)
 				}
 			}
-			for _, rule := range policy.Spec.Egress {
-				for _, port := range rule.Ports {
-					out = append(out, port.Port.String())
-				}
+			if diff := cmp.Diff([]string{"53", "53", "443", "6443"}, out); diff != "" {
+				t.Errorf("%s: ports that %s reaches (-want +got):\n%s", in.name, deployment.Name, diff)
 			}
-		}
-		if closed != 2 { // in each of our two namespaces
-			t.Errorf("%d namespaces are closed by default, want 2", closed)
-		}
-		for _, port := range deployment.Spec.Template.Spec.Containers[0].Ports {
-			if !open[int(port.ContainerPort)] {
-				t.Errorf("port %s of %s is not reached: %v", port.Name, deployment.Name, open)
-			}
-		}
-		if diff := cmp.Diff([]string{"53", "53", "443", "6443"}, out); diff != "" {
-			t.Errorf("ports that %s reaches (-want +got):\n%s", deployment.Name, diff)
 		}
 	}
+}
+
+// reach tells if everything is closed but what is named, which ports are open
+// then, and which ones are reached.
+func reach(t *testing.T, in installed, deployment *appsv1.Deployment) (closed bool, open map[int]bool, out []string) {
+	t.Helper()
+	open = map[int]bool{}
+	for _, policy := range all[*networkingv1.NetworkPolicy](t, in) {
+		if policy.Namespace != deployment.Namespace || !selects(t, &policy.Spec.PodSelector, deployment.Spec.Template.Labels) {
+			continue
+		}
+		if len(policy.Spec.PodSelector.MatchLabels) == 0 && len(policy.Spec.Ingress)+len(policy.Spec.Egress) == 0 && len(policy.Spec.PolicyTypes) == 2 {
+			closed = true
+		}
+		for _, rule := range policy.Spec.Ingress {
+			for _, port := range rule.Ports {
+				open[port.Port.IntValue()] = true
+			}
+		}
+		for _, rule := range policy.Spec.Egress {
+			for _, port := range rule.Ports {
+				out = append(out, port.Port.String())
+			}
+		}
+	}
+	return closed, open, out
 }

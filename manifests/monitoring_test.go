@@ -25,7 +25,7 @@ type series map[string][]string
 // foreign are the metrics of the libraries that we use, with their labels.
 func foreign() series {
 	return series{
-		"leader_election_master_status":      {"name"},
+		"kube_lease_renew_time":              {"lease"},
 		"workqueue_depth":                    {"name", "controller", "priority"},
 		"controller_runtime_reconcile_total": {"controller", "result"},
 	}

@@ -2,162 +2,168 @@ package agent
 
 import (
 	"context"
-	"net/http"
+	"errors"
+	"math"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/krake-observer/krake-observer/internal/leases"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
-// target are the clients of the target cluster.
-type target struct {
-	dynamic.Interface
-
-	discovery discovery.DiscoveryInterface
-	// metadata is for what is watched, lists for what is compared: those requests
-	// are counted.
-	metadata, lists metadata.Interface
-}
-
-func newTarget(mgr manager.Manager, count func(reason string)) (target, error) {
-	config, client := mgr.GetConfig(), mgr.GetHTTPClient()
-	objects, err := dynamic.NewForConfigAndClient(config, client)
-	if err != nil {
-		return target{}, err
-	}
-	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
-	if err != nil {
-		return target{}, err
-	}
-	watched, err := metadata.NewForConfigAndClient(config, client)
-	if err != nil {
-		return target{}, err
-	}
-	counting := *client
-	counting.Transport = countedTransport{transportOf(client), count, resyncReason}
-	lists, err := metadata.NewForConfigAndClient(config, &counting)
-	return target{objects, kinds, watched, lists}, err
-}
-
-// transportOf gives what sends the requests of a client.
-func transportOf(client *http.Client) http.RoundTripper {
-	if client.Transport == nil {
-		return http.DefaultTransport
-	}
-	return client.Transport
-}
-
-// connect puts the loop between the store of Applications and the observers.
-func connect(ctx context.Context, mgr manager.Manager, known *applications, options Options, logger logr.Logger) error {
-	counts := newMetrics()
-	target, err := newTarget(mgr, counts.request)
+// connect puts the loop between the store of Applications on the hub and the
+// observers on the target.
+func (a *agent) connect() error {
+	target, err := newTarget(a.target.Config, a.counts.request, a.tenure.Target)
 	if err != nil {
 		return err
 	}
-	notifications := &notifications{}
-	kinds := newKinds(target.discovery, notifications.notifyAfter, time.Now)
-	observers := observer.New(ctx, observer.Options{
-		Client: target, Metadata: target.lists, Selector: application.OwnedByLabel,
-		Notify: notifications.notify, Summarise: reconcile.Summarise, OwnerOf: application.OwnerOf,
-		Resync: options.Resync, Now: time.Now, Logger: logger.WithName("observer"),
+	clusters, err := newClusters(target.writes, a.counts.request)
+	if err != nil {
+		return err
+	}
+	store := newStore(counted{a.manager.GetClient(), a.counts.request}, name, a.options.Cluster, a.tenure.Hub)
+	applications, err := a.newHubResync(store)
+	if err != nil {
+		return err
+	}
+	kinds := newKinds(target.discovery, a.notifications.notifyAfter, time.Now)
+	observers := observer.New(a.ctx, observer.Options{
+		Client: target.objects, Metadata: target.lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
+		Notify: a.notifications.notify, Summarise: reconcile.Summarise, OwnerOf: application.OwnerOf,
+		Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
-	selector, err := selectorOf(application.HolderLabel(options.Cluster))
-	if err != nil {
-		return err
-	}
-	store := newStore(counted{mgr.GetClient(), counts.request}, name)
-	applications := &hubResync{
-		selector: selector, interval: options.Resync, grace: resyncGrace, lists: target.lists,
-		cached: mgr.GetCache(), live: mgr.GetAPIReader(), store: store,
-		notify: notifications.notify, logger: logger.WithName("applications"),
-	}
 	reconciler := &reconcile.Reconciler{
-		ClusterName:  options.Cluster,
-		Scope:        options.Reach.Scope,
-		Applications: store,
-		Cluster:      apply.New(target, name, counts.request),
-		Observers:    observers,
-		Kinds:        kinds,
-		FieldManager: name,
-		MaxHold:      options.MaxHold,
-		Report:       newReporter(mgr.GetEventRecorder(name), logger, counts).report,
-		Now:          time.Now,
+		ClusterName: a.options.Cluster, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
+		Namespaces:   reconcile.Namespaces{Map: a.options.Namespaces.mapping(), Allowed: a.options.Namespaces.Target},
+		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, FieldManager: name, MaxHold: a.options.MaxHold,
+		Report: newReporter(a.events.hub, a.events.target, a.configs.Logger, a.counts).report, Now: time.Now,
 	}
-	if err := counts.register(ctrlmetrics.Registry); err != nil {
+	a.changes.pending, a.changes.resyncTarget, a.changes.resyncHub = reconciler.Pending, observers.ResyncNow, applications.now
+	if err := a.register(observers, kinds, reconciler); err != nil {
 		return err
 	}
-	kindOf := func(resource schema.GroupVersionResource) string { return counts.kinds.of(kinds.kindOf(resource)) }
-	if err := ctrlmetrics.Registry.Register(newGauges(known.count, observers.Stats, reconciler.Contended, kindOf)); err != nil {
-		return err
-	}
-	for _, runnable := range []manager.Runnable{
-		manager.RunnableFunc(observers.Resync),
-		manager.RunnableFunc(applications.run),
-		newDefinitions(target.metadata, kinds.redefined, logger.WithName("kinds")),
-	} {
-		if err := mgr.Add(runnable); err != nil {
+	definitions := newDefinitions(target.metadata, kinds.redefined, a.configs.Logger.WithName("kinds"))
+	for _, run := range []func(context.Context) error{observers.Resync, applications.run, definitions.Start} {
+		if err := a.manager.Add(onceActing(a.tenure, run)); err != nil {
 			return err
 		}
 	}
-	return addLoop(mgr, notifications, kinds, reconciler, options)
+	return a.addLoop(&loop{confirmed{a.tenure, applications.confirmed}, kinds, reconciler})
+}
+
+// newClusters gives the target as whoever writes there.
+func newClusters(writes *rest.Config, count func(reason string)) (reconcile.Clusters, error) {
+	client, err := dynamic.NewForConfig(writes)
+	if err != nil {
+		return nil, err
+	}
+	return newAccounts(writes, apply.New(client, name, count), count)
+}
+
+// newHubResync compares the Applications with what is known of them.
+func (a *agent) newHubResync(store *store) (*hubResync, error) {
+	selector, err := selectorOf(application.HolderLabel(a.options.Cluster))
+	if err != nil {
+		return nil, err
+	}
+	lists, err := newLists(a.hub.Config, a.counts.request)
+	if err != nil {
+		return nil, err
+	}
+	namespaces := a.options.Namespaces.Hub
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	return &hubResync{
+		selector: selector, namespaces: namespaces, interval: a.options.Resync, grace: resyncGrace, hurry: make(chan struct{}, 1), confirmed: make(chan struct{}),
+		lists: lists, cached: a.manager.GetCache(), live: a.manager.GetAPIReader(), store: store,
+		notify: a.notifications.notify, logger: a.configs.Logger.WithName("applications"),
+	}, nil
+}
+
+// register has the metrics of the agent served, if anybody reads them.
+func (a *agent) register(observers *observer.Observers, kinds *kinds, reconciler *reconcile.Reconciler) error {
+	registry := a.configs.Registry
+	if registry == nil {
+		return nil
+	}
+	kindOf := func(resource schema.GroupVersionResource) string { return a.counts.kinds.of(kinds.kindOf(resource)) }
+	return errors.Join(
+		a.counts.register(registry),
+		registry.Register(newGauges(a.known.count, observers.Stats, reconciler.Contended, kindOf)),
+	)
 }
 
 // addLoop has the Applications reconciled that change, or of whose objects there
-// is news.
-func addLoop(mgr manager.Manager, notifications *notifications, kinds *kinds, reconciler ctrlreconcile.Reconciler, options Options) error {
-	pass := func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-		ctx, done := outliving(ctx, passGrace)
-		defer done()
-		kinds.forget(request.NamespacedName)
-		return reconciler.Reconcile(ctx, request)
-	}
-	return ctrl.NewControllerManagedBy(mgr).
+// is news. For the first list of them, the loop waits as long as it takes.
+func (a *agent) addLoop(loop *loop) error {
+	return ctrl.NewControllerManagedBy(a.manager).
 		Named("application").
-		For(&corev1.ConfigMap{}, builder.WithPredicates(intentChanged())).
-		WatchesRawSource(source.Func(notifications.start)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: newBackoff()}).
-		Complete(ctrlreconcile.Func(pass))
+		For(&corev1.ConfigMap{}, builder.WithPredicates(intentChanged(a.options.Cluster))).
+		WatchesRawSource(source.Func(a.notifications.start)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: a.options.Concurrency, RateLimiter: newBackoff(), CacheSyncTimeout: math.MaxInt64,
+		}).
+		Complete(loop)
 }
 
-// passGrace is how long a pass under way may go on when the agent is to end, or has
-// lost the Lease: less than the time after which another may take that.
-const passGrace = 4 * time.Second
+// passes are what an Application can be given: a pass, or one while the target
+// does not answer.
+type passes interface {
+	Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error)
+	Unreachable(ctx context.Context, request ctrl.Request) (ctrl.Result, error)
+}
 
-// outliving gives a context that ends that much later than another one: a request
-// that is cut off may have been carried out, and nobody would tell of it.
-func outliving(ctx context.Context, grace time.Duration) (longer context.Context, done func()) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
-	return longer, func() {
-		stop()
-		cancel()
+// unsureFor is how long a replica leaves an Application alone that cannot tell
+// for now whether it may act.
+const unsureFor = time.Second
+
+// loop passes over Applications while this replica may act. One that may not
+// keeps them waiting.
+type loop struct {
+	right  right
+	kinds  *kinds
+	passes passes
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if l.right.Wait(ctx) != nil {
+		return ctrl.Result{}, nil // the agent ends
 	}
+	ctx, done := outliving(ctx, l.right.Grace())
+	defer done()
+	switch err := l.right.Target(); {
+	case errors.Is(err, leases.ErrTargetUnreachable):
+		return l.passes.Unreachable(ctx, request)
+	case err != nil: // somebody else may act by now: it will show
+		return ctrl.Result{RequeueAfter: unsureFor}, nil
+	}
+	l.kinds.forget(request.NamespacedName)
+	return l.passes.Reconcile(ctx, request)
 }
 
-// intentChanged leaves out the events of what webhook and agent write, the
-// agent's own echo among them.
-func intentChanged() predicate.Predicate {
+// intentChanged leaves out the events of what webhook and agents write and the
+// agent of this cluster need not act on, its own echo among them.
+func intentChanged(cluster string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.ConfigMap)
 		after, okAfter := e.ObjectNew.(*corev1.ConfigMap)
-		return !ok || !okAfter || !application.SameIntent(before, after)
+		return !ok || !okAfter || !application.SameFor(before, after, cluster)
 	}}
 }

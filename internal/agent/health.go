@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -18,22 +19,23 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// applications are those of this cluster, as the cache knows them.
+// applications are those of which this cluster holds objects, or is to, as the
+// cache knows them.
 type applications struct {
 	// ctx ends with the agent: whoever asks for the metrics brings none.
-	ctx    context.Context
-	cache  cache.Cache
-	synced atomic.Bool
+	ctx     context.Context
+	cluster string
+	cache   cache.Cache
+	synced  atomic.Bool
 }
 
 // knowApplications has every replica keep the Applications from its start on,
-// not only the one that leads: a replica asks for the Lease when it has them, and
-// takes over without a list of them.
-func knowApplications(ctx context.Context, mgr manager.Manager) (*applications, error) {
+// not only the one that acts, which takes over without a list of them.
+func knowApplications(ctx context.Context, mgr manager.Manager, cluster string) (*applications, error) {
 	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("watch the Applications: %w", err)
 	}
-	known := &applications{ctx: ctx, cache: mgr.GetCache()}
+	known := &applications{ctx: ctx, cluster: cluster, cache: mgr.GetCache()}
 	return known, mgr.Add(&everywhere{func(ctx context.Context) error {
 		known.synced.Store(mgr.GetCache().WaitForCacheSync(ctx))
 		return nil
@@ -43,32 +45,57 @@ func knowApplications(ctx context.Context, mgr manager.Manager) (*applications, 
 // count counts the Applications by state. As long as they are not known there is
 // nothing to tell: not that there are none.
 func (a *applications) count() map[application.State]int {
+	if found, ok := a.list(); ok {
+		return countStates(found, a.cluster)
+	}
+	return nil
+}
+
+// names gives the Applications that are known.
+func (a *applications) names() []types.NamespacedName {
+	found, _ := a.list()
+	names := make([]types.NamespacedName, 0, len(found))
+	for i := range found {
+		names = append(names, types.NamespacedName{Namespace: found[i].Namespace, Name: found[i].Name})
+	}
+	return names
+}
+
+func (a *applications) list() (found []corev1.ConfigMap, known bool) {
 	if !a.synced.Load() {
-		return nil
+		return nil, false
 	}
 	var list corev1.ConfigMapList
 	if err := a.cache.List(a.ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the agent is about to end
+		return nil, false // the agent is about to end
 	}
-	return countStates(list.Items)
+	return list.Items, true
 }
 
-// addChecks: the process is healthy as long as it answers, and ready once it
-// knows the Applications. Neither depends on the API server answering now.
-func addChecks(mgr manager.Manager, known *applications) error {
+// addChecks: the process is healthy as long as it answers. It is ready once it
+// knows the Applications, unless it must not act; that hub or target do not answer
+// from then on does not matter.
+func addChecks(mgr manager.Manager, known *applications, refusal func() string) error {
 	ready := func(*http.Request) error {
 		if !known.synced.Load() {
 			return errors.New("the Applications are not known yet")
 		}
 		return nil
 	}
+	sole := func(*http.Request) error {
+		if why := refusal(); why != "" {
+			return errors.New(why)
+		}
+		return nil
+	}
 	return errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("applications", ready),
+		mgr.AddReadyzCheck("lease", sole),
 	)
 }
 
-// everywhere is a runnable of all replicas, not of the leader only.
+// everywhere is a runnable that begins before the controllers do.
 type everywhere struct{ manager.RunnableFunc }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.

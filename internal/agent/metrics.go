@@ -42,6 +42,7 @@ type metrics struct {
 	repairs  *prometheus.CounterVec
 	duration prometheus.Histogram
 	requests *prometheus.CounterVec
+	acting   *prometheus.GaugeVec
 	kinds    kindLabels
 }
 
@@ -62,8 +63,12 @@ func newMetrics() *metrics {
 		}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "krake_api_requests_total",
-			Help: "Requests to the API servers, by reason: create, repair, delete, read, resync or status. Watches and the Lease are not among them.",
+			Help: "Requests to the API servers, by reason: create, repair, delete, read, resync or status. Watches and the Leases are not among them.",
 		}, []string{"reason"}),
+		acting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "krake_agent_acting",
+			Help: "1 where this replica acts: it has the Leases of its cluster on target and hub. Of each cluster, one does.",
+		}, []string{"cluster"}),
 		kinds: kindLabels{seen: map[string]bool{}},
 	}
 	for _, reason := range reasons() {
@@ -73,12 +78,21 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) register(registry prometheus.Registerer) error {
-	for _, collector := range []prometheus.Collector{m.drifts, m.repairs, m.duration, m.requests} {
+	for _, collector := range []prometheus.Collector{m.drifts, m.repairs, m.duration, m.requests, m.acting} {
 		if err := registry.Register(collector); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// act takes note of whether this replica acts for the cluster.
+func (m *metrics) act(cluster string, acting bool) {
+	value := 0.0
+	if acting {
+		value = 1
+	}
+	m.acting.WithLabelValues(cluster).Set(value)
 }
 
 // request counts a request.
@@ -166,7 +180,7 @@ func newGauges(applications func() map[application.State]int, stats func() []obs
 		applicationsNow: prometheus.NewDesc("krake_applications",
 			"Applications of this cluster by state, as each replica sees them.", []string{"state"}, nil),
 		observedObjects: prometheus.NewDesc("krake_observed_objects",
-			"Objects that are watched, by kind; none where another replica leads.", []string{"kind"}, nil),
+			"Objects that are watched, by kind; none where another replica acts.", []string{"kind"}, nil),
 		observedBytes: prometheus.NewDesc("krake_observed_bytes",
 			"Memory that is kept of the watched objects, estimated.", nil, nil),
 		contendedObjects: prometheus.NewDesc("krake_contended_objects",
@@ -204,7 +218,7 @@ func (g *gauges) Collect(found chan<- prometheus.Metric) {
 // states are the values of the label state.
 func states() []application.State {
 	return []application.State{
-		application.StateCreating, application.StateRunning, application.StateRestarting, application.StateDegraded,
+		application.StateCreating, application.StateMigrating, application.StateRunning, application.StateRestarting, application.StateDegraded,
 		application.StateCompleted, application.StateFailed, application.StateDeleting,
 	}
 }
@@ -212,14 +226,18 @@ func states() []application.State {
 // noState counts the Applications that no agent has written to yet.
 const noState application.State = "none"
 
-// countStates counts Applications by the label of their state. A state that no
-// Application is in counts as well: an alert needs the 0.
-func countStates(apps []corev1.ConfigMap) map[application.State]int {
+// countStates counts the Applications of a cluster by the label of their state. A
+// state that no Application is in counts as well: an alert needs the 0. One that is
+// only leaving the cluster counts where it goes.
+func countStates(apps []corev1.ConfigMap, cluster string) map[application.State]int {
 	counts := map[application.State]int{noState: 0}
 	for _, state := range states() {
 		counts[state] = 0
 	}
 	for i := range apps {
+		if application.ClusterOf(&apps[i]) != cluster {
+			continue
+		}
 		state := application.State(apps[i].Labels[application.StateLabel])
 		if !slices.Contains(states(), state) {
 			state = noState

@@ -13,8 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -37,7 +39,9 @@ func exposed(t *testing.T, counts *metrics) *prometheus.Registry {
 	}
 	gauges := newGauges(
 		func() map[application.State]int {
-			return countStates([]corev1.ConfigMap{inState("RUNNING"), inState("RUNNING"), inState("FAILED"), inState("whatever"), {}})
+			leaving := inState("RUNNING")
+			leaving.Annotations = map[string]string{application.ClusterAnnotation: "elsewhere"}
+			return countStates([]corev1.ConfigMap{inState("RUNNING"), inState("RUNNING"), inState("FAILED"), inState("whatever"), {}, leaving}, application.LocalCluster)
 		},
 		func() []observer.Stat {
 			return []observer.Stat{
@@ -92,7 +96,11 @@ func TestMetrics(t *testing.T) {
 		counts.acted(outcome)
 	}
 	counts.request("repair")
-	const want = `# HELP krake_api_requests_total Requests to the API servers, by reason: create, repair, delete, read, resync or status. Watches and the Lease are not among them.
+	counts.act("local", true)
+	const want = `# HELP krake_agent_acting 1 where this replica acts: it has the Leases of its cluster on target and hub. Of each cluster, one does.
+# TYPE krake_agent_acting gauge
+krake_agent_acting{cluster="local"} 1
+# HELP krake_api_requests_total Requests to the API servers, by reason: create, repair, delete, read, resync or status. Watches and the Leases are not among them.
 # TYPE krake_api_requests_total counter
 krake_api_requests_total{reason="create"} 0
 krake_api_requests_total{reason="delete"} 0
@@ -107,6 +115,7 @@ krake_applications{state="CREATING"} 0
 krake_applications{state="DEGRADED"} 0
 krake_applications{state="DELETING"} 0
 krake_applications{state="FAILED"} 1
+krake_applications{state="MIGRATING"} 0
 krake_applications{state="RESTARTING"} 0
 krake_applications{state="RUNNING"} 2
 krake_applications{state="none"} 2
@@ -124,7 +133,7 @@ krake_drifts_total{kind="Service",outcome="stalled"} 2
 # HELP krake_observed_bytes Memory that is kept of the watched objects, estimated.
 # TYPE krake_observed_bytes gauge
 krake_observed_bytes 1040
-# HELP krake_observed_objects Objects that are watched, by kind; none where another replica leads.
+# HELP krake_observed_objects Objects that are watched, by kind; none where another replica acts.
 # TYPE krake_observed_objects gauge
 krake_observed_objects{kind="services"} 2
 krake_observed_objects{kind="widgets.example.com"} 4
@@ -197,18 +206,12 @@ func TestRequestsAreCounted(t *testing.T) {
 
 	api := httptest.NewServer(http.NotFoundHandler())
 	defer api.Close()
-	client := api.Client()
-	client.Transport = countedTransport{transportOf(client), count, resyncReason}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL, nil)
+	lists, err := newLists(&rest.Config{Host: api.URL}, count)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := response.Body.Close(); err != nil {
-		t.Fatal(err)
+	if _, err := lists.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("listed: %v", err)
 	}
 	if diff := cmp.Diff([]string{statusReason, resyncReason}, reasons); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)

@@ -1,5 +1,8 @@
 // Package agent wires the agent of one cluster: the store of Applications, the
-// observers, the loop, leader election, events and health.
+// observers, the loop, the Leases, events and health.
+//
+// It talks to two API servers. The hub has the Applications; the target has
+// their objects, and is where the agent runs. They may be one.
 package agent
 
 import (
@@ -13,6 +16,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/options"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
 // leastResync keeps the resync from becoming a poll.
@@ -20,18 +24,26 @@ const leastResync = time.Second
 
 // Options of the agent.
 type Options struct {
+	// Connection is that to the target, where the objects are.
 	Connection options.Connection
 	Logging    options.Logging
 	Reach      options.Reach
 	Metrics    options.Metrics
+	Lease      Lease
+	Namespaces Namespaces
 
+	// HubKubeconfig is a file that says how to reach the hub, where the
+	// Applications are; empty: the hub is the target.
+	HubKubeconfig string
+	// RequireServiceAccount has every write to the target made as the
+	// Application's ServiceAccount there: strict mode.
+	RequireServiceAccount bool
 	// Cluster is the name by which Applications choose this agent's cluster.
 	Cluster string
-	// Namespace is where the agent runs and keeps its Lease.
+	// Namespace is where the agent runs and keeps its Lease on the target.
 	Namespace string
 	// Concurrency is how many Applications are worked on at once.
 	Concurrency int
-	LeaderElect bool
 	// MaxHold bounds a hold on one object, from when it is first seen.
 	MaxHold time.Duration
 	// Resync is how often what is known of the objects is compared with what
@@ -47,10 +59,14 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Logging.AddFlags(flags)
 	o.Reach.AddFlags(flags)
 	o.Metrics.AddFlags(flags, ":8443")
+	o.Lease.addFlags(flags)
+	o.Namespaces.addFlags(flags)
+	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", "", "file that says how to reach the hub, where the Applications are (default: the hub is the cluster of --kubeconfig)")
+	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false,
+		"strict mode: write to the cluster as the ServiceAccount of the Application only, "+application.DefaultServiceAccount+" if the annotation "+application.ServiceAccountAnnotation+" names none")
 	flags.StringVar(&o.Cluster, "cluster", application.LocalCluster, "name of the cluster whose Applications to carry out")
-	flags.StringVar(&o.Namespace, "namespace", "krake-agents", "namespace of the agent's Lease")
+	flags.StringVar(&o.Namespace, "namespace", "krake-agents", "namespace of the agent's Lease, on the cluster where it runs")
 	flags.IntVar(&o.Concurrency, "concurrency", 8, "how many Applications are worked on at once")
-	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "act only while holding the Lease, so that several replicas can run")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
 	flags.DurationVar(&o.MaxHold, "max-hold", 4*time.Hour, "how long at most an object may be held by the annotation "+application.HoldUntilAnnotation+"; 0: not at all")
 	flags.DurationVar(&o.Resync, "resync", 10*time.Minute, "how often, about, to compare what is known of the objects with a list of their metadata, in case a watch is mute; 0: never")
@@ -58,7 +74,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 // Validate reports every flag that cannot be used.
 func (o *Options) Validate() error {
-	failures := []error{o.Logging.Validate(), o.Reach.Validate()}
+	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.validate(), o.Namespaces.validate()}
 	if problems := validation.IsDNS1123Label(o.Cluster); len(problems) > 0 {
 		failures = append(failures, fmt.Errorf("--cluster: %q: %s", o.Cluster, strings.Join(problems, ", ")))
 	}
@@ -70,6 +86,9 @@ func (o *Options) Validate() error {
 	}
 	if o.MaxHold < 0 {
 		failures = append(failures, errors.New("--max-hold: must not be negative"))
+	}
+	if o.Reach.Scope == mutate.ClusterScope && o.HubKubeconfig != "" && !o.RequireServiceAccount {
+		failures = append(failures, errors.New("--scope=cluster with --hub-kubeconfig: whoever writes to the hub would own this cluster: add --require-service-account"))
 	}
 	if o.Resync != 0 && o.Resync < leastResync {
 		failures = append(failures, fmt.Errorf("--resync: must be 0 or at least %s", leastResync))

@@ -53,7 +53,7 @@ func TestValidate(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	var options Options
 	options.AddFlags(pflag.NewFlagSet("agent", pflag.ContinueOnError))
-	if options.MaxHold != 4*time.Hour || options.Resync != 10*time.Minute || options.Metrics.Address != ":8443" || !options.LeaderElect {
+	if options.MaxHold != 4*time.Hour || options.Resync != 10*time.Minute || options.Metrics.Address != ":8443" || !options.Lease.Elect {
 		t.Errorf("defaults: %+v", options)
 	}
 	if server := options.Metrics.Server(); !server.SecureServing || server.FilterProvider == nil {

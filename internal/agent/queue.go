@@ -2,12 +2,15 @@ package agent
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
@@ -40,21 +43,45 @@ func (b backoff) When(request ctrl.Request) time.Duration {
 }
 
 // notifications carries what is seen on the target into the controller's queue.
+// What is told before there is one is not needed: at its start the controller
+// hears of every Application.
 type notifications struct {
+	mu    sync.RWMutex
 	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
 }
 
-// start is called before any reconciliation, and so before any notification.
+// start is called before any reconciliation.
 func (n *notifications) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.queue = queue
 	return nil
 }
 
-func (n *notifications) notify(owner observer.Owner) {
-	n.queue.Add(ctrl.Request{NamespacedName: owner})
-}
+func (n *notifications) notify(owner observer.Owner) { n.notifyAfter(owner, 0) }
 
 // notifyAfter wakes the Application after a time, at once if that is 0.
 func (n *notifications) notifyAfter(owner types.NamespacedName, after time.Duration) {
-	n.queue.AddAfter(ctrl.Request{NamespacedName: owner}, after)
+	if queue := n.started(); queue != nil {
+		queue.AddAfter(ctrl.Request{NamespacedName: owner}, after)
+	}
+}
+
+// notifyAll wakes Applications, which take their turn after those of which there
+// is news.
+func (n *notifications) notifyAll(owners []types.NamespacedName) {
+	queue, ok := n.started().(priorityqueue.PriorityQueue[ctrl.Request])
+	if !ok {
+		return
+	}
+	priority := handler.LowPriority
+	for _, owner := range owners {
+		queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, ctrl.Request{NamespacedName: owner})
+	}
+}
+
+func (n *notifications) started() workqueue.TypedRateLimitingInterface[ctrl.Request] {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.queue
 }

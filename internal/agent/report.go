@@ -9,17 +9,17 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
-// reporter tells people what was done: by an Event of the Application and one of
-// the object, in the log, and in the metrics. It tells paths of fields, never
-// their values.
+// reporter tells people what was done: by an Event of the Application on the hub
+// and one of the object on the target, in the log, and in the metrics. It tells
+// paths of fields, never their values.
 type reporter struct {
-	recorder events.EventRecorder
-	logger   logr.Logger
-	metrics  *metrics
+	hub, target events.EventRecorder
+	logger      logr.Logger
+	metrics     *metrics
 }
 
-func newReporter(recorder events.EventRecorder, logger logr.Logger, metrics *metrics) *reporter {
-	return &reporter{recorder: recorder, logger: logger, metrics: metrics}
+func newReporter(hub, target events.EventRecorder, logger logr.Logger, metrics *metrics) *reporter {
+	return &reporter{hub: hub, target: target, logger: logger, metrics: metrics}
 }
 
 func (r *reporter) report(app *application.Application, outcome reconcile.Outcome) {
@@ -36,8 +36,8 @@ func (r *reporter) report(app *application.Application, outcome reconcile.Outcom
 		FieldPath: cut(outcome.Fields()),
 	}
 	kind, reason, note := eventType(outcome.Action), string(outcome.Action), cut(outcome.String())
-	r.recorder.Eventf(configMap, object, kind, reason, "Reconcile", "%s", note)
-	r.recorder.Eventf(object, configMap, kind, reason, "Reconcile", "%s", note)
+	r.hub.Eventf(configMap, object, kind, reason, "Reconcile", "%s", note)
+	r.target.Eventf(object, configMap, kind, reason, "Reconcile", "%s", note)
 }
 
 // cut keeps a text within what the API server takes for the note of an Event.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -25,18 +26,23 @@ type told struct {
 type recorder struct{ events []told }
 
 func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, _, _ string, arguments ...any) {
-	one, _ := regarding.(*corev1.ObjectReference)
-	other, _ := related.(*corev1.ObjectReference)
-	note, _ := arguments[0].(string)
-	r.events = append(r.events, told{*one, *other, strings.Join([]string{eventType, reason, note}, " ")})
+	event := told{Text: strings.Join([]string{eventType, reason, fmt.Sprint(arguments...)}, " ")}
+	if one, ok := regarding.(*corev1.ObjectReference); ok {
+		event.Regarding = *one
+	}
+	if other, ok := related.(*corev1.ObjectReference); ok {
+		event.Related = *other
+	}
+	r.events = append(r.events, event)
 }
 
-// report gives the Events of an outcome.
+// report gives the Events of an outcome: first those on the hub, then those on the
+// target.
 func report(outcome reconcile.Outcome) []told {
 	app := &application.Application{NamespacedName: appName, UID: "1"}
-	var events recorder
-	newReporter(&events, log.Log, newMetrics()).report(app, outcome)
-	return events.events
+	var hub, target recorder
+	newReporter(&hub, &target, log.Log, newMetrics()).report(app, outcome)
+	return append(hub.events, target.events...)
 }
 
 // People are told what was done; what should not have been necessary, or could
@@ -66,8 +72,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// There is one at the Application and one at the object, each of which names the
-// other.
+// There is one at the Application, on the hub, and one at the object, on the
+// target, each of which names the other.
 func TestReportOnBoth(t *testing.T) {
 	deployment := reconcile.Outcome{
 		Action: reconcile.Reverted,

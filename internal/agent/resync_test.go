@@ -51,7 +51,7 @@ func TestHubResync(t *testing.T) {
 				c.after(t, live, name)
 			}
 			h, notified := newResync(t, live, silent, name)
-			if err := h.check(t.Context()); err != nil {
+			if err := h.check(t.Context(), h.grace); err != nil {
 				t.Fatal(err)
 			}
 			if got := len(*notified) > 0; got != c.missed {
@@ -87,13 +87,13 @@ func TestHubResyncOfWhatIsGone(t *testing.T) {
 	silent := frozen(t, live, name)
 	create(t, live, name)
 	h, _ := newResync(t, live, silent, name)
-	if err := h.check(t.Context()); err != nil {
+	if err := h.check(t.Context(), h.grace); err != nil {
 		t.Fatal(err)
 	}
 	if err := live.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.check(t.Context()); err != nil {
+	if err := h.check(t.Context(), h.grace); err != nil {
 		t.Fatal(err)
 	}
 	if known, err := h.store.newest(t.Context(), name); !apierrors.IsNotFound(err) {
@@ -109,8 +109,8 @@ func newResync(t *testing.T, live, silent client.WithWatch, name types.Namespace
 	}
 	notified = &[]types.NamespacedName{}
 	return &hubResync{
-		selector: labels.SelectorFromSet(labels.Set{application.HolderLabel(name.Name): "true"}), lists: lists, cached: silent, live: live,
-		store:  newStore(silent, "ourselves"),
+		namespaces: []string{""}, selector: labels.SelectorFromSet(labels.Set{application.HolderLabel(name.Name): "true"}), lists: lists, cached: silent, live: live,
+		store:  newStore(silent, "ourselves", name.Name, func() error { return nil }),
 		notify: func(name types.NamespacedName) { *notified = append(*notified, name) },
 		logger: logr.Discard(),
 	}, notified

@@ -2,97 +2,154 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
-	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/internal/leases"
+	"github.com/krake-observer/krake-observer/internal/options"
 )
 
 // name is the agent's user agent, field manager and event source.
 const name = "krake-agent"
 
-// Run runs the agent until the context ends. Then the passes under way end
-// first, and after them the Lease is given back.
+// Configs are what an agent needs of the process that it runs in.
+type Configs struct {
+	// Hub and Target say how to reach the two API servers. Where they are one, it
+	// is the same configuration.
+	Hub, Target *rest.Config
+	// Registry takes the agent's metrics; nil: nobody reads them.
+	Registry prometheus.Registerer
+	Logger   logr.Logger
+}
+
+// Run runs the agent until the context ends, or its right to act is lost. Then
+// the passes under way end first, and after them the Leases are given back.
 func Run(ctx context.Context, options Options) error {
 	logger, err := options.Logging.Start(os.Stderr)
 	if err != nil {
 		return err
 	}
-	config, err := options.Connection.Config(name)
+	configs, err := connections(options)
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(config, options, logger)
-	if err != nil {
-		return fmt.Errorf("set up: %w", err)
-	}
-	known, err := knowApplications(ctx, mgr)
-	if err != nil {
-		return fmt.Errorf("set up: %w", err)
-	}
-	if err := connect(ctx, mgr, known, options, logger); err != nil {
-		return fmt.Errorf("set up: %w", err)
-	}
-	if err := addChecks(mgr, known); err != nil {
-		return fmt.Errorf("set up: %w", err)
-	}
-	return mgr.Start(ctx)
+	configs.Registry, configs.Logger = ctrlmetrics.Registry, logger
+	return RunWith(ctx, options, configs)
 }
 
-// newManager makes a manager whose cache holds the Applications of this
-// cluster, and no other ConfigMap.
-func newManager(config *rest.Config, options Options, logger logr.Logger) (manager.Manager, error) {
-	selector, err := selectorOf(application.HolderLabel(options.Cluster))
-	if err != nil {
-		return nil, err
+// connections reads how to reach target and hub. Without a hub, the target is it.
+func connections(from Options) (Configs, error) {
+	target, err := from.Connection.Config(name)
+	if err != nil || from.HubKubeconfig == "" {
+		return Configs{Hub: target, Target: target}, err
 	}
-	lease, err := newLease(config, options)
+	connection := options.Connection{Kubeconfig: from.HubKubeconfig}
+	hub, err := connection.Config(name)
 	if err != nil {
-		return nil, err
+		return Configs{}, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
-	return ctrl.NewManager(config, manager.Options{
-		Logger: logger,
-		Cache: cache.Options{
-			ByObject:         map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Label: selector}},
-			DefaultTransform: cache.TransformStripManagedFields(),
-			// Nothing is watched and kept because somebody happened to read it.
-			ReaderFailOnMissingInformer: true,
-		},
-		LeaderElection:                      options.LeaderElect,
-		LeaderElectionResourceLockInterface: lease,
-		LeaderElectionID:                    lease.LeaseMeta.Name, // in the metric of who leads
-		LeaderElectionReleaseOnCancel:       true,
-		HealthProbeBindAddress:              options.HealthAddress,
-		Metrics:                             options.Metrics.Server(),
-	})
+	return Configs{Hub: hub, Target: target}, nil
 }
 
-// newLease makes the lock by hand: the manager's own would write an Event at
-// each start, and a restart of the agent writes nothing but its Lease.
-func newLease(config *rest.Config, options Options) (*resourcelock.LeaseLock, error) {
-	client, err := coordinationv1.NewForConfig(config)
+// RunWith is [Run] in a process that may have other agents, of other clusters.
+func RunWith(ctx context.Context, options Options, configs Configs) error {
+	agent, err := newAgent(ctx, options, configs)
 	if err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	defer agent.stop()
+	if err := agent.connect(); err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	return agent.run()
+}
+
+// agent is one agent while it is put together. No step of that asks hub or target
+// for anything: they may be away for hours.
+type agent struct {
+	// ctx ends with what the agent does, stop ends it.
+	ctx  context.Context
+	stop context.CancelFunc
+
+	options       Options
+	configs       Configs
+	counts        *metrics
+	notifications *notifications
+
+	hub, target connection
+	manager     manager.Manager
+	known       *applications
+	events      *recorders
+	changes     *changes
+	tenure      *leases.Tenure
+}
+
+// newAgent makes an agent that knows the Applications and asks for the Leases,
+// and does nothing else.
+func newAgent(ctx context.Context, options Options, configs Configs) (*agent, error) {
+	a := &agent{options: options, configs: configs, counts: newMetrics(), notifications: &notifications{}}
+	a.ctx, a.stop = context.WithCancel(ctx)
+	var err error
+	if err = a.reach(); err != nil {
 		return nil, err
 	}
-	host, err := os.Hostname()
-	if err != nil {
+	if a.manager, err = newManager(a.ctx, options, a.hub.Config, a.target.Config, configs.Logger); err != nil {
 		return nil, err
 	}
-	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: options.Namespace, Name: name + "-" + options.Cluster},
-		Client:     client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
-	}, nil
+	if a.known, err = knowApplications(a.ctx, a.manager, options.Cluster); err != nil {
+		return nil, err
+	}
+	if a.events, err = newRecorders(a.hub.Config, a.target.Config); err != nil {
+		return nil, err
+	}
+	a.changes = &changes{
+		cluster: options.Cluster, acting: a.counts.act, known: a.known.names, wake: a.notifications.notifyAll,
+		renewTarget: a.target.renew, renewHub: a.hub.renew, recorder: a.events.hub, logger: configs.Logger,
+	}
+	a.counts.act(options.Cluster, false)
+	if a.tenure, err = newTenure(options, configs, a.changes.tell); err != nil {
+		return nil, err
+	}
+	a.changes.refusal = a.tenure.Refusal
+	return a, addChecks(a.manager, a.known, a.tenure.Refusal)
+}
+
+// reach makes the connections to hub and target.
+func (a *agent) reach() error {
+	var err error
+	if a.target, err = newConnection(a.configs.Target); err != nil {
+		return err
+	}
+	a.hub = a.target
+	if a.configs.Hub != a.configs.Target {
+		a.hub, err = newConnection(a.configs.Hub)
+	}
+	return err
+}
+
+// run runs the agent. The Leases outlive what is done by their right, and the
+// Events both.
+func (a *agent) run() error {
+	mute, err := a.events.start(a.ctx)
+	if err != nil {
+		return err
+	}
+	defer mute()
+	holding, giveBack := context.WithCancel(context.WithoutCancel(a.ctx))
+	defer giveBack()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- a.tenure.Run(holding)
+		a.stop()
+	}()
+	err = a.manager.Start(a.ctx)
+	giveBack()
+	return errors.Join(err, <-ended)
 }

@@ -4,54 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"k8s.io/client-go/rest"
 
+	"github.com/krake-observer/krake-observer/internal/leases"
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// replica is one of several agents of a cluster, with its loop left out.
-type replica struct {
-	manager.Manager
-
-	known *applications
-}
-
-func newReplica(t *testing.T, cluster string) *replica {
+// newReplica makes one of several agents of a cluster, with its loop left out.
+func newReplica(t *testing.T, cluster string) *agent {
 	t.Helper()
-	options := Options{Cluster: cluster, Namespace: metav1.NamespaceDefault, LeaderElect: true, HealthAddress: "0"}
-	options.Metrics.Address = "0"
-	mgr, err := newManager(server, options, logr.Discard())
+	var options Options
+	options.AddFlags(pflag.NewFlagSet("agent", pflag.ContinueOnError))
+	options.Cluster, options.Namespace, options.HealthAddress, options.Metrics.Address = cluster, metav1.NamespaceDefault, "0", "0"
+	replica, err := newAgent(t.Context(), options, Configs{Hub: server, Target: server, Logger: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := knowApplications(t.Context(), mgr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &replica{mgr, known}
+	return replica
 }
 
-// run starts a replica, and gives what stops it and waits for its end.
-func (r *replica) run(t *testing.T) (stop func()) {
+// start starts a replica, and gives what stops it and waits for its end.
+func start(t *testing.T, replica *agent) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- r.Start(ctx) }()
+	go func() { ended <- replica.run() }()
 	return func() {
-		cancel()
+		replica.stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
@@ -61,7 +52,7 @@ func (r *replica) run(t *testing.T) (stop func()) {
 // leader gives who holds the Lease, "" if nobody does.
 func leader(t *testing.T, clients kubernetes.Interface, cluster string) string {
 	t.Helper()
-	lease, err := clients.CoordinationV1().Leases(metav1.NamespaceDefault).Get(context.Background(), name+"-"+cluster, metav1.GetOptions{})
+	lease, err := clients.CoordinationV1().Leases(metav1.NamespaceDefault).Get(context.Background(), application.TargetLease(cluster), metav1.GetOptions{})
 	if err != nil {
 		t.Error(err)
 		return ""
@@ -72,33 +63,34 @@ func leader(t *testing.T, clients kubernetes.Interface, cluster string) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// checkLeaderMetric looks for who leads in the metrics, by the name of the Lease.
-func checkLeaderMetric(t *testing.T, lease string) {
+// acts tells if the metrics say that the replica acts.
+func acts(t *testing.T, replica *agent) bool {
 	t.Helper()
-	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
-	if want := `leader_election_master_status{name="` + lease + `"} 1`; !strings.Contains(answer.Body.String(), want) {
-		t.Errorf("the metrics have no %s", want)
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(replica.counts.acting); err != nil {
+		t.Fatal(err)
 	}
+	return strings.Contains(scrape(t, registry), fmt.Sprintf("krake_agent_acting{cluster=%q} 1\n", replica.options.Cluster))
 }
 
-// A replica that does not lead knows the Applications all the same, so that it
+// A replica that does not act knows the Applications all the same, so that it
 // takes over without a list of them.
 func TestTheStandbyIsWarm(t *testing.T) {
 	const cluster = "standby"
 	clients := kubernetes.NewForConfigOrDie(server)
 	now, seconds, somebody := metav1.NowMicro(), int32(3600), "somebody"
 	_, err := clients.CoordinationV1().Leases(metav1.NamespaceDefault).Create(t.Context(), &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: name + "-" + cluster},
+		ObjectMeta: metav1.ObjectMeta{Name: application.TargetLease(cluster)},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &somebody, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	standby := newReplica(t, cluster)
-	defer standby.run(t)()
+	defer start(t, standby)()
 	_, err = clients.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: cluster, Labels: map[string]string{application.HolderLabel(cluster): "true", application.StateLabel: string(application.StateRunning)},
+		Name: cluster, Annotations: map[string]string{application.ClusterAnnotation: cluster},
+		Labels: map[string]string{application.HolderLabel(cluster): "true", application.StateLabel: string(application.StateRunning)},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -109,52 +101,84 @@ func TestTheStandbyIsWarm(t *testing.T) {
 		}
 		return nil
 	})
-	select {
-	case <-standby.Elected():
-		t.Error("it leads")
-	default:
+	if err := standby.tenure.Target(); !errors.Is(err, leases.ErrNotActing) || acts(t, standby) {
+		t.Errorf("it acts, or does not know why not: %v", err)
 	}
 }
 
-// A replica that is asked to end gives its Lease back, at once and not before
+// A replica that is asked to end gives its Leases back, at once and not before
 // what it had begun has ended: there are never two that act.
-func TestTheLeaseOutlivesTheWork(t *testing.T) {
+func TestTheLeasesOutliveTheWork(t *testing.T) {
 	const cluster = "handover"
 	clients := kubernetes.NewForConfigOrDie(server)
+	createNamespace(t, clients, application.AgentsNamespace)
 	ending := newReplica(t, cluster)
-	begun, atTheEnd := make(chan struct{}), ""
-	err := ending.Add(manager.RunnableFunc(func(ctx context.Context) error { // as a pass under way
+	begun, atTheEnd := make(chan struct{}), error(nil)
+	err := ending.manager.Add(onceActing(ending.tenure, func(ctx context.Context) error { // as a pass under way
 		close(begun)
 		<-ctx.Done()
 		<-time.After(500 * time.Millisecond) // what it does until it notices
-		atTheEnd = leader(t, clients, cluster)
+		atTheEnd = errors.Join(ending.tenure.Target(), ending.tenure.Hub())
+		if leader(t, clients, cluster) == "" {
+			atTheEnd = errors.New("nobody holds the Lease")
+		}
 		return nil
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := ending.run(t)
+	stop := start(t, ending)
 	<-begun
+	if !acts(t, ending) {
+		t.Error("the metrics do not say that it acts")
+	}
 	stop()
-	if atTheEnd == "" {
-		t.Error("the Lease was given back before the work had ended")
+	if atTheEnd != nil {
+		t.Errorf("the right to act ended before the work: %v", atTheEnd)
 	}
 	if holder := leader(t, clients, cluster); holder != "" {
 		t.Errorf("the Lease is still held by %s", holder)
 	}
 	next := newReplica(t, cluster)
 	began := time.Now()
-	defer next.run(t)()
-	eventually(t, func() error {
-		select {
-		case <-next.Elected():
-			return nil
-		default:
-			return errors.New("the next one does not lead")
-		}
-	})
-	checkLeaderMetric(t, name+"-"+cluster)
-	t.Logf("the next one leads after %s", time.Since(began).Round(time.Millisecond))
+	defer start(t, next)()
+	if err := next.tenure.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if since := time.Since(began); since > patience/3 {
+		t.Errorf("the next one acts after %s", since)
+	}
+}
+
+// An agent that is asked to end does so, though it has never heard of its hub: it
+// holds nothing, and has nothing to finish.
+func TestTheHubNeverAnswers(t *testing.T) {
+	nobody, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nobody.Close()
+	waiting := newReplica(t, "waiting")
+	waiting.configs.Hub = &rest.Config{Host: "http://" + nobody.Addr().String()}
+	waiting, err = newAgent(t.Context(), waiting.options, waiting.configs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, waiting)
+	<-time.After(300 * time.Millisecond)
+	began := time.Now()
+	stop()
+	if since := time.Since(began); since > patience/2 {
+		t.Errorf("it ended after %s", since)
+	}
+}
+
+func createNamespace(t *testing.T, clients kubernetes.Interface, name string) {
+	t.Helper()
+	_, err := clients.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
 }
 
 // What is under way when the agent is to end has a moment more, and no longer.

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -17,11 +19,19 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// store keeps Applications in the ConfigMaps of the hub. It reads from the
-// cache, but never less than it has written itself.
+// hubPatience is how long a write to the hub may take: a hub that swallows what it
+// is sent holds up no repair for longer.
+const hubPatience = 5 * time.Second
+
+// store keeps Applications in the ConfigMaps of the hub, as the agent of a
+// cluster sees them. It reads from the cache, but never less than it has written
+// itself.
 type store struct {
 	client       client.Client
 	fieldManager string
+	cluster      string
+	// may tells why nothing may be written now.
+	may func() error
 
 	mu sync.Mutex
 	// written are ConfigMaps that the cache may not have yet; of those in missed it
@@ -32,9 +42,9 @@ type store struct {
 	gone map[types.NamespacedName]types.UID
 }
 
-func newStore(client client.Client, fieldManager string) *store {
+func newStore(client client.Client, fieldManager, cluster string, may func() error) *store {
 	return &store{
-		client: client, fieldManager: fieldManager,
+		client: client, fieldManager: fieldManager, cluster: cluster, may: may,
 		written: map[types.NamespacedName]*corev1.ConfigMap{}, missed: map[types.NamespacedName]bool{},
 		gone: map[types.NamespacedName]types.UID{},
 	}
@@ -52,7 +62,7 @@ func (s *store) Get(ctx context.Context, name types.NamespacedName) (*applicatio
 	if !application.IsApplication(cm) {
 		return nil, nil
 	}
-	app, err := application.Read(cm)
+	app, err := application.ReadFor(cm, s.cluster)
 	if err != nil {
 		return nil, fmt.Errorf("read Application %s: %w", name, err)
 	}
@@ -77,18 +87,31 @@ func (s *store) Update(ctx context.Context, app *application.Application) error 
 	if equality.Semantic.DeepEqual(stored, updated) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
-	if err := s.client.Patch(ctx, updated, patch, client.FieldOwner(s.fieldManager)); err != nil {
+	if err := s.patch(ctx, stored, updated); err != nil {
 		return fmt.Errorf("update Application %s: %w", app.NamespacedName, err)
 	}
 	app.Version = updated.ResourceVersion
+	s.wrote(app.NamespacedName, updated)
+	return nil
+}
+
+func (s *store) patch(ctx context.Context, stored, updated *corev1.ConfigMap) error {
+	if err := s.may(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, hubPatience)
+	defer cancel()
+	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
+	return s.client.Patch(ctx, updated, patch, client.FieldOwner(s.fieldManager))
+}
+
+func (s *store) wrote(name types.NamespacedName, updated *corev1.ConfigMap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.written[app.NamespacedName] = updated
-	if app.Deleted && !app.Finalized {
-		delete(s.missed, app.NamespacedName) // it is going
+	s.written[name] = updated
+	if _, held := updated.Labels[application.HolderLabel(s.cluster)]; !held {
+		delete(s.missed, name) // it is going
 	}
-	return nil
 }
 
 // saw takes over a ConfigMap that was read past the cache.
@@ -109,11 +132,14 @@ func (s *store) lost(name types.NamespacedName, uid types.UID) {
 	s.gone[name] = uid
 }
 
-// keepSeen forgets what was read past the cache and is not listed any more.
-func (s *store) keepSeen(listed map[types.NamespacedName]bool) {
+// keepSeen forgets what was read past the cache and is not listed any more in a
+// namespace, or in any if that is empty.
+func (s *store) keepSeen(namespace string, listed map[types.NamespacedName]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.missed, func(name types.NamespacedName, _ bool) bool { return !listed[name] })
+	maps.DeleteFunc(s.missed, func(name types.NamespacedName, _ bool) bool {
+		return !listed[name] && (namespace == metav1.NamespaceAll || namespace == name.Namespace)
+	})
 }
 
 // newest gives the newer of what is cached and what was written. It must not

@@ -46,7 +46,7 @@ func newHub(t *testing.T) *hub {
 		},
 		Data: map[string]string{application.ManifestKey: "[]", application.MangledSchemaKey: "[]", application.LastAppliedKey: "[]", "theirs": "x"},
 	}).Build()}
-	h.store = newStore(interceptor.NewClient(h.server, interceptor.Funcs{Get: h.get, Patch: h.patch}), "ourselves")
+	h.store = newStore(interceptor.NewClient(h.server, interceptor.Funcs{Get: h.get, Patch: h.patch}), "ourselves", "local", func() error { return nil })
 	return h
 }
 

@@ -24,9 +24,9 @@ func layerOf(path string) (layer, bool) {
 		return 3, true
 	case "pkg/observer", "pkg/apply":
 		return 4, true
-	case "pkg/reconcile", "internal/options", "internal/certificates":
+	case "pkg/reconcile", "internal/options", "internal/certificates", "internal/leases":
 		return 5, true
-	case "internal/webhook", "internal/agent", "internal/cli":
+	case "internal/webhook", "internal/agent", "internal/cli", "internal/enrol":
 		return 6, true
 	}
 	return 7, strings.HasPrefix(path, "cmd/")

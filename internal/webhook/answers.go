@@ -45,6 +45,9 @@ func forbidden(name, user string, denied []mutate.Need) admission.Response {
 	var texts []string
 	for _, rights := range alike(denied) {
 		text := fmt.Sprintf("user %q may not %s", user, describe(rights))
+		if why := rights[0].Because; why != "" {
+			text += " (" + why + ")"
+		}
 		causes = append(causes, metav1.StatusCause{Type: metav1.CauseType(field.ErrorTypeForbidden), Field: rights[0].Path, Message: text})
 		texts = append(texts, fmt.Sprintf("%s: %s", rights[0].Path, text))
 	}

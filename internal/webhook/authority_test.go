@@ -93,6 +93,52 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
+// In strict mode an Application is its account's, named or not: its user must have
+// the right to act as that, and may then write what hands out rights, for the API
+// server looks at those of the account.
+func TestRequiredAccount(t *testing.T) {
+	const bare = `
+metadata: {name: app, annotations: {krake.dev/application: v1}}
+data: {spec.manifest: "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a}, rules: []}"}
+`
+	const named = `
+metadata: {name: app, annotations: {krake.dev/application: v1, krake.dev/service-account: builder}}
+data: {spec.manifest: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"}
+`
+	const refused = `applications.krake.dev "app" is forbidden: an Application does nothing that its user may not do: ` +
+		`metadata.annotations[krake.dev/service-account]: user "anna" may not impersonate serviceaccounts "%s" in namespace "demo"%s: ` +
+		`have an administrator bind a role that has these rights`
+	for _, test := range []struct {
+		why      string
+		required bool
+		object   string
+		lacks    string
+		want     string // empty: admitted
+	}{
+		{"who may act as the default account", true, bare, "", ""},
+		{"who may not", true, bare, "krake-deployer",
+			fmt.Sprintf(refused, "krake-deployer", " (an Application that names no account is carried out as this one)")},
+		{"the default account is not asked for where another is named", true, named, "krake-deployer", ""},
+		{"who may not act as the named one", true, named, "builder", fmt.Sprintf(refused, "builder", "")},
+		{"nor without strict mode", false, named, "builder", fmt.Sprintf(refused, "builder", "")},
+		{"without it the agent hands out no rights", false, bare, "",
+			`Application "app" is invalid: data.spec.manifest[0].kind: Forbidden: an agent that creates a Role hands out its own rights`},
+	} {
+		h := newTestHandler(func(review *authorizationv1.SubjectAccessReview) (bool, error) {
+			about := review.Spec.ResourceAttributes
+			return about.Verb != "impersonate" || about.Name != test.lacks, nil
+		})
+		h.accounts.Required = test.required
+		response := ask(t, h, anna, test.object)
+		switch {
+		case response.Allowed != (test.want == ""):
+			t.Errorf("%s: the answer is %+v", test.why, response)
+		case test.want != "" && !strings.Contains(response.Result.Message, test.want):
+			t.Errorf("%s: the message is %s\nwant %s", test.why, response.Result.Message, test.want)
+		}
+	}
+}
+
 // The API server is asked about the user of the request, with all that it told of
 // that user, and not again within the time that an answer is good for; a refusal
 // is good for nothing.

@@ -26,6 +26,7 @@ import (
 // Applications. It reads from the API server and writes nothing.
 type handler struct {
 	scope     mutate.Scope
+	accounts  mutate.Accounts
 	kinds     *kinds
 	authority *authority
 	// computing bounds what is computed at once: a text of 256 KiB can take 50 MiB
@@ -72,7 +73,7 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 	if err != nil {
 		return unanswerable(err)
 	}
-	refs, former, refusals, err := h.place(request.Namespace, &prepared)
+	refs, former, refusals, err := h.place(mutate.HomeOf(request.Namespace, h.accounts.Of(after) != ""), &prepared)
 	switch {
 	case err != nil:
 		return unanswerable(err)
@@ -80,7 +81,7 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 		return invalid(request.Name, slices.Concat(prepared.Refusals, refusals)).WithWarnings(told(prepared.Warnings)...)
 	}
 	if prepared.Checked {
-		needs := mutate.Needs(after, stored, refs, mutate.Left(refs, former))
+		needs := h.accounts.Needs(after, stored, refs, mutate.Left(refs, former))
 		started := h.now()
 		denied, err := h.authority.denied(ctx, request.UserInfo, needs)
 		durations.WithLabelValues(reviewPhase).Observe(h.now().Sub(started).Seconds())
@@ -121,7 +122,7 @@ func complete(operation admissionv1.Operation, cm, stored *corev1.ConfigMap) mut
 
 // place finds where the objects are, those of the spec and those of the former
 // one, and refuses what the Application may not reach.
-func (h *handler) place(namespace string, prepared *mutate.Prepared) (refs, former []manifest.Ref, refusals field.ErrorList, err error) {
+func (h *handler) place(home mutate.Home, prepared *mutate.Prepared) (refs, former []manifest.Ref, refusals field.ErrorList, err error) {
 	wanted, err := h.kinds.objects(prepared.Wanted)
 	if err != nil {
 		return nil, nil, nil, err
@@ -131,8 +132,8 @@ func (h *handler) place(namespace string, prepared *mutate.Prepared) (refs, form
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	refs, refusals = h.scope.Confine(namespace, wanted)
-	former, _ = h.scope.Confine(namespace, formerly) // what it may not reach any more is asked for all the same
+	refs, refusals = h.scope.Confine(home, wanted)
+	former, _ = h.scope.Confine(home, formerly) // what it may not reach any more is asked for all the same
 	for i, object := range wanted {
 		if object.Guessed && h.scope == mutate.ClusterScope {
 			refs[i].Namespace = "" // it may turn out to be in none

@@ -10,6 +10,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/certificates"
 	"github.com/krake-observer/krake-observer/internal/options"
+	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
 // Options of the webhook.
@@ -18,6 +19,10 @@ type Options struct {
 	Logging    options.Logging
 	Reach      options.Reach
 	Metrics    options.Metrics
+
+	// RequireServiceAccount asks whoever submits an Application for the right to act
+	// as its service account, named or not: strict mode.
+	RequireServiceAccount bool
 
 	// Certificates are the server's, and say by which name it is called.
 	Certificates certificates.Options
@@ -36,6 +41,9 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Reach.AddFlags(flags)
 	o.Metrics.AddFlags(flags, "0")
 	o.Certificates.AddFlags(flags)
+	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false,
+		"strict mode, on webhook and agents alike: an Application is carried out as a ServiceAccount of its namespace only, "+
+			application.DefaultServiceAccount+" if the annotation "+application.ServiceAccountAnnotation+" names none, and its user must have the right to act as it")
 	flags.StringVar(&o.Host, "host", "", "address to serve on (default: all)")
 	flags.IntVar(&o.Port, "port", 9443, "port to serve on")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)

@@ -27,6 +27,7 @@ func TestValidate(t *testing.T) {
 		want      []string // each complaint
 	}{
 		{"the defaults can be used", nil, nil},
+		{"strict mode", []string{"--require-service-account"}, nil},
 		{"the first port", []string{"--port=1"}, nil},
 		{"the last port", []string{"--port=65535"}, nil},
 		{"no port, which would be a random one", []string{"--port=0"}, []string{"--port: 0 is no port"}},

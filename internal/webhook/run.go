@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/krake-observer/krake-observer/internal/certificates"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
 const (
@@ -96,6 +97,7 @@ func newHandler(mgr manager.Manager, options Options) (*handler, error) {
 	}
 	return &handler{
 		scope:     options.Reach.Scope,
+		accounts:  mutate.Accounts{Required: options.RequireServiceAccount},
 		kinds:     newKinds(mgr.GetRESTMapper(), clock.RealClock{}),
 		authority: newAuthority(reviews.SubjectAccessReviews(), clock.RealClock{}),
 		computing: semaphore.NewWeighted(computingAtOnce),

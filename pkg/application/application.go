@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -19,7 +21,11 @@ type Application struct {
 	UID types.UID
 	// Version is the resourceVersion of the ConfigMap that was read.
 	Version string
-	Cluster string
+	// Cluster is the target cluster, Holder the one whose agent reads this: the
+	// same, but for an Application that was moved away from the holder.
+	Cluster, Holder string
+	// OtherHolders are the other clusters that hold objects, or are to, sorted.
+	OtherHolders []string
 	// ServiceAccount is the identity to act as on the target; empty: the agent's own.
 	ServiceAccount string
 	Deleted        bool
@@ -34,15 +40,28 @@ type Application struct {
 	// schema.Schema.Learned gives them.
 	Learned []map[string]any
 	Status  Status
-	// Inventory is what the agent of the cluster holds, or is about to create.
+	// Inventory is what the agent of the holder holds, or is about to create.
 	Inventory []manifest.ID
 	// Adopted are those of the inventory that existed before, and were taken over.
 	Adopted []manifest.ID
 	// Damaged are the keys of documents that cannot be read, with the reason. What is
 	// held and what was learned is not written then either: it may be needed.
 	Damaged map[string]error
-	// Finalized tells that the agent of the cluster has its finalizer on.
-	Finalized bool
+	// Finalized tells that the agent of the holder has its finalizer on, Labelled
+	// that its label is.
+	Finalized, Labelled bool
+}
+
+// IsCurrent tells if the Application is, or is to be, where its reader is.
+func (a *Application) IsCurrent() bool { return a.Holder == a.Cluster }
+
+// HandedOver tells if the agent of the target cluster says that everything is
+// there, and healthy: what a former cluster has is not needed any more. It is a
+// time to act, and no authority to: that is the user's, who has moved the
+// Application.
+func (a *Application) HandedOver() bool {
+	return a.Status.ClusterName() == a.Cluster && a.Status.ObservedSpec == a.Spec.Digest() &&
+		meta.IsStatusConditionTrue(a.Status.Conditions, ReadyCondition)
 }
 
 // Spec is the user's text, as it was written.
@@ -88,13 +107,52 @@ func SpecOf(cm *corev1.ConfigMap) Spec {
 	return Spec{Manifest: cm.Data[ManifestKey], ObserverSchema: cm.Data[ObserverSchemaKey]}
 }
 
-// SameIntent tells if nothing differs between two versions of a ConfigMap that
-// an agent would have to act on: what webhook and agents write is left aside.
-func SameIntent(a, b *corev1.ConfigMap) bool {
+// SameFor tells if nothing differs between two versions of a ConfigMap that the
+// agent of the cluster would have to act on. Of what webhook and agents write,
+// that is who else holds objects, and for the agent of a former cluster whether
+// they are there where they belong.
+func SameFor(a, b *corev1.ConfigMap, cluster string) bool {
 	return a.UID == b.UID &&
 		a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
 		maps.Equal(a.Annotations, b.Annotations) &&
-		SpecOf(a) == SpecOf(b)
+		SpecOf(a) == SpecOf(b) &&
+		slices.Equal(othersOf(a, cluster), othersOf(b, cluster)) &&
+		(ClusterOf(b) == cluster || isHandedOver(a, cluster) == isHandedOver(b, cluster))
+}
+
+func othersOf(cm *corev1.ConfigMap, cluster string) []string {
+	var others []string
+	for _, holder := range HoldersOf(cm) {
+		if holder != cluster {
+			others = append(others, holder)
+		}
+	}
+	return others
+}
+
+func isHandedOver(cm *corev1.ConfigMap, cluster string) bool {
+	app, err := ReadFor(cm, cluster)
+	return err == nil && app.HandedOver()
+}
+
+// GivenUp gives the clusters whose objects the user gives up: their agents are
+// never to come back. Of an Application that is being deleted it may be all of
+// them; of one that goes on, it cannot be the one where it is.
+func GivenUp(cm *corev1.ConfigMap, deleting bool) []string {
+	value := cm.Annotations[ForceDeleteAnnotation]
+	if value == "true" {
+		if deleting {
+			return HoldersOf(cm)
+		}
+		return nil
+	}
+	var clusters []string
+	for name := range strings.SplitSeq(value, ",") {
+		if name = strings.TrimSpace(name); name != "" && (deleting || name != ClusterOf(cm)) {
+			clusters = append(clusters, name)
+		}
+	}
+	return clusters
 }
 
 // setFinalizer adds or removes the finalizer of a cluster.

@@ -64,7 +64,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-func TestSameIntent(t *testing.T) {
+func TestSameFor(t *testing.T) {
 	deleted := metav1.NewTime(time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC))
 	tests := []struct {
 		why    string
@@ -90,7 +90,7 @@ func TestSameIntent(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			changed := configMap()
 			test.change(changed)
-			if got := application.SameIntent(configMap(), changed); got != test.want {
+			if got := application.SameFor(configMap(), changed, "local"); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

@@ -37,10 +37,13 @@ const (
 // Whoever meets it writes nothing and deletes nothing.
 var ErrFormat = errors.New("unknown format version")
 
-// Read reads the Application from its ConfigMap, as the agent of its target
-// cluster sees it. The error is ErrFormat; a document that does not parse is
-// among those that are damaged.
-func Read(cm *corev1.ConfigMap) (*Application, error) {
+// Read is [ReadFor] the target cluster.
+func Read(cm *corev1.ConfigMap) (*Application, error) { return ReadFor(cm, ClusterOf(cm)) }
+
+// ReadFor reads the Application from its ConfigMap, as the agent of the cluster
+// sees it, which holds objects of it or did so. The error is ErrFormat; a document
+// that does not parse is among those that are damaged.
+func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 	if format := cm.Annotations[FormatAnnotation]; format != Format {
 		return nil, fmt.Errorf("%w %q in annotation %s: this program knows %s", ErrFormat, format, FormatAnnotation, Format)
 	}
@@ -51,15 +54,18 @@ func Read(cm *corev1.ConfigMap) (*Application, error) {
 		UID:            cm.UID,
 		Version:        cm.ResourceVersion,
 		Cluster:        ClusterOf(cm),
+		Holder:         holder,
+		OtherHolders:   othersOf(cm, holder),
 		ServiceAccount: cm.Annotations[ServiceAccountAnnotation],
 		Deleted:        !cm.DeletionTimestamp.IsZero(),
 		Spec:           SpecOf(cm),
-		Finalized:      slices.Contains(cm.Finalizers, Finalizer(ClusterOf(cm))),
+		Finalized:      slices.Contains(cm.Finalizers, Finalizer(holder)),
 	}
+	_, app.Labelled = cm.Labels[HolderLabel(holder)]
 	var held []heldObject
 	for key, document := range map[string]any{
 		LastAppliedKey: &app.LastApplied, LastObservedKey: &app.LastObserved, LearnedKey: &app.Learned,
-		StatusKey: &app.Status, InventoryKey(app.Cluster): &held,
+		StatusKey: &app.Status, InventoryKey(holder): &held,
 	} {
 		if err := decode(cm, key, document); err != nil {
 			if app.Damaged == nil {
@@ -92,16 +98,20 @@ func (a *Application) held() []heldObject {
 	return held
 }
 
-// Record writes the parts of the Application that belong to the agent of its
-// cluster, and nothing else. What there is no room for is left out, and a
+// Record writes the parts of the Application that belong to the agent of the
+// holder, and nothing else: of a former one that is what it holds, its finalizer and
+// its label. What there is no room for is left out, and a
 // condition says so: the observed fields first, then the history, then most of what
 // there is to tell of single objects. If that is not enough, what is desired and what was learned stay as they
 // are stored. What is held is always written.
 func (a *Application) Record(cm *corev1.ConfigMap) error {
 	status := a.Status
 	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool { return c.Type == TooLargeCondition })
+	if !a.IsCurrent() {
+		return a.recordFormer(cm)
+	}
 	documents := []document{
-		{InventoryKey(a.Cluster), a.held(), len(a.Inventory) > 0},
+		{InventoryKey(a.Holder), a.held(), len(a.Inventory) > 0},
 		{LearnedKey, a.Learned, len(a.Learned) > 0},
 		{LastAppliedKey, a.LastApplied, a.LastApplied != nil},
 		{LastObservedKey, a.LastObserved, len(a.LastObserved) > 0},
@@ -129,6 +139,20 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 	return nil
 }
 
+// recordFormer writes what a former cluster still holds, and when that is nothing
+// has the Application go from there.
+func (a *Application) recordFormer(cm *corev1.ConfigMap) error {
+	cm.Data, cm.BinaryData = maps.Clone(cm.Data), maps.Clone(cm.BinaryData)
+	if err := encode(cm, InventoryKey(a.Holder), a.held(), len(a.Inventory) > 0); err != nil {
+		return err
+	}
+	setFinalizer(cm, a.Holder, a.Finalized)
+	if !a.Finalized {
+		delete(cm.Labels, HolderLabel(a.Holder))
+	}
+	return nil
+}
+
 // briefly leaves of single objects what the loop itself goes by: that something is
 // wrong with one, and since when it is held.
 func briefly(objects []ObjectStatus) []ObjectStatus {
@@ -152,16 +176,16 @@ type document struct {
 func (a *Application) record(cm, stored *corev1.ConfigMap, documents []document, status Status) error {
 	cm.Data, cm.BinaryData = maps.Clone(stored.Data), maps.Clone(stored.BinaryData)
 	for _, d := range append(slices.Clone(documents), document{StatusKey, status, status.State != ""}) {
-		if a.Damaged[d.key] != nil && (d.key == InventoryKey(a.Cluster) || d.key == LearnedKey) {
+		if a.Damaged[d.key] != nil && (d.key == InventoryKey(a.Holder) || d.key == LearnedKey) {
 			continue // what they say may be needed
 		}
 		if err := encode(cm, d.key, d.value, d.wanted); err != nil {
 			return err
 		}
 	}
-	setFinalizer(cm, a.Cluster, a.Finalized)
+	setFinalizer(cm, a.Holder, a.Finalized)
 	if a.Deleted && !a.Finalized {
-		delete(cm.Labels, HolderLabel(a.Cluster))
+		delete(cm.Labels, HolderLabel(a.Holder))
 	}
 	if status.State != "" {
 		setLabel(cm, StateLabel, string(status.State))
@@ -186,16 +210,55 @@ func sizeOf(cm *corev1.ConfigMap) int {
 func Publish(cm *corev1.ConfigMap, mangled, applied []map[string]any) error {
 	setLabel(cm, ClusterLabel, ClusterOf(cm))
 	setLabel(cm, HolderLabel(ClusterOf(cm)), "true")
+	dropIdleHolders(cm)
 	return errors.Join(
 		encode(cm, MangledSchemaKey, mangled, true),
 		encode(cm, LastAppliedKey, applied, true),
 	)
 }
 
-// LearnedOf reads what was learned, see [Application.Learned].
-func LearnedOf(cm *corev1.ConfigMap) ([]map[string]any, error) {
+// dropIdleHolders takes off the labels of clusters where the Application is not to
+// be, and never was: nobody else would, if there is no such cluster. The agent of
+// one that is about to claim something finds that the Application has changed.
+func dropIdleHolders(cm *corev1.ConfigMap) {
+	for _, cluster := range othersOf(cm, ClusterOf(cm)) {
+		_, held := cm.Data[InventoryKey(cluster)]
+		_, heldMuch := cm.BinaryData[InventoryKey(cluster)]
+		if !held && !heldMuch && !slices.Contains(cm.Finalizers, Finalizer(cluster)) {
+			delete(cm.Labels, HolderLabel(cluster))
+		}
+	}
+}
+
+// LearnedOf reads what was learned on that cluster, see [Application.Learned]:
+// nothing, if the status speaks of another one.
+func LearnedOf(cm *corev1.ConfigMap, cluster string) ([]map[string]any, error) {
 	var learned []map[string]any
-	return learned, decode(cm, LearnedKey, &learned)
+	if err := decode(cm, LearnedKey, &learned); err != nil {
+		return nil, err
+	}
+	var status Status
+	if err := decode(cm, StatusKey, &status); err != nil {
+		status = Status{} // as the agent takes it
+	}
+	if status.ClusterName() != cluster {
+		return nil, nil
+	}
+	return learned, nil
+}
+
+// GiveUp drops what keeps the Application for a cluster: its finalizer, its label
+// and what it says that it holds, which is given.
+func GiveUp(cm *corev1.ConfigMap, cluster string) []manifest.ID {
+	var held []manifest.ID
+	if err := decode(cm, InventoryKey(cluster), &held); err != nil {
+		held = nil // it is damaged, which is perhaps why it is given up
+	}
+	delete(cm.Data, InventoryKey(cluster))
+	delete(cm.BinaryData, InventoryKey(cluster))
+	delete(cm.Labels, HolderLabel(cluster))
+	setFinalizer(cm, cluster, false)
+	return held
 }
 
 // HeldBy reads what the agents of all clusters say that they hold.

@@ -30,6 +30,7 @@ func running() *application.Application {
 		UID:            "u1",
 		Version:        "7",
 		Cluster:        "local",
+		Holder:         "local",
 		Spec:           application.Spec{Manifest: "kind: Song\n"},
 		LastApplied:    []object{{"kind": "Song", "spec": object{"key3": "kilestlai", "large": int64(1<<53 + 1)}}},
 		LastObserved:   []object{{"kind": "Song", "spec": object{"half": 0.5}}},
@@ -67,7 +68,7 @@ func TestReadOfAFreshApplication(t *testing.T) {
 	want := &application.Application{
 		Wishes:         application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete},
 		NamespacedName: types.NamespacedName{Namespace: "demo", Name: "web"},
-		UID:            "u1", Version: "7", Cluster: "local",
+		UID:            "u1", Version: "7", Cluster: "local", Holder: "local",
 		Spec: application.Spec{Manifest: "kind: Song\n"},
 	}
 	got, err := application.Read(configMap())
@@ -296,7 +297,7 @@ func TestReadRefusesADocumentThatExpandsTooFar(t *testing.T) {
 	if app, err := application.Read(cm); err != nil || app.Damaged["status.learned"] == nil || app.Damaged["status.learned"].Error() != want {
 		t.Errorf("Read: got %v, %v, want %s", app, err, want)
 	}
-	if _, err := application.LearnedOf(cm); err == nil || err.Error() != want {
+	if _, err := application.LearnedOf(cm, "local"); err == nil || err.Error() != want {
 		t.Errorf("LearnedOf: got %v, want %s", err, want)
 	}
 	runtime.ReadMemStats(&after)
@@ -307,11 +308,11 @@ func TestReadRefusesADocumentThatExpandsTooFar(t *testing.T) {
 
 func TestLearnedOf(t *testing.T) {
 	cm := configMap()
-	if got, err := application.LearnedOf(cm); got != nil || err != nil {
+	if got, err := application.LearnedOf(cm, "local"); got != nil || err != nil {
 		t.Errorf("nothing was learned: got %v, %v", got, err)
 	}
 	record(t, running(), cm)
-	got, err := application.LearnedOf(cm)
+	got, err := application.LearnedOf(cm, "local")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +350,7 @@ func TestRecordWithoutRoom(t *testing.T) {
 			cm := configMap()
 			cm.Data["theirs"] = noise(c.others)
 			app := &application.Application{
-				NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, Cluster: "local",
+				NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, Cluster: "local", Holder: "local",
 				LastObserved: value(60 << 10), Learned: value(20 << 10), LastApplied: value(10 << 10),
 				Inventory: []manifest.ID{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "demo", Name: "config"}},
 				Status: application.Status{

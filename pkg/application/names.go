@@ -3,8 +3,10 @@ package application
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -26,10 +28,12 @@ const (
 	ClusterAnnotation = Prefix + "cluster"
 	// LocalCluster is the target of an Application that names none.
 	LocalCluster = "local"
-	// ServiceAccountAnnotation names the identity to act as on the target.
+	// ServiceAccountAnnotation names the identity to act as on the target, and
+	// DefaultServiceAccount is that where one is required and none is named.
 	ServiceAccountAnnotation = Prefix + "service-account"
-	// ForceDeleteAnnotation gives up on the objects of an Application that is
-	// being deleted.
+	DefaultServiceAccount    = "krake-deployer"
+	// ForceDeleteAnnotation gives up on objects: "true" on all of an Application
+	// that is being deleted, names of clusters on those that these hold. See [GivenUp].
 	ForceDeleteAnnotation = Prefix + "force-delete"
 	// ModeAnnotation is a [Mode].
 	ModeAnnotation = Prefix + "mode"
@@ -63,6 +67,22 @@ const (
 	ClustersResource     = "clusters"
 	DeployVerb           = "deploy-to"
 )
+
+// What the Lease of a cluster's agent on the hub says: the UID of the target's
+// namespace kube-system, which identifies the target, and the UID of the Lease
+// there by which one of its replicas acts.
+const (
+	TargetAnnotation      = Prefix + "target"
+	TargetLeaseAnnotation = Prefix + "target-lease"
+)
+
+// HubLease is the name of the Lease on the hub by which one target has the name
+// of the cluster.
+func HubLease(cluster string) string { return "krake-cluster-" + cluster }
+
+// TargetLease is the name of the Lease on the target by which one of the agent's
+// replicas acts.
+func TargetLease(cluster string) string { return "krake-agent-" + cluster }
 
 // UserAnnotations are the annotations of ours that a user may write.
 func UserAnnotations() []string {
@@ -113,6 +133,24 @@ func Finalizer(cluster string) string { return cluster + finalizerSuffix }
 
 // InventoryKey is where the agent of the cluster writes what it holds.
 func InventoryKey(cluster string) string { return inventoryPrefix + cluster }
+
+// HoldersOf gives the clusters that hold, or are to hold, objects of the
+// Application, as labels and finalizers say, sorted.
+func HoldersOf(cm *corev1.ConfigMap) []string {
+	var holders []string
+	for label := range cm.Labels {
+		if cluster, ok := strings.CutPrefix(label, holderPrefix); ok {
+			holders = append(holders, cluster)
+		}
+	}
+	for _, finalizer := range cm.Finalizers {
+		if cluster, ok := strings.CutSuffix(finalizer, finalizerSuffix); ok {
+			holders = append(holders, cluster)
+		}
+	}
+	slices.Sort(holders)
+	return slices.Compact(holders)
+}
 
 // IsOurFinalizer tells if an agent set the finalizer.
 func IsOurFinalizer(finalizer string) bool { return strings.HasSuffix(finalizer, finalizerSuffix) }

@@ -1,9 +1,11 @@
 package application
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
@@ -22,6 +24,8 @@ const (
 	StateCompleted  State = "COMPLETED"
 	StateFailed     State = "FAILED"
 	StateDeleting   State = "DELETING"
+	// StateMigrating: on its way to another cluster.
+	StateMigrating State = "MIGRATING"
 )
 
 // The conditions. All of them are there once an agent has seen the Application.
@@ -39,6 +43,9 @@ const (
 	ConflictCondition = "Conflict"
 	// StalledCondition: nothing more is tried until somebody changes something.
 	StalledCondition = "Stalled"
+	// MigratingCondition is there while the objects are brought to another cluster,
+	// and until no other one has any.
+	MigratingCondition = "Migrating"
 	// TooLargeCondition is there while the status does not fit into the ConfigMap
 	// and is not complete.
 	TooLargeCondition = "TooLarge"
@@ -46,6 +53,11 @@ const (
 
 // Status is the document "status".
 type Status struct {
+	// Cluster is the cluster of which status and documents speak; empty: local.
+	Cluster string `json:"cluster,omitempty"`
+	// Target identifies it whatever its name, while the Application is moved: the UID
+	// of its namespace kube-system.
+	Target types.UID `json:"target,omitempty"`
 	// ObservedSpec is the digest of the spec that the status speaks of.
 	ObservedSpec string             `json:"observedSpec,omitempty"`
 	State        State              `json:"state,omitempty"`
@@ -58,6 +70,18 @@ type Status struct {
 	ContainerHealth *ContainerHealth  `json:"containerHealth,omitempty"`
 	// Drifts are the last ones, the newest first.
 	Drifts []Drift `json:"drifts,omitempty"`
+}
+
+// ClusterName is the cluster of which the status speaks.
+func (s Status) ClusterName() string { return cmp.Or(s.Cluster, LocalCluster) }
+
+// On gives the status as one that speaks of a cluster.
+func (s Status) On(cluster string) Status {
+	s.Cluster = cluster
+	if cluster == LocalCluster {
+		s.Cluster = ""
+	}
+	return s
 }
 
 // ContainerHealth counts the Pods of all workloads.

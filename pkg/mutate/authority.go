@@ -37,21 +37,41 @@ type Need struct {
 	Access
 
 	Path string
+	// Because says why, where the place itself does not.
+	Because string
+}
+
+// Accounts says as whom Applications are carried out.
+type Accounts struct {
+	// Required has every Application carried out as a service account of its
+	// namespace: the flag --require-service-account of webhook and agent.
+	Required bool
+}
+
+// Of gives the account that the Application is carried out as; empty: the
+// agent itself.
+func (a Accounts) Of(cm *corev1.ConfigMap) string {
+	account := cm.Annotations[application.ServiceAccountAnnotation]
+	if account == "" && a.Required {
+		return application.DefaultServiceAccount
+	}
+	return account
 }
 
 // Needs are the rights that the submitting user must have: to create, patch and
 // delete what the manifest has, and what left it, which the agent will delete;
 // to deploy to the cluster if it is not this one, and to the one that it is
-// moved away from; to act as the service account if one is named; and to delete
-// Applications, to make one of a ConfigMap that others may be writing. Each right
-// is there once. Stored is the ConfigMap as it is, empty if there is none.
-func Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
+// moved away from; to act as the service account that it is carried out as, if
+// that is not the agent; and to delete Applications, to make one of a ConfigMap
+// that others may be writing. Each right is there once. Stored is the ConfigMap as
+// it is, empty if there is none.
+func (a Accounts) Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
 	var needs []Need
 	known := map[Access]bool{}
 	add := func(path string, access Access) {
 		if !known[access] {
 			known[access] = true
-			needs = append(needs, Need{access, path})
+			needs = append(needs, Need{Access: access, Path: path})
 		}
 	}
 	for i, ref := range wanted {
@@ -60,7 +80,6 @@ func Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
 	for _, ref := range left {
 		addObject(add, "data."+application.ManifestKey, ref)
 	}
-	annotation := func(name string) string { return "metadata.annotations[" + name + "]" }
 	for _, cluster := range []string{application.ClusterOf(cm), application.ClusterOf(stored)} {
 		if cluster != application.LocalCluster {
 			add(annotation(application.ClusterAnnotation), Access{
@@ -74,13 +93,25 @@ func Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
 			Verb: "delete", Group: application.Domain, Resource: application.ApplicationsResource, Namespace: cm.Namespace, Name: cm.Name,
 		})
 	}
-	if account := cm.Annotations[application.ServiceAccountAnnotation]; account != "" {
-		add(annotation(application.ServiceAccountAnnotation), Access{
-			Verb: "impersonate", Resource: "serviceaccounts", Namespace: cm.Namespace, Name: account,
-		})
-	}
-	return needs
+	return append(needs, a.impersonation(cm)...)
 }
+
+// impersonation is the need to act as the account, if there is one.
+func (a Accounts) impersonation(cm *corev1.ConfigMap) []Need {
+	if account := a.Of(cm); account != "" {
+		need := Need{
+			Access: Access{Verb: "impersonate", Resource: "serviceaccounts", Namespace: cm.Namespace, Name: account},
+			Path:   annotation(application.ServiceAccountAnnotation),
+		}
+		if _, named := cm.Annotations[application.ServiceAccountAnnotation]; !named {
+			need.Because = "an Application that names no account is carried out as this one"
+		}
+		return []Need{need}
+	}
+	return nil
+}
+
+func annotation(name string) string { return "metadata.annotations[" + name + "]" }
 
 func addObject(add func(string, Access), path string, ref manifest.Ref) {
 	for _, verb := range []string{"create", "patch", "delete"} {

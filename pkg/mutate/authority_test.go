@@ -3,6 +3,7 @@ package mutate_test
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -80,11 +81,43 @@ func TestNeeds(t *testing.T) {
 				stored.Annotations = nil
 			}
 			var got []string
-			for _, need := range mutate.Needs(cm, stored, test.wanted, test.left) {
+			for _, need := range (mutate.Accounts{}).Needs(cm, stored, test.wanted, test.left) {
 				got = append(got, need.Path+": "+need.String())
 			}
 			equal(t, "needs", test.want, got)
 		})
+	}
+}
+
+// An Application that names no account is the agent's, or the default account's
+// where one is required, and its user has to be allowed to act as that.
+func TestAccounts(t *testing.T) {
+	for _, test := range []struct {
+		why      string
+		named    string
+		required bool
+		want     string
+	}{
+		{"the agent itself", "", false, ""},
+		{"the account that it names", "builder", false, `impersonate serviceaccounts "builder" in namespace "demo"`},
+		{"the default one", "", true,
+			`impersonate serviceaccounts "krake-deployer" in namespace "demo": an Application that names no account is carried out as this one`},
+		{"the one that it names, and not the default one", "builder", true, `impersonate serviceaccounts "builder" in namespace "demo"`},
+	} {
+		cm := submitted()
+		if test.named != "" {
+			cm.Annotations["krake.dev/service-account"] = test.named
+		}
+		accounts := mutate.Accounts{Required: test.required}
+		got := ""
+		for _, need := range accounts.Needs(cm, &corev1.ConfigMap{}, nil, nil) {
+			got += need.String()
+			if need.Because != "" {
+				got += ": " + need.Because
+			}
+			equal(t, test.why+": path", "metadata.annotations[krake.dev/service-account]", need.Path)
+		}
+		equal(t, test.why, test.want, got)
 	}
 }
 

@@ -121,8 +121,32 @@ func checkWishes(cm, stored *corev1.ConfigMap) field.ErrorList {
 		return had && former == value
 	})
 	_, refusals := application.WishesOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: changed}})
+	_, asked := changed[application.ForceDeleteAnnotation]
+	if asked || application.ClusterOf(cm) != application.ClusterOf(stored) {
+		refusals = append(refusals, checkForceDelete(cm)...)
+	}
 	slices.SortFunc(refusals, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	return refusals
+}
+
+// checkForceDelete refuses to give up the cluster where a living Application is:
+// its agent would take it up again.
+func checkForceDelete(cm *corev1.ConfigMap) field.ErrorList {
+	value := cm.Annotations[application.ForceDeleteAnnotation]
+	path := field.NewPath("metadata", "annotations").Key(application.ForceDeleteAnnotation)
+	if value == "" || value == "true" || value == "false" {
+		return nil
+	}
+	for name := range strings.SplitSeq(value, ",") {
+		name = strings.TrimSpace(name)
+		switch {
+		case len(validation.IsDNS1123Label(name)) > 0:
+			return field.ErrorList{field.Invalid(path, value, `it has to be "true", or the names of clusters, with commas between`)}
+		case name == application.ClusterOf(cm):
+			return field.ErrorList{field.Invalid(path, value, "the Application is on cluster "+name+": move it to another one, or delete it, to give up what it has there")}
+		}
+	}
+	return nil
 }
 
 // checkSize refuses a spec that would leave no room for the status.

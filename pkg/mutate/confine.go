@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
@@ -41,17 +42,33 @@ func ObjectAt(id manifest.ID, mapping *meta.RESTMapping) Object {
 	}
 }
 
+// Home is where an Application is at home.
+type Home struct {
+	// Hub is its namespace, Target the one on the target where its objects are: the
+	// same, unless the target's agent maps it.
+	Hub, Target string
+	// Account tells that a service account of that namespace writes the objects, so
+	// that the API server looks at its rights, and not at the agent's.
+	Account bool
+}
+
+// HomeOf is the home of an Application as the webhook knows it, which knows no
+// mapping.
+func HomeOf(namespace string, account bool) Home {
+	return Home{Hub: namespace, Target: namespace, Account: account}
+}
+
 // Confine puts the objects where they belong, in the same order, or refuses
-// those that an Application of the namespace may not reach. It is the first of
+// those that an Application of that home may not reach. It is the first of
 // the three locks: webhook and agent both call it, and what counts is what an
 // API server tells of a kind, never what the manifest says. Two descriptions of
 // one object are refused as well: it would never be as both say.
-func (s Scope) Confine(namespace string, objects []Object) ([]manifest.Ref, field.ErrorList) {
+func (s Scope) Confine(home Home, objects []Object) ([]manifest.Ref, field.ErrorList) {
 	var refusals field.ErrorList
 	refs := make([]manifest.Ref, 0, len(objects))
 	placed := map[place]manifest.ID{}
 	for i, object := range objects {
-		ref, refusal := s.place(namespace, i, object)
+		ref, refusal := s.place(home, i, object)
 		refs = append(refs, ref)
 		switch {
 		case object.Name == "":
@@ -71,23 +88,24 @@ func (s Scope) Confine(namespace string, objects []Object) ([]manifest.Ref, fiel
 }
 
 // rbacGroup has the kinds by which rights are handed out. The API server looks
-// at the rights of whoever writes them, which is the agent.
+// at the rights of whoever writes them, which may be the agent.
 const rbacGroup = "rbac.authorization.k8s.io"
 
-func (s Scope) place(namespace string, i int, object Object) (manifest.Ref, *field.Error) {
+func (s Scope) place(home Home, i int, object Object) (manifest.Ref, *field.Error) {
 	ref := object.Ref
 	switch {
-	case object.Resource.Group == rbacGroup:
+	case object.Resource.Group == rbacGroup && !home.Account:
 		return ref, forbidden(resourcePath(i)+".kind", fmt.Sprintf(
-			"an agent that creates a %s hands out its own rights, not those of the Application's user: have an administrator create it", object.Kind))
+			"an agent that creates a %s hands out its own rights, not those of the Application's user: name a service account that may, in annotation %s, or have an administrator create it",
+			object.Kind, application.ServiceAccountAnnotation))
 	case object.ClusterScoped && s != ClusterScope:
 		return ref, forbidden(resourcePath(i)+".kind", fmt.Sprintf(
 			"%s is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it", object.Kind))
 	case object.ClusterScoped:
 		ref.Namespace = "" // whatever the manifest says
-	case object.Namespace == "":
-		ref.Namespace = namespace
-	case object.Namespace != namespace && s != ClusterScope:
+	case object.Namespace == "" || object.Namespace == home.Hub:
+		ref.Namespace = home.Target
+	case s != ClusterScope:
 		return ref, forbidden(resourcePath(i)+".metadata.namespace", fmt.Sprintf(
 			"an Application creates objects in its own namespace only: leave it out, or create the Application in namespace %q", object.Namespace))
 	}

@@ -54,7 +54,7 @@ func TestConfine(t *testing.T) {
 		{"rights are not handed out, in whatever scope", mutate.ClusterScope, []mutate.Object{
 			located("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", "", "r", false),
 		}, []string{"/r"}, []any{
-			"data.spec.manifest[0].kind: Forbidden: an agent that creates a RoleBinding hands out its own rights, not those of the Application's user: have an administrator create it",
+			"data.spec.manifest[0].kind: Forbidden: an agent that creates a RoleBinding hands out its own rights, not those of the Application's user: name a service account that may, in annotation krake.dev/service-account, or have an administrator create it",
 		}},
 		{"the wide scope reaches everything", mutate.ClusterScope,
 			[]mutate.Object{config("other", "a"), config("", "a"), volume("", "r")}, []string{"other/a", "demo/a", "/r"}, []any{}},
@@ -76,7 +76,7 @@ func TestConfine(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			refs, refusals := test.scope.Confine("demo", test.objects)
+			refs, refusals := test.scope.Confine(mutate.HomeOf("demo", false), test.objects)
 			equal(t, "refusals", test.refusals, messages(refusals))
 			var places []string
 			for _, ref := range refs {

@@ -72,20 +72,45 @@ func withStatusOf(stored, cm *corev1.ConfigMap, prepare func() Prepared) Prepare
 // stored status.
 func prepareChange(cm, stored *corev1.ConfigMap) Prepared {
 	// What the request says of its deletion is not yet what the API server will store.
-	if !stored.DeletionTimestamp.IsZero() {
-		if cm.Annotations[application.ForceDeleteAnnotation] == "true" {
-			cm.Finalizers = slices.DeleteFunc(cm.Finalizers, application.IsOurFinalizer)
-		}
-		return Prepared{}
+	deleting := !stored.DeletionTimestamp.IsZero()
+	left := giveUp(cm, deleting)
+	if deleting {
+		return Prepared{Warnings: left}
 	}
 	if unchanged(cm, stored) {
-		return Prepared{Refusals: slices.Concat(checkWishes(cm, stored), checkRoom(cm, 0))}
+		return Prepared{Refusals: slices.Concat(checkWishes(cm, stored), checkRoom(cm, 0)), Warnings: left}
 	}
-	learned, err := application.LearnedOf(stored)
+	learned, err := application.LearnedOf(stored, application.ClusterOf(cm))
 	if err != nil {
 		return Prepared{Refusals: field.ErrorList{invalid("data", err.Error())}}
 	}
-	return publish(cm, stored, learned)
+	prepared := publish(cm, stored, learned)
+	prepared.Warnings = append(left, prepared.Warnings...)
+	return prepared
+}
+
+// giveUp drops what keeps the Application for clusters that the user gives up, and
+// warns of what is left there: nobody else will tell of it.
+func giveUp(cm *corev1.ConfigMap, deleting bool) []string {
+	var warnings []string
+	for _, cluster := range application.GivenUp(cm, deleting) {
+		if held := application.GiveUp(cm, cluster); len(held) > 0 {
+			warnings = append(warnings, fmt.Sprintf("cluster %s is given up; what the Application has there is left as it is: %s", cluster, namesOf(held)))
+		}
+	}
+	return warnings
+}
+
+func namesOf(ids []manifest.ID) string {
+	const most = 10
+	var names []string
+	for _, id := range ids[:min(most, len(ids))] {
+		names = append(names, id.String())
+	}
+	if more := len(ids) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // unchanged tells if nothing of what an agent carries out differs, so that a new

@@ -453,14 +453,14 @@ func TestUpdateBackToTheDefaults(t *testing.T) {
 	}
 }
 
-// An agent is told of every wish: it is woken by what SameIntent does not take
+// An agent is told of every wish: it is woken by what SameFor does not take
 // for the same.
 func TestEveryWishWakesTheAgent(t *testing.T) {
 	for _, annotation := range application.UserAnnotations() {
 		was := stored(t)
 		cm := was.DeepCopy()
 		cm.Annotations[annotation] = "another"
-		if application.SameIntent(was, cm) {
+		if application.SameFor(was, cm, application.LocalCluster) {
 			t.Errorf("%s is nothing to act on", annotation)
 		}
 	}

@@ -1,6 +1,8 @@
 // Package observer watches the objects that owners want to be as they are: one
 // informer for each kind of resource in use, started on the first need and
-// stopped with the last owner.
+// stopped with the last owner. With Options.Namespaces there is one for each kind
+// and namespace in use, so that rights in those namespaces suffice, and one without
+// rights holds up no other.
 //
 // An owner hands over [Target]s: which object, which of its fields, and their
 // desired values. Every event is compared while the whole object is at hand. If
@@ -22,7 +24,8 @@
 // A kind that cannot be listed, and an object that makes its reader panic, are
 // errors of their own targets ([Observation].Err) and hold up nobody else. The
 // informer of a kind that is not served is stopped; another is tried from time to
-// time. [Observers.Resync] finds what a watch has lost. [Observers.Strays] are
+// time. [Observers.Resync] finds what a watch has lost, and
+// [Observers.ResyncNow] has it look at once. [Observers.Strays] are
 // the objects that say they are an owner's and that it does not name.
 //
 // The package knows no Application: owners are names. It never writes.

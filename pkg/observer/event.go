@@ -128,7 +128,7 @@ func (v *view) tellLocked() bool {
 func (o *Observers) settleLocked(k *kind, former *informer) {
 	version := k.current.LastSyncResourceVersion()
 	for at, views := range o.watched {
-		if at.resource != k.resource {
+		if o.scopeOf(at) != k.scope {
 			continue
 		}
 		if found := k.current.record(at); found != nil {

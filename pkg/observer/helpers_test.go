@@ -68,7 +68,8 @@ func newFixture(t *testing.T, change ...func(*Options, *rest.Config)) *fixture {
 	}
 	f := &fixture{client: client, namespace: made.GetName()}
 	f.Observers = New(t.Context(), f.options(t, change...))
-	f.missingPause, f.askedPause, f.resyncGrace = 100*time.Millisecond, 10*time.Millisecond, 200*time.Millisecond
+	f.missingPause, f.askedPause = 100*time.Millisecond, 10*time.Millisecond
+	f.resyncGrace, f.resyncSpread = 200*time.Millisecond, 100*time.Millisecond
 	return f
 }
 
@@ -325,7 +326,7 @@ func (f *fixture) disappear(looked any) {
 func (f *fixture) kindOf(resource gvr.GroupVersionResource) *kind {
 	f.Observers.mu.RLock()
 	defer f.Observers.mu.RUnlock()
-	return f.kinds[resource]
+	return f.kinds[scope{resource: resource}]
 }
 
 // informers are those of the kinds that are observed.

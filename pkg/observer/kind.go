@@ -2,6 +2,7 @@ package observer
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,9 +21,39 @@ const (
 	askedPause = 5 * time.Second
 )
 
-// kind is one kind of resource that is observed.
+// scope is what one informer watches: a resource, in one namespace or, without a
+// name, in all of the cluster.
+type scope struct {
+	resource  schema.GroupVersionResource
+	namespace string
+}
+
+// String gives "/v1, Resource=pods" and "/v1, Resource=pods in namespace demo".
+func (s scope) String() string {
+	if s.namespace == metav1.NamespaceAll {
+		return s.resource.String()
+	}
+	return s.resource.String() + " in namespace " + s.namespace
+}
+
+// scopeOf gives the scope that an object is in. Objects of the cluster have no
+// namespace, so that theirs is all of it whatever Options.Namespaces says.
+func (o *Observers) scopeOf(at key) scope {
+	if len(o.Namespaces) == 0 {
+		return scope{resource: at.resource}
+	}
+	return scope{at.resource, at.namespace}
+}
+
+// within tells if the Options have a scope watched.
+func (o *Observers) within(s scope) bool {
+	return s.namespace == metav1.NamespaceAll || slices.Contains(o.Namespaces, s.namespace)
+}
+
+// kind is one kind of resource that is observed, in one scope.
 type kind struct {
-	resource schema.GroupVersionResource
+	scope
+
 	// id is the type of its objects, without a name.
 	id manifest.ID
 	// users counts the views of objects of this kind.
@@ -49,21 +80,28 @@ type informer struct {
 
 	stop    context.CancelFunc
 	started time.Time
+	// failed: a list or a watch of it was answered by an error.
+	failed bool
 }
 
 // kindLocked gives the kind of a target, with its informer on the way.
 func (o *Observers) kindLocked(target Target) *kind {
-	k := o.kinds[target.Resource]
-	if k == nil {
-		k = &kind{
-			resource: target.Resource,
-			id:       manifest.ID{APIVersion: target.APIVersion, Kind: target.Kind},
-			err:      ErrNotSynced,
-			due:      o.firstResync(),
-		}
-		o.kinds[target.Resource] = k
-		o.startLocked(k)
+	s := o.scopeOf(keyOf(target))
+	if k := o.kinds[s]; k != nil {
+		return k
 	}
+	k := &kind{
+		scope: s,
+		id:    manifest.ID{APIVersion: target.APIVersion, Kind: target.Kind},
+		err:   ErrNotSynced,
+		due:   o.firstResync(),
+	}
+	o.kinds[s] = k
+	if !o.within(s) {
+		k.err = ErrNamespace
+		return k
+	}
+	o.startLocked(k)
 	return k
 }
 
@@ -71,7 +109,7 @@ func (o *Observers) kindLocked(target Target) *kind {
 func (o *Observers) startLocked(k *kind) {
 	ctx, stop := context.WithCancel(o.ctx)
 	next := &informer{
-		SharedIndexInformer: dynamicinformer.NewFilteredDynamicInformer(o.Client, k.resource, metav1.NamespaceAll, 0,
+		SharedIndexInformer: dynamicinformer.NewFilteredDynamicInformer(o.Client, k.resource, k.namespace, 0,
 			cache.Indexers{byOwner: indexByOwner}, o.tweak).Informer(),
 		stop:    stop,
 		started: o.Now(),
@@ -123,7 +161,7 @@ func (o *Observers) synced(k *kind, next *informer) {
 	o.settleLocked(k, former)
 	if former != nil {
 		former.stop()
-		o.Logger.Info("Replaced an informer", "resource", k.resource.String())
+		o.Logger.Info("Replaced an informer", "of", k.String())
 	}
 	if k.err != nil {
 		k.err = nil
@@ -137,6 +175,7 @@ func (o *Observers) synced(k *kind, next *informer) {
 func (o *Observers) failed(k *kind, of *informer, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	of.failed = true
 	switch {
 	case of != k.current && of != k.next: // stopped
 	case apierrors.IsNotFound(err):
@@ -144,7 +183,7 @@ func (o *Observers) failed(k *kind, of *informer, err error) {
 	case k.current == nil:
 		o.failLocked(k, err)
 	default:
-		o.Logger.V(1).Info("An informer is to try again", "resource", k.resource.String(), "reason", err.Error())
+		o.Logger.V(1).Info("An informer is to try again", "of", k.String(), "reason", err.Error())
 	}
 }
 
@@ -163,7 +202,7 @@ func (o *Observers) failLocked(k *kind, err error) {
 		return
 	}
 	k.err = err
-	o.Logger.Info("Objects of a kind cannot be watched", "resource", k.resource.String(), "reason", err.Error())
+	o.Logger.Info("Objects of a kind cannot be watched", "of", k.String(), "reason", err.Error())
 	o.notifyKindLocked(k)
 }
 
@@ -177,7 +216,7 @@ func (o *Observers) askLocked(k *kind) {
 func (o *Observers) retry(k *kind) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.kinds[k.resource] != k || k.again == nil || o.ctx.Err() != nil {
+	if o.kinds[k.scope] != k || k.again == nil || o.ctx.Err() != nil {
 		return
 	}
 	k.again = nil
@@ -185,12 +224,12 @@ func (o *Observers) retry(k *kind) {
 }
 
 // releaseLocked stops the informer with its last user.
-func (o *Observers) releaseLocked(resource schema.GroupVersionResource) {
-	k := o.kinds[resource]
+func (o *Observers) releaseLocked(s scope) {
+	k := o.kinds[s]
 	k.users--
 	if k.users == 0 {
 		k.stop()
-		delete(o.kinds, resource)
+		delete(o.kinds, s)
 	}
 }
 
@@ -209,15 +248,15 @@ func (k *kind) stop() {
 
 func (o *Observers) notifyKindLocked(k *kind) {
 	for name, own := range o.owners {
-		if own.needs(k.resource) {
+		if o.needsLocked(own, k) {
 			o.Notify(name)
 		}
 	}
 }
 
-func (own *owner) needs(resource schema.GroupVersionResource) bool {
+func (o *Observers) needsLocked(own *owner, k *kind) bool {
 	for at := range own.views {
-		if at.resource == resource {
+		if o.scopeOf(at) == k.scope {
 			return true
 		}
 	}

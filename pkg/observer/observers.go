@@ -19,6 +19,10 @@ import (
 // are not all known yet. The owner is notified when they are.
 var ErrNotSynced = errors.New("not synced yet")
 
+// ErrNamespace is the error of an [Observation] of a target that is in none of
+// Options.Namespaces: nobody asks the API server for it.
+var ErrNamespace = errors.New("the namespace is not one of those that are watched")
+
 // Options say what to observe and whom to tell.
 type Options struct {
 	Client dynamic.Interface
@@ -26,6 +30,10 @@ type Options struct {
 	Metadata metadata.Interface
 	// Selector is the label selector of all objects that any owner has.
 	Selector string
+	// Namespaces are those whose objects are watched, each by informers of its own,
+	// so that rights in them suffice; none: all, by one informer for each kind.
+	// Objects of the cluster are watched either way.
+	Namespaces []string
 	// Notify is called when an owner has to act. It must not block, nor call back.
 	Notify func(Owner)
 	// Summarise gives what is to be known of a live object beyond its fields;
@@ -49,10 +57,14 @@ type Observers struct {
 	// ctx ends all informers.
 	ctx context.Context
 
-	missingPause, askedPause, resyncGrace time.Duration
+	missingPause, askedPause, resyncGrace, resyncSpread time.Duration
+	// hurry asks Resync to compare all kinds at once.
+	hurry chan struct{}
+	// lists has a place for each list that may be under way.
+	lists chan struct{}
 
 	mu     sync.RWMutex
-	kinds  map[schema.GroupVersionResource]*kind
+	kinds  map[scope]*kind
 	owners map[Owner]*owner
 	// watched finds the owners' views of an object.
 	watched map[key][]*view
@@ -94,7 +106,10 @@ func New(ctx context.Context, options Options) *Observers {
 		missingPause: missingPause,
 		askedPause:   askedPause,
 		resyncGrace:  resyncGrace,
-		kinds:        map[schema.GroupVersionResource]*kind{},
+		resyncSpread: resyncSpread,
+		hurry:        make(chan struct{}, 1),
+		lists:        make(chan struct{}, resyncLists),
+		kinds:        map[scope]*kind{},
 		owners:       map[Owner]*owner{},
 		watched:      map[key][]*view{},
 	}
@@ -122,7 +137,7 @@ func (o *Observers) Observe(name Owner, targets []Target) []Observation {
 		v := own.views[keyOf(target)]
 		v.told = v.last.Summary
 		known := v.last
-		if k := o.kinds[target.Resource]; k.err != nil {
+		if k := o.kinds[o.scopeOf(keyOf(target))]; k.err != nil {
 			known.Err = fmt.Errorf("watch %s: %w", target.ID, k.err)
 			o.askLocked(k)
 		}
@@ -214,7 +229,7 @@ func (o *Observers) forgetLocked(at key, v *view) {
 	if len(o.watched[at]) == 0 {
 		delete(o.watched, at)
 	}
-	o.releaseLocked(at.resource)
+	o.releaseLocked(o.scopeOf(at))
 }
 
 // readLocked takes over an object that the owner itself has read or written.

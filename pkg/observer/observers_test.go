@@ -71,8 +71,8 @@ func (f *fixture) users() map[string]int {
 	f.Observers.mu.RLock()
 	defer f.Observers.mu.RUnlock()
 	users := map[string]int{}
-	for resource, k := range f.kinds {
-		users[resource.Resource] = k.users
+	for s, k := range f.kinds {
+		users[s.resource.Resource] = k.users
 	}
 	return users
 }

@@ -3,12 +3,14 @@ package observer
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -22,6 +24,10 @@ const (
 	resyncTimeout = time.Minute
 	// resyncGrace is how long an event may be on its way.
 	resyncGrace = 3 * time.Second
+	// resyncSpread is over what time the kinds are compared that are compared at once.
+	resyncSpread = 2 * time.Second
+	// resyncLists is how many lists may be under way then.
+	resyncLists = 8
 )
 
 // identity is by which an object in a list is compared with the known one.
@@ -35,7 +41,8 @@ type identities map[string]identity
 
 // Resync compares lists of the observed kinds with what is known, each kind once
 // in the interval, until the context ends. A watch that has lost an event, or has
-// fallen silent, is found by it: its informer is replaced.
+// fallen silent, is found by it: its informer is replaced. Without an interval
+// nothing is compared.
 func (o *Observers) Resync(ctx context.Context) error {
 	if o.Options.Resync <= 0 {
 		<-ctx.Done()
@@ -46,15 +53,49 @@ func (o *Observers) Resync(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-o.hurry:
+			o.resyncAll(ctx)
+			continue
 		case <-time.After(pause):
 		}
-		if k == nil {
-			continue
-		}
-		if err := o.resync(ctx, k); err != nil && ctx.Err() == nil {
-			o.Logger.Error(err, "A list could not be compared with what is known")
+		if k != nil {
+			o.resync(ctx, k)
 		}
 	}
+}
+
+// ResyncNow has every kind compared within a few seconds, by [Observers.Resync],
+// as is good when the API server was away: an informer waits for up to half a
+// minute before it tries again. It does not block; calls that come before the
+// comparison starts are one.
+func (o *Observers) ResyncNow() {
+	select {
+	case o.hurry <- struct{}{}:
+	default: // asked for already
+	}
+}
+
+// resyncAll compares all kinds, side by side: those that have to look twice, or
+// that are not answered, hold up nobody.
+func (o *Observers) resyncAll(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, k := range o.observed() {
+		all.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-time.After(wait.Jitter(o.resyncSpread/100, 99)):
+				o.rouse(k)
+				o.resync(ctx, k)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (o *Observers) observed() []*kind {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return slices.Collect(maps.Values(o.kinds))
 }
 
 // nextResync gives the kind whose turn comes next and the time till then, or no
@@ -91,9 +132,16 @@ func jittered(interval time.Duration) time.Duration {
 	return wait.Jitter(interval*9/10, 2.0/9)
 }
 
-// resync compares one kind. A difference may be an event that is on its way, so
+// resync compares one kind, or says why it cannot.
+func (o *Observers) resync(ctx context.Context, k *kind) {
+	if err := o.compare(ctx, k); err != nil && ctx.Err() == nil {
+		o.Logger.Error(err, "A list could not be compared with what is known")
+	}
+}
+
+// compare compares one kind. A difference may be an event that is on its way, so
 // that it is looked at twice.
-func (o *Observers) resync(ctx context.Context, k *kind) error {
+func (o *Observers) compare(ctx context.Context, k *kind) error {
 	ctx, cancel := context.WithTimeout(ctx, resyncTimeout)
 	defer cancel()
 	o.renew(k)
@@ -106,7 +154,7 @@ func (o *Observers) resync(ctx context.Context, k *kind) error {
 		return ctx.Err()
 	case <-time.After(o.resyncGrace):
 	}
-	listed, err := o.list(ctx, k.resource)
+	listed, err := o.list(ctx, k.scope)
 	if err != nil {
 		return err
 	}
@@ -129,7 +177,7 @@ func (o *Observers) replace(k *kind, suspects map[string]suspect, listed identit
 		}
 	}
 	if missed > 0 {
-		o.Logger.Info("An informer has missed events", "resource", k.resource.String(), "objects", missed)
+		o.Logger.Info("An informer has missed events", "of", k.String(), "objects", missed)
 		o.startLocked(k)
 	}
 }
@@ -141,9 +189,19 @@ func (o *Observers) renew(k *kind) {
 	if k.next == nil || o.Now().Sub(k.next.started) < o.Options.Resync/2 {
 		return
 	}
-	o.Logger.Info("An informer has not listed its objects", "resource", k.resource.String())
+	o.Logger.Info("An informer has not listed its objects", "of", k.String())
 	k.next.stop()
 	o.startLocked(k)
+}
+
+// rouse replaces an informer that was refused its first list, and waits to ask again.
+func (o *Observers) rouse(k *kind) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if k.next != nil && k.next.failed {
+		k.next.stop()
+		o.startLocked(k)
+	}
 }
 
 // suspect is an object that is not known as it was listed; the zero identity: it
@@ -159,7 +217,7 @@ func (o *Observers) suspects(ctx context.Context, k *kind) (map[string]suspect, 
 	if !served {
 		return nil, nil
 	}
-	listed, err := o.list(ctx, k.resource)
+	listed, err := o.list(ctx, k.scope)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +259,7 @@ func (o *Observers) identitiesLocked(k *kind) identities {
 	known := k.current.identities()
 	for at, views := range o.watched {
 		name := cache.NewObjectName(at.namespace, at.name).String()
-		if _, ok := known[name]; ok || at.resource != k.resource {
+		if _, ok := known[name]; ok || o.scopeOf(at) != k.scope {
 			continue
 		}
 		for _, v := range views {
@@ -221,10 +279,16 @@ func (i *informer) identities() identities {
 	return known
 }
 
-// list asks for the metadata of all objects of a kind.
-func (o *Observers) list(ctx context.Context, resource schema.GroupVersionResource) (identities, error) {
+// list asks for the metadata of all objects of a scope.
+func (o *Observers) list(ctx context.Context, s scope) (identities, error) {
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("list metadata of %s: %w", s, ctx.Err())
+	case o.lists <- struct{}{}:
+		defer func() { <-o.lists }()
+	}
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return o.Metadata.Resource(resource).List(ctx, options)
+		return o.Metadata.Resource(s.resource).Namespace(s.namespace).List(ctx, options)
 	})
 	pages.PageSize = resyncPage
 	listed := identities{}
@@ -237,7 +301,7 @@ func (o *Observers) list(ctx context.Context, resource schema.GroupVersionResour
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list metadata of %s: %w", resource, err)
+		return nil, fmt.Errorf("list metadata of %s: %w", s, err)
 	}
 	return listed, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -269,7 +270,7 @@ func TestResyncKeepsWhatIsKnown(t *testing.T) {
 func (f *fixture) currently(resource gvr.GroupVersionResource) *informer {
 	f.Observers.mu.RLock()
 	defer f.Observers.mu.RUnlock()
-	return f.kinds[resource].current
+	return f.kinds[scope{resource: resource}].current
 }
 
 // As long as no event is lost no informer is replaced, however much changes.
@@ -336,6 +337,75 @@ func TestResyncThatFails(t *testing.T) {
 	}
 }
 
+// Whoever cannot wait for the next turn of the kinds has them compared at once: an
+// informer that has lost an event is replaced, and so is one that was refused its
+// first list, and waits to ask again.
+func TestResyncNow(t *testing.T) {
+	var mended atomic.Bool
+	w := &watches{}
+	f, _ := started(t, w.option, func(options *Options, _ *rest.Config) { options.Resync = time.Hour },
+		throughTransport(func(next http.RoundTripper) roundTrip {
+			return func(request *http.Request) (*http.Response, error) {
+				if strings.HasSuffix(request.URL.Path, "/services") && !mended.Load() {
+					return refusal(request, http.StatusServiceUnavailable), nil
+				}
+				return next.RoundTrip(request)
+			}
+		}))
+	f.resyncs(t)
+	eventually(t, func() (string, error) {
+		if err := f.Observe(other, []Target{f.service("web")})[0].Err; errors.Is(err, ErrNotSynced) {
+			return "the list has not failed yet", nil
+		}
+		return "", nil
+	})
+	f.heardOf(t, other)
+	w.losing(f, func(int) bool { return true })
+	f.change(t, "web", `{"data": {"a": "2"}}`)
+	mended.Store(true)
+	waiting := f.next(services)
+	for range 3 {
+		f.ResyncNow()
+	}
+	f.converges(t)
+	f.heardOf(t, web, other)
+	if waiting == nil || f.currently(services) == waiting {
+		t.Error("an informer that waits to ask again was left waiting")
+	}
+}
+
+// next gives the informer that is on its way.
+func (f *fixture) next(resource gvr.GroupVersionResource) *informer {
+	f.Observers.mu.RLock()
+	defer f.Observers.mu.RUnlock()
+	return f.kinds[scope{resource: resource}].next
+}
+
+// To compare at once what is as it is known replaces no informer, and to ask for it
+// blocks nobody, be there a Resync or not.
+func TestResyncNowWithoutLoss(t *testing.T) {
+	w := &watches{}
+	f, _ := started(t, w.option, func(options *Options, _ *rest.Config) { options.Resync = time.Hour })
+	former := f.currently(configMaps)
+	f.ResyncNow()
+	f.ResyncNow()
+	f.resyncs(t)
+	for lists := range int64(3) {
+		f.ResyncNow()
+		eventually(t, func() (string, error) {
+			if w.lists.Load() > lists {
+				return "", nil
+			}
+			return "nothing was compared", nil
+		})
+	}
+	f.flush(t)
+	f.expect(t)
+	if f.currently(configMaps) != former {
+		t.Error("the informer was replaced")
+	}
+}
+
 // Without an interval nothing is compared, and the end of the context ends it.
 func TestResyncNever(t *testing.T) {
 	f := newFixture(t)
@@ -389,8 +459,8 @@ func TestTurns(t *testing.T) {
 	}
 	early, late := 0, 0
 	for i := range 1000 {
-		k := &kind{resource: gvr.GroupVersionResource{Resource: fmt.Sprint(i)}, due: o.firstResync()}
-		o.kinds[k.resource] = k
+		k := &kind{scope: scope{resource: gvr.GroupVersionResource{Resource: fmt.Sprint(i)}}, due: o.firstResync()}
+		o.kinds[k.scope] = k
 		switch after := k.due.Sub(now); {
 		case after < 0 || after > time.Hour:
 			t.Fatalf("the first turn is after %s", after)

@@ -2,12 +2,13 @@ package observer
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Stat is what is kept of the objects of a kind.
+// Stat is what is kept of the objects of a kind, in all namespaces.
 type Stat struct {
 	Resource schema.GroupVersionResource
 	Objects  int
@@ -36,15 +37,19 @@ func (o *Observers) Stats() []Stat {
 			held[at.resource] += v.bytes
 		}
 	}
-	stats := make([]Stat, 0, len(o.kinds))
-	for resource, k := range o.kinds {
-		stat := Stat{Resource: resource, Bytes: held[resource]}
+	kept := map[schema.GroupVersionResource]Stat{}
+	for s, k := range o.kinds {
+		stat, ok := kept[s.resource]
+		if !ok {
+			stat = Stat{Resource: s.resource, Bytes: held[s.resource]}
+		}
 		for _, found := range k.current.records() {
 			stat.Objects++
 			stat.Bytes += found.bytes()
 		}
-		stats = append(stats, stat)
+		kept[s.resource] = stat
 	}
+	stats := slices.Collect(maps.Values(kept))
 	slices.SortFunc(stats, func(a, b Stat) int { return cmp.Compare(a.Resource.String(), b.Resource.String()) })
 	return stats
 }

@@ -80,6 +80,9 @@ func (r *Reconciler) conclude(app *application.Application, f findings) {
 	r.set(app, application.StalledCondition, isTrue(reason, stalled, "Progressing"))
 	r.set(app, application.ReadyCondition, readyOf(reconciled, f))
 	app.Status.State = stateOf(f)
+	if r.moving(app) && app.Status.State != application.StateFailed {
+		app.Status.State = application.StateMigrating
+	}
 }
 
 func (r *Reconciler) set(app *application.Application, name string, condition metav1.Condition) metav1.Condition {
@@ -111,7 +114,11 @@ func reconciledOf(f findings) metav1.Condition {
 			Status: metav1.ConditionTrue, Reason: "Reconciled", Message: "all objects are as the Application says",
 		}
 	}
-	return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: texts(found)}
+	status := metav1.ConditionFalse
+	if reason == reasonUnreachable {
+		status = metav1.ConditionUnknown
+	}
+	return metav1.Condition{Status: status, Reason: reason, Message: texts(found)}
 }
 
 // driftedOf: of a drift that is reverted at once nobody would see the condition.
@@ -159,6 +166,7 @@ func (r *Reconciler) suspended(app *application.Application) {
 			Status: metav1.ConditionUnknown, Reason: "Suspended", Message: "the Application is suspended: its objects are not looked at",
 		})
 	}
+	r.moving(app)
 	if app.Status.State == "" {
 		app.Status.State = application.StateCreating
 	}

@@ -36,7 +36,7 @@ func (p *pass) create(ctx context.Context, i, tries int) {
 	if p.rests(i) {
 		return
 	}
-	live, err := p.Cluster.Create(ctx, planned.Ref, planned.body())
+	live, err := p.target.Create(ctx, planned.Ref, planned.body())
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		// Created before a crash, or its label was removed: if it proves to be ours.
@@ -75,7 +75,7 @@ func (p *pass) created(i int, live map[string]any, again bool) {
 
 // miss is the verdict on an object that is missing and is not to be created now.
 func (p *pass) miss(ctx context.Context, i int, until time.Time) {
-	_, err := p.Cluster.Patch(ctx, p.planned[i].Ref, nil, nothing)
+	_, err := p.target.Patch(ctx, p.planned[i].Ref, nil, nothing)
 	switch {
 	case apierrors.IsNotFound(err) && !until.IsZero():
 		p.verdicts[i] = verdict{reason: reasonContended, message: "the object is deleted again and again", again: until}

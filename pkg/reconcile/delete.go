@@ -68,8 +68,9 @@ func (r *Reconciler) delete(ctx context.Context, app *application.Application) (
 	}
 	ids := inOrder(app.Inventory)
 	slices.Reverse(ids)
-	remaining, failure := r.deleteAll(ctx, app, ids)
+	remaining, failure := r.deleteAll(ctx, app, r.actorFor(app), ids)
 	slices.Reverse(remaining)
+	r.memories.of(app).leaving = app
 	patience := r.deleting(app, remaining)
 	if err := r.update(ctx, app); err != nil {
 		return ctrl.Result{}, errors.Join(failure, err)
@@ -82,14 +83,8 @@ func (r *Reconciler) delete(ctx context.Context, app *application.Application) (
 
 // deleting takes note of what is left, and says when to look again.
 func (r *Reconciler) deleting(app *application.Application, remaining []held) (patience time.Duration) {
-	patience = mostPatience
-	app.Inventory = nil
-	var f findings
-	for _, object := range remaining {
-		app.Inventory = append(app.Inventory, object.id)
-		patience = min(patience, object.patience)
-		f.verdicts = append(f.verdicts, object.verdict())
-	}
+	patience, verdicts := stay(app, remaining)
+	f := findings{verdicts: verdicts}
 	app.Finalized = len(remaining) > 0
 	r.set(app, application.StalledCondition, isTrue(reasonDeletionBlocked, withReason(f.verdicts, reasonDeletionBlocked), "Progressing"))
 	ready := metav1.Condition{Status: metav1.ConditionFalse, Reason: "Deleting", Message: "the Application is being deleted"}
@@ -101,13 +96,25 @@ func (r *Reconciler) deleting(app *application.Application, remaining []held) (p
 	return patience
 }
 
+// stay has the Application hold what is left, and gives when to look again, and what
+// there is to say of it.
+func stay(app *application.Application, remaining []held) (patience time.Duration, verdicts []verdict) {
+	patience, app.Inventory = mostPatience, nil
+	for _, object := range remaining {
+		app.Inventory = append(app.Inventory, object.id)
+		patience = min(patience, object.patience)
+		verdicts = append(verdicts, object.verdict())
+	}
+	return patience, verdicts
+}
+
 // deleteAll deletes objects of the Application, one after the other, or lets go of
 // them, and gives those that are not gone yet. One that fails does not hold up the
 // others. Objects of a kind that is gone are gone with it.
-func (r *Reconciler) deleteAll(ctx context.Context, app *application.Application, ids []manifest.ID) (kept []held, err error) {
+func (r *Reconciler) deleteAll(ctx context.Context, app *application.Application, target Cluster, ids []manifest.ID) (kept []held, err error) {
 	var failures []error
 	for _, id := range ids {
-		left, err := r.deleteOne(ctx, app, id)
+		left, err := r.deleteOne(ctx, app, target, id)
 		if left != nil {
 			kept = append(kept, *left)
 		}
@@ -116,7 +123,7 @@ func (r *Reconciler) deleteAll(ctx context.Context, app *application.Application
 	return kept, errors.Join(failures...)
 }
 
-func (r *Reconciler) deleteOne(ctx context.Context, app *application.Application, id manifest.ID) (*held, error) {
+func (r *Reconciler) deleteOne(ctx context.Context, app *application.Application, target Cluster, id manifest.ID) (*held, error) {
 	object, err := r.Kinds.Locate(app.NamespacedName, id)
 	if meta.IsNoMatchError(err) {
 		object, err = r.Kinds.Locate(app.NamespacedName, inAnyVersion(id))
@@ -137,7 +144,7 @@ func (r *Reconciler) deleteOne(ctx context.Context, app *application.Application
 	if letsGo(app, id) {
 		do = r.orphan
 	}
-	left, err := do(ctx, app, ref, application.Marks(app.NamespacedName, app.UID, id))
+	left, err := do(ctx, app, target, ref, application.Marks(app.NamespacedName, app.UID, id))
 	switch {
 	case errors.Is(err, errForeign):
 		return nil, nil // not ours
@@ -155,8 +162,8 @@ func letsGo(app *application.Application, id manifest.ID) bool {
 		isAdopted(id, app.Adopted) && !app.Wishes.DeletesAdopted
 }
 
-func (r *Reconciler) remove(ctx context.Context, app *application.Application, object manifest.Ref, marks manifest.Marks) (*held, error) {
-	left, err := r.Cluster.Delete(ctx, object, func(live map[string]any) error { return prove(marks, object.ID, live) })
+func (r *Reconciler) remove(ctx context.Context, app *application.Application, target Cluster, object manifest.Ref, marks manifest.Marks) (*held, error) {
+	left, err := target.Delete(ctx, object, func(live map[string]any) error { return prove(marks, object.ID, live) })
 	switch {
 	case err != nil:
 		return nil, err
@@ -168,8 +175,8 @@ func (r *Reconciler) remove(ctx context.Context, app *application.Application, o
 }
 
 // orphan takes our marks off an object and leaves it where it is.
-func (r *Reconciler) orphan(ctx context.Context, app *application.Application, object manifest.Ref, marks manifest.Marks) (*held, error) {
-	_, err := r.Cluster.Patch(ctx, object, nil, func(live map[string]any) (schema.Patch, error) {
+func (r *Reconciler) orphan(ctx context.Context, app *application.Application, target Cluster, object manifest.Ref, marks manifest.Marks) (*held, error) {
+	_, err := target.Patch(ctx, object, nil, func(live map[string]any) (schema.Patch, error) {
 		if err := prove(marks, object.ID, live); err != nil {
 			return nil, err
 		}

@@ -12,10 +12,15 @@ import (
 // unanswered tells if an error is that of a connection, or of an API server that
 // cannot answer now: it says nothing about the Application.
 func unanswered(err error) bool {
-	var connection net.Error
-	return errors.As(err, &connection) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) ||
+	return unconnected(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
+}
+
+// unconnected tells if an error is that of a connection: no API server says anything.
+func unconnected(err error) bool {
+	var connection net.Error
+	return errors.As(err, &connection) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
 }
 
 // scrubbed is an error whose text is safe to log.
@@ -50,7 +55,11 @@ func describe(err error) string {
 		return texts
 	}
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
+	switch {
+	case errors.As(err, &status):
+	case unconnected(err): // its text has ports, which differ each time
+		return "the API server does not answer"
+	default:
 		return err.Error()
 	}
 	answer := status.Status()

@@ -26,6 +26,12 @@ type memory struct {
 	// written when it is time again.
 	written time.Time
 	pending *application.Application
+	// waits tells whoever asks that something is pending.
+	waits atomic.Bool
+	// silentSince is since when the target does not answer, zero if it does.
+	silentSince time.Time
+	// leaving is the Application as it was deleted last: what is left of it.
+	leaving *application.Application
 	// contended counts the objects that are fought about, for whoever asks.
 	contended atomic.Int64
 }
@@ -73,6 +79,16 @@ func (m *memories) of(app *application.Application) *memory {
 	return known
 }
 
+// leavingOf gives an Application of that name as it was deleted last.
+func (m *memories) leavingOf(name types.NamespacedName) *application.Application {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.byID[name]; known != nil {
+		return known.leaving
+	}
+	return nil
+}
+
 func (m *memories) forget(name types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,9 +119,24 @@ func (m *memory) keep(ids []manifest.ID) {
 	}
 }
 
+// pend keeps what is to be written, stored what need not be any more.
+func (m *memory) pend(app *application.Application) {
+	m.pending = app
+	m.waits.Store(true)
+}
+
+func (m *memory) stored() {
+	m.pending = nil
+	m.waits.Store(false)
+}
+
 // recall puts what was not written yet in the place of what is stored.
 func (m *memory) recall(app *application.Application) {
 	if m.pending == nil {
+		return
+	}
+	if m.pending.Status.ClusterName() != app.Status.ClusterName() {
+		m.stored() // the Application was elsewhere meanwhile
 		return
 	}
 	app.LastApplied, app.LastObserved, app.Learned = m.pending.LastApplied, m.pending.LastObserved, m.pending.Learned
@@ -115,6 +146,21 @@ func (m *memory) recall(app *application.Application) {
 // due gives how long the next write has to wait, 0 if it need not.
 func (m *memory) due(now time.Time) time.Duration {
 	return max(0, m.written.Add(writeInterval).Sub(now))
+}
+
+// Pending gives the Applications of which something is not stored yet, and has it
+// stored at the next pass of each: the hub is back.
+func (r *Reconciler) Pending() []types.NamespacedName {
+	r.hub.answered(nil, r.Now())
+	r.memories.mu.Lock()
+	defer r.memories.mu.Unlock()
+	var pending []types.NamespacedName
+	for name, known := range r.memories.byID {
+		if known.waits.Load() {
+			pending = append(pending, name)
+		}
+	}
+	return pending
 }
 
 // Contended counts the objects that somebody else changes again and again.

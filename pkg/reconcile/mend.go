@@ -68,7 +68,7 @@ func (p *pass) try(ctx context.Context, r *repair, live map[string]any, tries in
 	if p.rests(r.i) {
 		return
 	}
-	after, err := p.Cluster.Patch(ctx, r.planned.Ref, live, func(live map[string]any) (schema.Patch, error) { return r.decide(ctx, live) })
+	after, err := p.target.Patch(ctx, r.planned.Ref, live, func(live map[string]any) (schema.Patch, error) { return r.decide(ctx, live) })
 	switch {
 	case apierrors.IsNotFound(err):
 		p.create(ctx, r.i, tries-1) // it went meanwhile
@@ -139,7 +139,11 @@ func (r *repair) released(live map[string]any) schema.Differences {
 	if former == nil {
 		return nil
 	}
-	return r.planned.Schema.Released(r.planned.desired, former, r.entryOf(r.app.Learned, r.i), live)
+	learned := r.entryOf(r.app.Learned, r.i)
+	if r.from != nil {
+		learned = r.entryOf(r.from.learned, r.i)
+	}
+	return r.planned.Schema.Released(r.planned.desired, former, learned, live)
 }
 
 // forgotten takes off the object what was learned and is refused by now.

@@ -16,7 +16,8 @@ import (
 type Action string
 
 // The actions. Reverted is the repair of a drift, Configured a change of the
-// spec, Detected a drift that is left as it is.
+// spec, Detected a drift that is left as it is, Abandoned what is left of an
+// Application that somebody has given up.
 const (
 	Created    Action = "Created"
 	Recreated  Action = "Recreated"
@@ -29,6 +30,7 @@ const (
 	Orphaned   Action = "Orphaned"
 	Deleted    Action = "Deleted"
 	Failed     Action = "RepairFailed"
+	Abandoned  Action = "Abandoned"
 )
 
 // Outcome is one thing that was done. Logs, events and metrics are made from it;

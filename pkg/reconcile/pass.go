@@ -18,7 +18,11 @@ type pass struct {
 
 	app    *application.Application
 	memory *memory
-	now    time.Time
+	// target is written as whom the Application says.
+	target *actor
+	// from is where the Application comes from, nil if it was here before.
+	from *origin
+	now  time.Time
 	// spec is the digest of the Application's, former the status that the pass began with.
 	spec    string
 	former  application.Status
@@ -27,6 +31,8 @@ type pass struct {
 	observed []observer.Observation
 	verdicts []verdict
 	holds    []*application.Hold
+	// unclaimed are those of which the hub has not taken note yet.
+	unclaimed []bool
 	// mended tells of the resources that are on the target as the spec says now.
 	mended []bool
 	// partly are those of which a part only is: what there is to publish of them.
@@ -45,24 +51,25 @@ func newPass(r *Reconciler, app *application.Application, known *memory, planned
 		known.makePeace() // about another spec: perhaps the field is not observed any more
 	}
 	return &pass{
-		Reconciler: r, app: app, memory: known, now: r.Now(), spec: spec, former: app.Status, planned: planned,
+		Reconciler: r, app: app, memory: known, target: r.actorFor(app),
+		now: r.Now(), spec: spec, former: app.Status, planned: planned,
 		observed: make([]observer.Observation, len(planned)),
 		verdicts: make([]verdict, len(planned)),
 		holds:    make([]*application.Hold, len(planned)),
-		mended:   make([]bool, len(planned)),
-		partly:   make([]map[string]any, len(planned)),
+		mended:   make([]bool, len(planned)), unclaimed: make([]bool, len(planned)),
+		partly: make([]map[string]any, len(planned)),
 	}
 }
 
 // observe looks at the objects, and tells if they are known. What cannot be
 // watched is a problem of that one object; where nothing can, the cluster does
-// not answer, and that says nothing about the Application.
-func (p *pass) observe() bool {
+// not answer, and that is the error: it says nothing about the Application.
+func (p *pass) observe() (known bool, unreachable error) {
 	observed := p.Observers.Observe(p.app.NamespacedName, p.targets())
 	if len(observed) > 0 && !slices.ContainsFunc(observed, func(o observer.Observation) bool { return !unanswered(o.Err) }) {
-		return false
+		return false, observed[0].Err
 	}
-	known := true
+	known = true
 	for i := range p.planned {
 		if err := p.planned[i].unserved; err != nil {
 			p.observed[i].Err = err
@@ -79,7 +86,7 @@ func (p *pass) observe() bool {
 		p.holds[i] = p.heldAs(i, p.summary(i).Hold)
 		p.observed[i].Stale = p.observed[i].Stale || p.observed[i].Exists() && p.mayRelease(i)
 	}
-	return known
+	return known, nil
 }
 
 // mayRelease tells if something may be left of a former spec: it was changed
@@ -87,7 +94,7 @@ func (p *pass) observe() bool {
 // has left the spec; of a change that this process has seen, they look at the
 // object anew, but once only.
 func (p *pass) mayRelease(i int) bool {
-	unlooked := p.former.ObservedSpec != p.spec && p.former.ObservedSpec != p.memory.spec
+	unlooked := p.former.ObservedSpec != p.spec && (p.former.ObservedSpec != p.memory.spec || p.memory.spec == "")
 	return (unlooked || p.formerReason(i) != "") && p.entryOf(p.app.LastObserved, i) != nil
 }
 
@@ -127,7 +134,7 @@ func (p *pass) calculate() Delta {
 // write its name on objects, and each of them would be read in each pass.
 func (p *pass) mayHaveMade(stray observer.Stray) bool {
 	summary, _ := stray.Summary.(Summary)
-	return summary.OwnerUID == p.app.UID && (p.Scope == mutate.ClusterScope || stray.Namespace == p.app.Namespace)
+	return summary.OwnerUID == p.app.UID && (p.Scope == mutate.ClusterScope || stray.Namespace == p.Namespaces.Of(p.app.Namespace))
 }
 
 func (p *pass) isUnserved(held manifest.ID) bool {
@@ -147,8 +154,9 @@ func (p *resource) is(held manifest.ID) bool {
 func (p *pass) enforces() bool { return p.app.Wishes.Mode == application.Enforce }
 
 // claim writes what is about to be held, before it is created, so that nothing
-// is ever created that a restarted agent does not know of.
-func (p *pass) claim(ctx context.Context, delta Delta) error {
+// is ever created that a restarted agent does not know of. While the hub does not
+// answer, that has to wait; what is held already does not.
+func (p *pass) claim(ctx context.Context, delta *Delta) error {
 	if !p.enforces() {
 		return nil
 	}
@@ -161,18 +169,49 @@ func (p *pass) claim(ctx context.Context, delta Delta) error {
 	if p.app.Finalized && len(held) == len(p.app.Inventory) {
 		return nil
 	}
-	p.app.Inventory, p.app.Finalized = held, true
-	if p.app.Status.State == "" {
-		p.app.Status.State = application.StateCreating
+	if !p.hub.rests(p.Now()) {
+		err := p.claimed(ctx, held)
+		if !unanswered(err) {
+			return err
+		}
 	}
-	return p.update(ctx, p.app)
+	delta.New = slices.DeleteFunc(delta.New, p.waitsForHub)
+	return nil
+}
+
+// waitsForHub tells if nothing that is stored says that the object is held.
+func (p *pass) waitsForHub(i int) bool {
+	if slices.Contains(p.app.Inventory, p.planned[i].ID) {
+		return false
+	}
+	p.unclaimed[i] = true
+	p.fail(i, errUnclaimed)
+	return true
+}
+
+// errUnclaimed is the error of an object that cannot be created now.
+var errUnclaimed = errors.New("the hub does not answer, and has to take note of an object before it is created")
+
+func (p *pass) claimed(ctx context.Context, held []manifest.ID) error {
+	former, finalized := p.app.Inventory, p.app.Finalized
+	p.app.Inventory, p.app.Finalized = held, true
+	err := p.from.around(p.app, func() error {
+		if p.app.Status.State == "" {
+			p.app.Status.State = application.StateCreating
+		}
+		return p.update(ctx, p.app)
+	})
+	if err != nil {
+		p.app.Inventory, p.app.Finalized = former, finalized
+	}
+	return err
 }
 
 // act does what the delta says (step 5): it deletes, creates and patches. One
 // object that fails does not hold up the others.
 func (p *pass) act(ctx context.Context, delta Delta) {
 	if p.enforces() {
-		p.kept, p.failure = p.deleteAll(ctx, p.app, delta.Deleted)
+		p.kept, p.failure = p.deleteAll(ctx, p.app, p.target, delta.Deleted)
 	} else {
 		p.kept = unlooked(delta.Deleted)
 	}

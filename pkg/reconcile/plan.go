@@ -43,10 +43,6 @@ var errRefused = errors.New("refused")
 
 // plan computes the resources of an Application, in the order of its manifest.
 func (r *Reconciler) plan(app *application.Application) ([]resource, error) {
-	if app.ServiceAccount != "" {
-		return nil, fmt.Errorf("%w: this agent does not act as service account %q: leave the annotation %s out",
-			errRefused, app.ServiceAccount, application.ServiceAccountAnnotation)
-	}
 	desired, refusals := mutate.Desire(app.Spec, app.Learned)
 	if len(refusals) > 0 {
 		return nil, fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
@@ -92,11 +88,15 @@ func (r *Reconciler) locate(app *application.Application, resources []resource) 
 		}
 		served, objects = append(served, i), append(objects, object)
 	}
-	refs, refusals := r.Scope.Confine(app.Namespace, objects)
+	refs, refusals := r.Scope.Confine(r.homeOf(app), objects)
 	if len(refusals) > 0 {
 		return fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
 	}
 	for i, ref := range refs {
+		if !r.Namespaces.allow(ref.Namespace) {
+			return fmt.Errorf("%w: %s is in namespace %q, which is none of those of cluster %s where this agent acts: move the Application to another cluster or namespace",
+				errRefused, ref, ref.Namespace, r.ClusterName)
+		}
 		resources[served[i]].Ref = ref
 	}
 	return nil
@@ -108,7 +108,7 @@ func (p *resource) pin(desired map[string]any) error {
 	p.Schema = apitypes.BuiltIn().Refine(p.mangled, desired)
 	p.forms = p.Schema.Keep(desired, p.forms)
 	p.Schema = p.Schema.Accept(p.forms)
-	p.Desired = p.marks.On(desired)
+	p.Desired = p.marks.On(p.placed(desired))
 	p.Marked = p.mark(p.Schema)
 	var err error
 	// Marked follows from the others.
@@ -116,6 +116,36 @@ func (p *resource) pin(desired map[string]any) error {
 		return fmt.Errorf("digest %s: %w", p.ID, err)
 	}
 	return nil
+}
+
+// placed gives an object that says its namespace with the one where it is: the
+// agent may have mapped it.
+func (p *resource) placed(object map[string]any) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	if p.Namespace == "" || metadata["namespace"] == nil || metadata["namespace"] == p.Namespace {
+		return object
+	}
+	return inNamespace(object, p.Namespace)
+}
+
+// asWritten gives an object of the target with the namespace that the manifest
+// says, by which the documents know it.
+func (p *resource) asWritten(object map[string]any) map[string]any {
+	described, _ := p.manifest["metadata"].(map[string]any)
+	metadata, _ := object["metadata"].(map[string]any)
+	if described["namespace"] == nil || metadata["namespace"] == nil {
+		return object
+	}
+	return inNamespace(object, described["namespace"])
+}
+
+func inNamespace(object map[string]any, namespace any) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	metadata["namespace"] = namespace
+	object = maps.Clone(object)
+	object["metadata"] = metadata
+	return object
 }
 
 // body is what the object is created from: the whole desired state.

@@ -37,6 +37,19 @@ type Cluster interface {
 	Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (left map[string]any, err error)
 }
 
+// Clusters gives the cluster as somebody acts there.
+type Clusters interface {
+	// As gives the cluster of which an account is the writer, the agent itself if
+	// the account is the zero value. That there is no such account is ErrNoAccount.
+	As(ctx context.Context, account Account) (Cluster, error)
+}
+
+// Account is a service account on the target.
+type Account struct{ Namespace, Name string }
+
+// ErrNoAccount is the error of an account that is not there.
+var ErrNoAccount = errors.New("there is no such service account on the target")
+
 // Observers watch the objects of the Applications.
 type Observers interface {
 	Observe(owner observer.Owner, targets []observer.Target) []observer.Observation
@@ -59,9 +72,18 @@ type Reconciler struct {
 	// Scope is how far an Application may reach.
 	Scope        mutate.Scope
 	Applications Applications
-	Cluster      Cluster
+	Clusters     Clusters
 	Observers    Observers
 	Kinds        Kinds
+	// Target identifies the target, whatever its name: the UID of its namespace
+	// kube-system. nil: not known.
+	Target func() types.UID
+	// RequireAccount has everything on the target written by a service account of
+	// the Application's namespace there: application.DefaultServiceAccount if it
+	// names none.
+	RequireAccount bool
+	// Namespaces are where the objects of Applications are on the target.
+	Namespaces Namespaces
 	// FieldManager is our own name in managedFields.
 	FieldManager string
 	// MaxHold bounds a hold on one object, from when it was first seen.
@@ -71,6 +93,7 @@ type Reconciler struct {
 	Now    func() time.Time
 
 	memories memories
+	hub      hub
 }
 
 // Reconcile brings the cluster to what the Application says. The text of its
@@ -95,16 +118,17 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	case app == nil:
 		r.Observers.Stop(request.NamespacedName)
+		r.abandoned(request.NamespacedName)
 		r.memories.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
-	case app.Cluster != r.ClusterName:
-		return ctrl.Result{}, nil
-	}
-	if damaged := damages(app); len(damaged) > 0 {
-		return ctrl.Result{}, r.damaged(ctx, app, damaged)
+	case !app.IsCurrent():
+		return r.leave(ctx, app)
 	}
 	known := r.memories.of(app)
 	known.recall(app)
+	if damaged := r.damages(app); len(damaged) > 0 {
+		return ctrl.Result{}, r.damaged(ctx, app, damaged)
+	}
 	switch {
 	case app.Deleted:
 		return r.delete(ctx, app)
@@ -116,18 +140,30 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // ensure is steps 4 to 7 of the reference's loop.
 func (r *Reconciler) ensure(ctx context.Context, app *application.Application, known *memory) (ctrl.Result, error) {
+	from := r.arrive(app)
 	planned, err := r.plan(app)
-	if err != nil {
+	switch {
+	case unanswered(err):
+		from.undo(app)
+		return ctrl.Result{}, r.unreachable(ctx, app, known, err)
+	case err != nil:
+		from.undo(app)
 		return ctrl.Result{}, r.refused(ctx, app, err)
 	}
 	pass := newPass(r, app, known, planned)
-	if !pass.observe() {
+	pass.from = from
+	switch observed, err := pass.observe(); {
+	case err != nil:
+		from.undo(app)
+		return ctrl.Result{}, r.unreachable(ctx, app, known, err)
+	case !observed:
 		return ctrl.Result{}, nil // we are told when the objects are known
 	}
+	known.silentSince = time.Time{}
 	defer pass.start()
 
 	delta := pass.calculate()
-	if err := pass.claim(ctx, delta); err != nil {
+	if err := pass.claim(ctx, &delta); err != nil {
 		return ctrl.Result{}, err
 	}
 	// What was done is recorded even if not all of it could be done.
@@ -137,12 +173,13 @@ func (r *Reconciler) ensure(ctx context.Context, app *application.Application, k
 
 // damages gives the documents without which nothing can be done: what is held,
 // and what is desired beyond the spec. The others are written anew.
-func damages(app *application.Application) []error {
+func (r *Reconciler) damages(app *application.Application) []error {
 	var found []error
-	for _, key := range []string{application.InventoryKey(app.Cluster), application.LearnedKey} {
-		if err := app.Damaged[key]; err != nil {
-			found = append(found, err)
-		}
+	if err := app.Damaged[application.InventoryKey(app.Holder)]; err != nil {
+		found = append(found, err)
+	}
+	if err := app.Damaged[application.LearnedKey]; err != nil && app.Status.ClusterName() == r.ClusterName {
+		found = append(found, err)
 	}
 	return found
 }
@@ -182,11 +219,14 @@ func (r *Reconciler) suspend(ctx context.Context, app *application.Application) 
 }
 
 // update stores the Application, and with it what had to wait so far: recalled
-// once more, it would take the place of something newer.
+// once more, it would take the place of something newer. What becomes of it tells
+// how the hub is.
 func (r *Reconciler) update(ctx context.Context, app *application.Application) error {
-	if err := r.Applications.Update(ctx, app); err != nil {
+	err := r.Applications.Update(ctx, app)
+	r.hub.answered(err, r.Now())
+	if err != nil {
 		return err
 	}
-	r.memories.of(app).pending = nil
+	r.memories.of(app).stored()
 	return nil
 }

@@ -30,8 +30,12 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 
 	failure := p.failures()
 	due := p.memory.due(p.Now())
-	if failure == nil && due > 0 && !p.mustWrite() {
-		p.memory.pending = app
+	switch rest := p.hub.rest(p.Now()); {
+	case rest > 0: // everybody would wait for it
+		p.memory.pend(app)
+		return ctrl.Result{RequeueAfter: p.next(rest)}, failure
+	case failure == nil && due > 0 && !p.mustWrite():
+		p.memory.pend(app)
 		return ctrl.Result{RequeueAfter: p.next(due)}, nil
 	}
 	before := app.Version
@@ -40,7 +44,8 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 	case err != nil:
 		// The target is as this says, and nothing else does: of a spec that was
 		// replaced meanwhile, too. It is written as soon as it can be.
-		p.memory.pending, p.memory.written = app, time.Time{}
+		p.memory.pend(app)
+		p.memory.written = time.Time{}
 	case app.Version != before:
 		p.memory.written = p.Now()
 	}
@@ -83,7 +88,7 @@ func (p *pass) learnedOf(i int) map[string]any {
 func (p *pass) observedOf(i int) map[string]any {
 	switch projection := p.observed[i].Projection; {
 	case projection != nil && p.mended[i]:
-		return withoutMarks(projection)
+		return p.planned[i].asWritten(withoutMarks(projection))
 	case p.partly[i] != nil:
 		return p.partly[i]
 	}
@@ -94,7 +99,7 @@ func (p *pass) observedOf(i int) map[string]any {
 func (p *pass) inventory() []manifest.ID {
 	var ids []manifest.ID
 	for i := range p.planned {
-		if p.planned[i].unserved == nil && p.enforces() {
+		if p.planned[i].unserved == nil && p.enforces() && !p.unclaimed[i] {
 			ids = append(ids, p.planned[i].ID)
 			continue
 		}

@@ -97,11 +97,11 @@ func TestReleased(t *testing.T) {
 		}, []string{release}},
 		{"after the Application was refused for a while, though its spec was not", func(t *testing.T, w *world) {
 			t.Helper()
-			w.annotate(application.ServiceAccountAnnotation, "deployer")
+			w.Namespaces.Allowed = []string{"another"}
 			if _, err := w.pass(t); err != nil {
 				t.Fatal(err)
 			}
-			delete(w.cm.Annotations, application.ServiceAccountAnnotation)
+			w.Namespaces.Allowed = nil
 		}, []string{release}},
 		{"after it was observed for a while", func(t *testing.T, w *world) {
 			t.Helper()

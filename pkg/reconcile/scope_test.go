@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
 // With the wide scope an Application reaches other namespaces and what is in
@@ -48,14 +50,46 @@ func TestClusterScope(t *testing.T) {
 	}
 }
 
-// An identity that this agent cannot take on is no reason to act as itself.
+// What an Application's account may not do, nobody does for it.
 func TestServiceAccount(t *testing.T) {
-	w := newWorld(t, oneObject, "")
-	w.cm.Annotations[application.ServiceAccountAnnotation] = "deployer"
-	w.mustReconcile(t)
-	w.checkReconciled(t, application.StateFailed, "Refused",
-		`refused: this agent does not act as service account "deployer": leave the annotation krake.dev/service-account out`)
-	if len(w.objects) > 0 {
-		t.Errorf("created: %v", w.objects)
+	cases := []struct {
+		name              string
+		annotation        string
+		required, missing bool
+		calls             []string
+		reason            string
+	}{
+		{"one that is named", "deployer", false, false, []string{"As demo deployer"}, "Ready"},
+		{"one that is required", "", true, false, []string{"As demo krake-deployer"}, "Ready"},
+		{"none", "", false, false, nil, "Ready"},
+		{"one that is not there", "deployer", false, true, []string{"As demo deployer"}, "ServiceAccountNotFound"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, oneObject, "")
+			w.RequireAccount = c.required
+			if c.annotation != "" {
+				w.annotate(application.ServiceAccountAnnotation, c.annotation)
+			}
+			if c.missing {
+				w.failures["As demo deployer"] = reconcile.ErrNoAccount
+			}
+			if _, err := w.reconcile(t); (err != nil) != c.missing {
+				t.Errorf("error %v", err)
+			}
+			var asked []string
+			for _, call := range w.calls {
+				if strings.HasPrefix(call, "As ") {
+					asked = append(asked, call)
+				}
+			}
+			if diff := cmp.Diff(c.calls, asked); diff != "" {
+				t.Errorf("accounts (-want +got):\n%s", diff)
+			}
+			w.checkReason(t, application.ReadyCondition, c.reason)
+			if c.missing != (len(w.objects) == 0) {
+				t.Errorf("objects: %v", w.objects)
+			}
+		})
 	}
 }

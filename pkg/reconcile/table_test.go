@@ -204,7 +204,7 @@ func TestLeftAlone(t *testing.T) {
 		{"an unknown format is not ours to touch",
 			func(w *world) { w.cm.Annotations[application.FormatAnnotation] = "v9" }, nil},
 		{"another cluster's Application is its agent's",
-			func(w *world) { w.cm.Annotations[application.ClusterAnnotation] = "elsewhere" }, nil},
+			func(w *world) { w.cm.Annotations[application.ClusterAnnotation] = "elsewhere" }, []string{"Stop"}},
 		{"what was never ours is not deleted",
 			func(w *world) { w.cm.DeletionTimestamp, w.cm.Finalizers = &metav1.Time{Time: noon}, nil }, []string{"Stop"}},
 		{"objects that are not all known are not taken for absent",

@@ -35,6 +35,8 @@ const (
 	reasonOwnedByAnother  = "OwnedByAnother"
 	reasonAlreadyExists   = "AlreadyExists"
 	reasonInvalid         = "Invalid"
+	reasonUnreachable     = "TargetUnreachable"
+	reasonNoAccount       = "ServiceAccountNotFound"
 	reasonForbidden       = "Forbidden"
 	reasonTerminating     = "NamespaceTerminating"
 	reasonKindNotFound    = "KindNotFound"
@@ -49,7 +51,8 @@ const (
 // gravity sorts reasons; unknown ones come last.
 func gravity(reason string) int {
 	order := []string{
-		reasonUnreadable, reasonRefused, reasonOwnedByAnother, reasonAlreadyExists, reasonInvalid, reasonForbidden, reasonTerminating,
+		reasonUnreadable, reasonUnreachable, reasonRefused, reasonNoAccount, reasonOwnedByAnother, reasonAlreadyExists, reasonInvalid, reasonForbidden,
+		reasonTerminating,
 		reasonKindNotFound, reasonDeletionBlocked, reasonError, reasonIneffective, reasonContended, reasonHeld, reasonObserved,
 	}
 	if at := slices.Index(order, reason); at >= 0 {
@@ -104,8 +107,12 @@ func reasonOf(err error) string {
 		return reasonOwnedByAnother
 	case errors.Is(err, errForeign):
 		return reasonAlreadyExists
+	case errors.Is(err, ErrNoAccount):
+		return reasonNoAccount
 	case meta.IsNoMatchError(err):
 		return reasonKindNotFound
+	case unconnected(err):
+		return reasonUnreachable
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return reasonTerminating
 	case apierrors.IsForbidden(err):

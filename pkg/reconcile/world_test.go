@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -60,6 +61,8 @@ type world struct {
 	admit func(before, after map[string]any) error
 	// unknown are the errors of what observers cannot watch, by the name of the object.
 	unknown map[string]error
+	// hubFails is the answer to all writes of the Application.
+	hubFails error
 	// failures are the answers to calls, by the text of the call, as "Create ConfigMap a".
 	failures map[string]error
 	// Of objects, by their names as "ConfigMap a": that the observers have not
@@ -106,7 +109,7 @@ func (w *world) restart() {
 		scope, limit = w.Scope, w.MaxHold
 	}
 	w.Reconciler = &reconcile.Reconciler{
-		ClusterName: application.LocalCluster, Scope: scope, Applications: applications{w}, Cluster: cluster{w}, Observers: observers{w},
+		ClusterName: application.LocalCluster, Scope: scope, Applications: applications{w}, Clusters: clusters{w}, Observers: observers{w},
 		Kinds: kinds{mapper()}, FieldManager: "ourselves", MaxHold: limit, Now: func() time.Time { return w.now },
 		Report: func(_ *application.Application, outcome reconcile.Outcome) {
 			w.reports = append(w.reports, outcome.String())
@@ -342,7 +345,7 @@ func (a applications) Get(_ context.Context, name types.NamespacedName) (*applic
 	if a.cm == nil || !application.IsApplication(a.cm) {
 		return nil, nil
 	}
-	return application.Read(a.cm)
+	return application.ReadFor(a.cm, a.ClusterName)
 }
 
 func (a applications) Update(_ context.Context, app *application.Application) error {
@@ -354,7 +357,7 @@ func (a applications) Update(_ context.Context, app *application.Application) er
 	if len(changes) == 0 {
 		return nil
 	}
-	if err := a.call(slices.Insert(changes, 0, "Write")...); err != nil {
+	if err := errors.Join(a.call(slices.Insert(changes, 0, "Write")...), a.hubFails); err != nil {
 		return err
 	}
 	if app.Version != a.cm.ResourceVersion {
@@ -388,6 +391,17 @@ func merge(a, b map[string]string) map[string]string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
+}
+
+type clusters struct{ *world }
+
+func (c clusters) As(_ context.Context, account reconcile.Account) (reconcile.Cluster, error) {
+	if account != (reconcile.Account{}) {
+		if err := c.call("As", account.Namespace, account.Name); err != nil {
+			return nil, err
+		}
+	}
+	return cluster(c), nil
 }
 
 type cluster struct{ *world }

@@ -26,7 +26,9 @@ type balancer struct {
 	rotation []string // the replicas' addresses
 	next     int
 	refusing bool
-	listener net.Listener // nil while connections are refused
+	// resetting: connections are accepted, and reset at once.
+	resetting bool
+	listener  net.Listener // nil while connections are refused
 	// gate is closed while bytes are passed on; as long as it is open, whoever
 	// has sent something waits for ever.
 	gate        chan struct{}
@@ -90,11 +92,20 @@ func (b *balancer) hang() error {
 	return b.settleLocked()
 }
 
-// resume undoes refuse and hang. What was sent in the meantime is passed on.
+// reset resets new connections, and ends those that there are. Other than with
+// refuse, who tries is counted.
+func (b *balancer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.resetting = true
+	b.cutLocked()
+}
+
+// resume undoes refuse, reset and hang. What was sent in the meantime is passed on.
 func (b *balancer) resume() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.refusing = false
+	b.refusing, b.resetting = false, false
 	if b.hangingLocked() {
 		close(b.gate)
 	}
@@ -223,7 +234,10 @@ func (b *balancer) pass() {
 func (b *balancer) track(connection net.Conn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.refusing {
+	if b.refusing || b.resetting {
+		if tcp, ok := connection.(*net.TCPConn); ok && b.resetting {
+			_ = tcp.SetLinger(0) // or else it ends as if all had been said
+		}
 		connection.Close()
 		return false
 	}

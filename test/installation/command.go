@@ -53,19 +53,22 @@ func (i *Installation) start(program, name string, arguments ...string) (*comman
 }
 
 func (c *command) waitReady(ctx context.Context) error {
+	return poll(ctx, c.process.Name()+" is not ready, see "+c.process.Log(), func() bool { return c.isReady(ctx) })
+}
+
+func (c *command) isReady(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.health+"/readyz", nil)
 	if err != nil {
-		return err
+		return false
 	}
-	client := &http.Client{Timeout: time.Second}
-	return poll(ctx, c.process.Name()+" is not ready, see "+c.process.Log(), func() bool {
-		response, err := client.Do(request)
-		if err != nil {
-			return false
-		}
-		defer response.Body.Close()
-		return response.StatusCode == http.StatusOK
-	})
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 // poll asks until the answer is yes, and gives up with the problem.

@@ -42,6 +42,8 @@ type Options struct {
 	Agents      int      // of the local cluster; one if not set
 	WebhookArgs []string // added to the flags of the webhook
 	AgentArgs   []string // added to the flags of the agent
+	// Hub: webhook and policies alone. The agents are those of other clusters.
+	Hub bool
 }
 
 // Install builds the two commands, applies the manifests, and starts webhook
@@ -63,15 +65,17 @@ func InstallWith(ctx context.Context, in *cluster.Cluster, options Options, log 
 	for n := range max(1, options.Replicas) {
 		i.replicas = append(i.replicas, &replica{name: fmt.Sprintf("webhook-%d", n+1)})
 	}
-	for n := range max(1, options.Agents) {
-		i.agents = append(i.agents, &agent{name: fmt.Sprintf("agent-%d", n+1)})
+	if !options.Hub {
+		for n := range max(1, options.Agents) {
+			i.agents = append(i.agents, &agent{name: fmt.Sprintf("agent-%d", n+1)})
+		}
 	}
 	steps := []struct {
 		what string
 		do   func(context.Context) error
 	}{
-		{"build webhook and agent", i.build},
-		{"apply manifests/overlays/e2e", i.Apply},
+		{"build the commands", i.build},
+		{"apply manifests/overlays/" + i.overlay(), i.Apply},
 		{"start the webhook", i.StartWebhook},
 		{"wait for the policies", i.waitEnforced},
 		{"start the agent", i.StartAgent},
@@ -92,7 +96,7 @@ func (i *Installation) build(ctx context.Context) error {
 		return err
 	}
 	i.root = root
-	build := exec.CommandContext(ctx, "go", "build", "-o", i.dir+string(filepath.Separator), "./cmd/agent", "./cmd/webhook")
+	build := exec.CommandContext(ctx, "go", "build", "-o", i.dir+string(filepath.Separator), "./cmd/...")
 	build.Dir = root
 	return output(build, i.log)
 }
@@ -125,7 +129,9 @@ func moduleRoot(ctx context.Context) (string, error) {
 
 // Apply writes the embedded manifests to a folder, adds the port, and hands
 // them to kubectl. To do so again restores what was changed or deleted.
-func (i *Installation) Apply(ctx context.Context) error {
+func (i *Installation) Apply(ctx context.Context) error { return i.apply(ctx, i.overlay()) }
+
+func (i *Installation) apply(ctx context.Context, what string) error {
 	folder := filepath.Join(i.dir, "manifests")
 	if err := extract(folder); err != nil {
 		return fmt.Errorf("write manifests: %w", err)
@@ -136,15 +142,28 @@ func (i *Installation) Apply(ctx context.Context) error {
 	}
 	text := fmt.Sprintf(`apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
-resources: [../overlays/e2e]
+resources: [../overlays/%s]
 patches:
 - target: {kind: MutatingWebhookConfiguration}
   patch: '[{"op": "replace", "path": "/webhooks/0/clientConfig/service/port", "value": %d}]'
-`, i.balancer.port)
+- target: {kind: Service, name: krake-webhook}
+  patch: '{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "krake-webhook"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}'
+- target: {kind: Deployment}
+  patch: '[{"op": "replace", "path": "/spec/replicas", "value": 0}]'
+`, what, i.balancer.port)
 	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o644); err != nil {
 		return err
 	}
 	return output(i.kubectl(ctx, "apply", "-k", overlay), i.log)
+}
+
+// overlay is what the cluster is installed from. A hub has the patches of
+// overlays/e2e from [Installation.Apply] alone.
+func (i *Installation) overlay() string {
+	if i.options.Hub {
+		return "hub"
+	}
+	return "e2e"
 }
 
 func extract(folder string) error {
@@ -176,7 +195,11 @@ func (i *Installation) kubeconfig(ctx context.Context, namespace, account string
 
 // token makes a new token of a ServiceAccount.
 func (i *Installation) token(ctx context.Context, namespace, account string) (string, error) {
-	token, err := i.kubectl(ctx, "create", "token", account, "--namespace", namespace, "--duration", "24h").Output()
+	return tokenOf(ctx, i.cluster, namespace, account)
+}
+
+func tokenOf(ctx context.Context, in *cluster.Cluster, namespace, account string) (string, error) {
+	token, err := kubectl(ctx, in, "create", "token", account, "--namespace", namespace, "--duration", "24h").Output()
 	if err != nil {
 		return "", fmt.Errorf("create a token of %s/%s: %w", namespace, account, err)
 	}
@@ -184,8 +207,12 @@ func (i *Installation) token(ctx context.Context, namespace, account string) (st
 }
 
 func (i *Installation) kubectl(ctx context.Context, arguments ...string) *exec.Cmd {
-	arguments = append([]string{"--kubeconfig", i.cluster.Kubeconfig()}, arguments...)
-	return exec.CommandContext(ctx, i.cluster.Kubectl(), arguments...)
+	return kubectl(ctx, i.cluster, arguments...)
+}
+
+func kubectl(ctx context.Context, in *cluster.Cluster, arguments ...string) *exec.Cmd {
+	arguments = append([]string{"--kubeconfig", in.Kubeconfig()}, arguments...)
+	return exec.CommandContext(ctx, in.Kubectl(), arguments...)
 }
 
 // output runs a command and shows what it said only if it failed.

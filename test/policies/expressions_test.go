@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var policyNames = []string{"krake-agents-configmaps", "krake-application", "krake-application-deletion"}
+var policyNames = []string{"krake-agents-configmaps", "krake-agents-leases", "krake-application", "krake-application-deletion"}
 
 // noExpressionFailed reads all answers of the server from its audit log. (Its
 // counters do not tell a refusal from a failure.) That there are refusals at all
@@ -104,7 +104,10 @@ func TestCost(t *testing.T) {
 		fill(most/2-1, aData), fill(most/2, aBinary), fill(most-2, aLabel), fill(most-1, aFinalizer))
 	cm = mustUpdate(t, agent("local"), cm, label("krake.dev/state", "RUNNING"), addFinalizerOf("local"),
 		data("status", "{}"), data("inventory.local", "[]"))
-	mustUpdate(t, administrator, cm, data("spec.manifest", "x")) // what the agent has added does not count
+	cm = mustUpdate(t, administrator, cm, data("spec.manifest", "x")) // what the agent has added does not count
+	cm = mustUpdate(t, administrator, cm, annotate("krake.dev/cluster", "other"), annotate("krake.dev/force-delete", strings.Repeat("x,", 499)))
+	mustUpdate(t, administrator, cm, noData("inventory.local"), dropFinalizerOf("local"),
+		annotate("krake.dev/force-delete", "local,"+strings.Repeat("x,", 490)))
 	letGo(t, namespace)
 
 	for what, over := range map[string]edit{

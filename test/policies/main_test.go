@@ -141,6 +141,14 @@ func probes() map[string]func(context.Context) (bool, error) {
 		"the webhook is gone": func(ctx context.Context) (bool, error) {
 			return creation(administrator, application)(ctx) == nil, nil
 		},
+		"krake-agents-leases is in force": refusedBy("krake-agents-leases", func(ctx context.Context) error {
+			client, err := agent("local").client(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = client.CoordinationV1().Leases("default").Create(ctx, lease("probe"), dryRun)
+			return err
+		}),
 		"krake-application is in force":          refusedBy("krake-application", creation(administrator, forged)),
 		"krake-agents-configmaps is in force":    refusedBy("krake-agents-configmaps", creation(agent("local"), probe)),
 		"krake-application-deletion is in force": refusedBy("krake-application-deletion", deletion),

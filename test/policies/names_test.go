@@ -30,6 +30,10 @@ func TestNames(t *testing.T) {
 			"kube-system", application.SystemNamespace, application.AgentsNamespace,
 			"system:serviceaccount:" + application.AgentsNamespace + ":", "system:serviceaccounts:" + application.AgentsNamespace,
 		},
+		"leases.yaml": {
+			application.AgentsNamespace, application.HubLease(""), application.TargetLease(""), application.TargetAnnotation,
+			"system:serviceaccount:" + application.AgentsNamespace + ":", "system:serviceaccounts:" + application.AgentsNamespace,
+		},
 	} {
 		text, err := os.ReadFile(filepath.Join(server.Dir(), "manifests", "base", "policies", file))
 		if err != nil {

@@ -74,7 +74,7 @@ func (i identity) mustClient(t *testing.T) kubernetes.Interface {
 
 // grant gives everybody the rights that a policy is to be the only obstacle to:
 // whatever the agents' own roles say, here they may do everything with
-// ConfigMaps. There is an agent of another cluster, and one whose name begins
+// ConfigMaps and Leases. There is an agent of another cluster, and one whose name begins
 // as the first one's does.
 func grant(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(server.RESTConfig())
@@ -89,7 +89,7 @@ func grant(ctx context.Context) error {
 	}
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "test-configmaps"},
-		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"configmaps", "leases"}, Verbs: []string{
 			"get", "list", "create", "update", "patch", "delete", "deletecollection",
 		}}},
 	}

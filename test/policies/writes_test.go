@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,7 @@ const (
 	keepsPolicy   = "the Application is being deleted: to change krake.dev/deletion-policy wants the right to delete Applications"
 	goesOn        = "the Application is being deleted: leave its format, its cluster and its service account as they are"
 	dropFinalizer = "the agent removes its finalizer when its objects are gone: wait for it, or, if its cluster is lost, " +
-		"delete the Application and annotate it with krake.dev/force-delete=true"
+		"delete the Application, or move it, and annotate it with krake.dev/force-delete and the name of the cluster"
 
 	notHeld         = "an agent changes only Applications that carry its label holder.krake.dev/%s: have a user create or edit the Application"
 	usersKeys       = "an agent writes its own inventory and, if it is the one of the Application's cluster, the status, and no other key: have a user change the spec"
@@ -376,6 +377,64 @@ func TestForceDelete(t *testing.T) {
 		{"annotate a deleting one", administrator, deleted(moved), []edit{annotate("note", "x")}, allowed},
 		{"forge status of a deleting Application", administrator, deleted(moved), []edit{data("status", "[]")}, agentsKeys},
 		{"forge status by force", administrator, changed(deleted(moved), force), []edit{data("inventory.local", "[1]")}, agentsKeys},
+		{"drop all that is held, as the webhook does", namespaceEditor, deleted(moved), []edit{force, dropAll("local"), dropAll("other")}, allowed},
+		{"drop what is held, and say nothing", administrator, deleted(moved), []edit{noData("inventory.other")}, agentsKeys},
+		{"drop the status as well", administrator, deleted(moved), []edit{force, dropAll("local"), noData("status")}, agentsKeys},
+	})
+}
+
+// dropAll takes away all that says that a cluster holds something.
+func dropAll(cluster string) edit {
+	return func(cm *corev1.ConfigMap) {
+		dropFinalizerOf(cluster)(cm)
+		noLabel("holder.krake.dev/" + cluster)(cm)
+		noData("inventory." + cluster)(cm)
+	}
+}
+
+// The objects on single clusters are given up by their names: on those that an
+// Application has left, and on each of one that is being deleted.
+func TestForceDeleteOfClusters(t *testing.T) {
+	force := func(clusters string) edit { return annotate("krake.dev/force-delete", clusters) }
+	back := annotate("krake.dev/cluster", "other")
+	check(t, []write{
+		{"give up what it has left", namespaceEditor, moved, []edit{force("other"), dropAll("other")}, allowed},
+		{"give it up among others", namespaceEditor, moved, []edit{force("third, other"), dropAll("other")}, allowed},
+		{"give it up while moving away", administrator, moved, []edit{force("local"), back, dropAll("local")}, allowed},
+		{"give up what is compressed", administrator, changedBy(agent("other"), moved, noData("inventory.other"), binary("inventory.other", "x")), []edit{
+			force("other"), dropAll("other"), noBinary("inventory.other"),
+		}, allowed},
+		{"give it up, and let the webhook do the rest later", namespaceEditor, changed(moved, force("other")), []edit{dropAll("other")}, allowed},
+		{"give up where a deleting one is", namespaceEditor, deleted(moved), []edit{force("local"), dropAll("local")}, allowed},
+		{"give up one of a deleting one", namespaceEditor, deleted(moved), []edit{force("other"), dropAll("other")}, allowed},
+
+		{"without the right", configMapEditor, moved, []edit{force("other")}, giveUp},
+		{"without the right, of a deleting one", configMapEditor, deleted(moved), []edit{force("other"), dropAll("other")}, giveUp},
+		{"one more without the right", configMapEditor, changed(moved, force("third")), []edit{force("third,other")}, giveUp},
+		{"say nothing, and drop the finalizer", administrator, moved, []edit{dropFinalizerOf("other")}, dropFinalizer},
+		{"say nothing, and drop the inventory", administrator, moved, []edit{noData("inventory.other")}, agentsKeys},
+		{"name another, and drop the finalizer", administrator, moved, []edit{force("third"), dropFinalizerOf("other")}, dropFinalizer},
+		{"name one that begins so, and drop the finalizer", administrator, moved, []edit{force("othe,other2"), dropFinalizerOf("other")}, dropFinalizer},
+		{"name another, and drop the inventory", administrator, moved, []edit{force("third"), noData("inventory.other")}, agentsKeys},
+		{"name one, and drop those of all", administrator, moved, []edit{force("other"), dropAll("other"), noData("inventory.local")}, agentsKeys},
+		{"name one, and drop the finalizers of all", administrator, moved, []edit{force("other"), dropAll("other"), dropFinalizerOf("local")}, dropFinalizer},
+		{"name one, and change its inventory", administrator, moved, []edit{force("other"), data("inventory.other", "[1]")}, agentsKeys},
+		{"name one, and move its inventory to the other map", administrator, moved, []edit{
+			force("other"), noData("inventory.other"), binary("inventory.other", "x"),
+		}, agentsKeys},
+		{"name one, and write it an inventory", administrator, moved, []edit{force("third"), data("inventory.third", "[]")}, agentsKeys},
+		{"name one, and add its finalizer", administrator, moved, []edit{force("third"), addFinalizerOf("third")}, addFinalizer},
+		{"name one, and drop the status", administrator, moved, []edit{force("other"), dropAll("other"), noData("status")}, agentsKeys},
+
+		{"give up where it lives", administrator, moved, []edit{force("local"), dropFinalizerOf("local")}, dropFinalizer},
+		{"give up where it lives, and what is held there", administrator, moved, []edit{force("local"), noData("inventory.local")}, agentsKeys},
+		{"give up where it comes back to", administrator, moved, []edit{force("other"), back, dropFinalizerOf("other")}, dropFinalizer},
+		{"give up where it is by default", administrator, changed(moved, noAnnotation("krake.dev/cluster")), []edit{force("local"), dropFinalizerOf("local")}, dropFinalizer},
+		{"give up all of one that lives", administrator, moved, []edit{force("true"), dropFinalizerOf("other")}, dropFinalizer},
+		{"name so many that nobody reads them", administrator, moved, []edit{force("other" + strings.Repeat(",x", 500)), dropFinalizerOf("other")}, dropFinalizer},
+
+		{"take the label of another off a deleting one", administrator, deleted(moved), []edit{force("third"), noLabel("holder.krake.dev/other")}, keepsLabels},
+		{"change the label of one that is given up", administrator, deleted(moved), []edit{force("other"), label("holder.krake.dev/other", "no")}, keepsLabels},
 	})
 }
 

@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	"k8s.io/utils/lru"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/apply"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+const (
+	// maxAccounts bounds what is kept of accounts: names come from whoever writes
+	// Applications.
+	maxAccounts = 1024
+	// presentFor is how long an account that is there is not looked for again, and
+	// so how long one that is deleted may still be acted as. That there is none is
+	// not kept: whoever creates it is served at once.
+	presentFor = 10 * time.Second
+)
+
+// accounts gives the target as the service accounts of the Applications write
+// it. It implements reconcile.Clusters.
+//
+// The API server lets whoever may impersonate an account do so without that there
+// is one, so the agent looks itself. It does so when there is something to write,
+// and not before: to find that an object is gone already nobody needs an account,
+// which in a namespace that is being deleted is often gone first.
+type accounts struct {
+	// config is the agent's own: by it accounts are looked for, and objects read.
+	config          *rest.Config
+	own             reconcile.Cluster
+	count           func(reason string)
+	serviceAccounts corev1client.ServiceAccountsGetter
+	// writers are the clusters of accounts, present those that were found.
+	writers *lru.Cache
+	present *cache.LRUExpireCache
+}
+
+func newAccounts(config *rest.Config, own reconcile.Cluster, count func(reason string)) (*accounts, error) {
+	client, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &accounts{
+		config: config, own: own, count: count, serviceAccounts: client,
+		writers: lru.New(maxAccounts), present: cache.NewLRUExpireCache(maxAccounts),
+	}, nil
+}
+
+// As implements reconcile.Clusters. That there is no such account is the error of
+// the writes.
+func (a *accounts) As(_ context.Context, account reconcile.Account) (reconcile.Cluster, error) {
+	if account == (reconcile.Account{}) {
+		return a.own, nil
+	}
+	writes, err := a.writesOf(account)
+	if err != nil {
+		return nil, err
+	}
+	return &writer{accounts: a, account: account, writes: writes}, nil
+}
+
+func (a *accounts) writesOf(account reconcile.Account) (reconcile.Cluster, error) {
+	if known, ok := a.writers.Get(account); ok {
+		return known.(reconcile.Cluster), nil
+	}
+	client, err := newImpersonated(a.config, account.Namespace, account.Name)
+	if err != nil {
+		return nil, err
+	}
+	made := apply.New(client, name, a.count)
+	a.writers.Add(account, made)
+	return made, nil
+}
+
+// look gives an error if the target has no such account, or cannot tell.
+func (a *accounts) look(ctx context.Context, account reconcile.Account) error {
+	if _, known := a.present.Get(account); known {
+		return nil
+	}
+	a.count("read")
+	found, err := a.serviceAccounts.ServiceAccounts(account.Namespace).Get(ctx, account.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && found.DeletionTimestamp != nil:
+		return fmt.Errorf("%w: create %s/%s there, and bind it to roles with the rights that the Application needs",
+			reconcile.ErrNoAccount, account.Namespace, account.Name)
+	case err != nil:
+		return fmt.Errorf("look for service account %s/%s: %w", account.Namespace, account.Name, err)
+	}
+	a.present.Add(account, struct{}{}, presentFor)
+	return nil
+}
+
+// writer is the target for one pass of an Application, as its account writes it.
+// Whether there is one is looked at before the first write.
+type writer struct {
+	accounts *accounts
+	account  reconcile.Account
+	writes   reconcile.Cluster
+	// missing is that there was none: the pass need not ask again.
+	missing error
+}
+
+func (w *writer) look(ctx context.Context) error {
+	if w.missing != nil {
+		return w.missing
+	}
+	err := w.accounts.look(ctx, w.account)
+	if errors.Is(err, reconcile.ErrNoAccount) {
+		w.missing = err
+	}
+	return err
+}
+
+// Create implements reconcile.Cluster.
+func (w *writer) Create(ctx context.Context, ref manifest.Ref, object map[string]any) (map[string]any, error) {
+	if err := w.look(ctx); err != nil {
+		return nil, err
+	}
+	return w.writes.Create(ctx, ref, object)
+}
+
+// Patch implements reconcile.Cluster.
+func (w *writer) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (map[string]any, error) {
+	return w.writes.Patch(ctx, ref, live, func(live map[string]any) (schema.Patch, error) {
+		patch, err := repair(live)
+		if err != nil || len(patch) == 0 {
+			return patch, err
+		}
+		return patch, w.look(ctx)
+	})
+}
+
+// Delete implements reconcile.Cluster.
+func (w *writer) Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (map[string]any, error) {
+	return w.writes.Delete(ctx, ref, func(live map[string]any) error {
+		if err := proof(live); err != nil || isBeingDeleted(live) {
+			return err
+		}
+		return w.look(ctx)
+	})
+}
+
+func isBeingDeleted(live map[string]any) bool {
+	return (&unstructured.Unstructured{Object: live}).GetDeletionTimestamp() != nil
+}
+
+// newImpersonated makes a client whose every write is that of a service account.
+// It is the only place where such a client is made: with an empty user client-go
+// sends no header, and the request has all the rights of the agent.
+//
+// What it reads, the agent itself reads, which watches the same objects anyway.
+func newImpersonated(config *rest.Config, namespace, name string) (dynamic.Interface, error) {
+	user, err := userOf(namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if config.Impersonate.UserName != "" {
+		return nil, fmt.Errorf("act as %s: the agent's connection impersonates somebody already, whose groups it would add", user)
+	}
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{user, next} })
+	return dynamic.NewForConfig(config)
+}
+
+// userOf gives the user that a service account is.
+func userOf(namespace, name string) (string, error) {
+	problems := slices.Concat(validation.IsDNS1123Label(namespace), validation.IsDNS1123Subdomain(name))
+	if len(problems) > 0 {
+		return "", fmt.Errorf("act as service account %q of namespace %q: %s", name, namespace, strings.Join(problems, ", "))
+	}
+	if slices.Contains([]string{metav1.NamespaceSystem, application.SystemNamespace, application.AgentsNamespace}, namespace) {
+		return "", fmt.Errorf("act as service account %s of namespace %s: the accounts of Kubernetes and of webhook and agents are not for Applications", name, namespace)
+	}
+	return "system:serviceaccount:" + namespace + ":" + name, nil
+}
+
+// impersonating sends what is no read as a user. The API server knows the groups
+// of a service account: to send them as well would ask for rights to them.
+type impersonating struct {
+	user string
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (i impersonating) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet {
+		request = request.Clone(request.Context())
+		request.Header.Set(transport.ImpersonateUserHeader, i.user)
+	}
+	return i.next.RoundTrip(request)
+}

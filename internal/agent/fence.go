@@ -1,0 +1,44 @@
+package agent
+
+import (
+	"errors"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+)
+
+// fence lets writes through only as long as the agent may write. It is the last
+// thing before the wire, so that no client of the connection can pass it by.
+type fence struct {
+	http.RoundTripper
+
+	// may tells why nothing may be written now.
+	may func() error
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f fence) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodGet || request.Method == http.MethodHead {
+		return f.RoundTripper.RoundTrip(request)
+	}
+	if err := f.may(); err != nil {
+		if request.Body != nil {
+			err = errors.Join(err, request.Body.Close())
+		}
+		return nil, err
+	}
+	return f.RoundTripper.RoundTrip(request)
+}
+
+// fenced gives the connection behind the fence.
+func fenced(config *rest.Config, may func() error) *rest.Config {
+	return wrapped(config, func(inner http.RoundTripper) http.RoundTripper { return fence{inner, may} })
+}
+
+// wrapped gives a connection whose requests pass through something. The
+// underlying connection is shared.
+func wrapped(config *rest.Config, wrap func(http.RoundTripper) http.RoundTripper) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(wrap)
+	return config
+}

@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/internal/leases"
+)
+
+// methods gives an API server that takes note of the methods by which it is asked.
+func methods(t *testing.T) (*rest.Config, *[]string) {
+	t.Helper()
+	asked := &[]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*asked = append(*asked, r.Method)
+		w.Header().Set("Content-Type", "application/json")
+		if _, err := w.Write([]byte(`{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}`)); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}, asked
+}
+
+// Without the right to act nothing is written, by whatever verb and whatever
+// client is made of the connection; reads go on.
+func TestFence(t *testing.T) {
+	cases := []struct {
+		name  string
+		right error
+		want  []string // the methods that arrive
+	}{
+		{"with the right to act", nil, []string{"GET", "POST", "PUT", "PATCH", "DELETE", "DELETE"}},
+		{"without it", leases.ErrTargetUnreachable, []string{"GET"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			config, asked := methods(t)
+			behind := fenced(config, func() error { return c.right })
+			behind.Impersonate.UserName = "system:serviceaccount:demo:deployer" // as one for an account does
+			client, err := dynamic.NewForConfig(behind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			services := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "services"}).Namespace("demo")
+			service := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"}}}
+			if _, err := services.Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
+				t.Errorf("read: %v", err)
+			}
+			_, createErr := services.Create(t.Context(), service, metav1.CreateOptions{})
+			_, updateErr := services.Update(t.Context(), service, metav1.UpdateOptions{})
+			_, patchErr := services.Patch(t.Context(), "web", types.JSONPatchType, []byte("[]"), metav1.PatchOptions{})
+			deleteErr := services.Delete(t.Context(), "web", metav1.DeleteOptions{})
+			deleteAllErr := services.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
+			for _, err := range []error{createErr, updateErr, patchErr, deleteErr, deleteAllErr} {
+				if !errors.Is(err, c.right) {
+					t.Errorf("write: %v, want %v", err, c.right)
+				}
+			}
+			if diff := cmp.Diff(c.want, *asked); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The right may end between two writes of one client.
+func TestTheFenceLooksEachTime(t *testing.T) {
+	config, asked := methods(t)
+	var right error
+	client, err := dynamic.NewForConfig(fenced(config, func() error { return right }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	services := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "services"})
+	remove := func() error { return services.Delete(t.Context(), "web", metav1.DeleteOptions{}) }
+	first := remove()
+	right = leases.ErrNotActing
+	second := remove()
+	right = nil
+	third := remove()
+	if first != nil || !errors.Is(second, leases.ErrNotActing) || third != nil || len(*asked) != 2 {
+		t.Errorf("%v, %v, %v, and %d requests", first, second, third, len(*asked))
+	}
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Namespaces says where the Applications are on the hub, and their objects on
+// the target.
+type Namespaces struct {
+	// Hub are those with the Applications, Target those with the objects; none: all.
+	Hub, Target []string
+	// Map has an entry hub=target for each namespace of the hub whose Applications
+	// have their objects in a namespace of another name.
+	Map []string
+}
+
+func (n *Namespaces) addFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&n.Hub, "hub-namespaces", nil, "namespaces of the hub whose Applications to carry out (default: all)")
+	flags.StringSliceVar(&n.Target, "namespaces", nil, "namespaces of this cluster in which objects may be (default: all)")
+	flags.StringSliceVar(&n.Map, "namespace-map", nil, "where the objects of a namespace of the hub are, as hub=target,...; any other: in the namespace of the same name")
+}
+
+// mapping gives the namespace on the target for each namespace of the hub that
+// has one of another name. It expects entries that are valid.
+func (n *Namespaces) mapping() map[string]string {
+	mapping := make(map[string]string, len(n.Map))
+	for _, entry := range n.Map {
+		hub, target, _ := strings.Cut(entry, "=")
+		mapping[hub] = target
+	}
+	return mapping
+}
+
+func (n *Namespaces) validate() error {
+	failures := []error{validateNames("--hub-namespaces", n.Hub), validateNames("--namespaces", n.Target)}
+	for _, entry := range n.Map {
+		failures = append(failures, n.validateEntry(entry))
+	}
+	return errors.Join(append(failures, n.validateApart())...)
+}
+
+func validateNames(flag string, names []string) error {
+	var failures []error
+	for _, name := range names {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			failures = append(failures, fmt.Errorf("%s: %q: %s", flag, name, strings.Join(problems, ", ")))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (n *Namespaces) validateEntry(entry string) error {
+	hub, target, ok := strings.Cut(entry, "=")
+	if !ok {
+		return fmt.Errorf("--namespace-map: %q is not of the form hub=target", entry)
+	}
+	failures := []error{validateNames("--namespace-map", []string{hub, target})}
+	if !allows(n.Hub, hub) {
+		failures = append(failures, fmt.Errorf("--namespace-map: %s: %s is not among --hub-namespaces", entry, hub))
+	}
+	if !allows(n.Target, target) {
+		failures = append(failures, fmt.Errorf("--namespace-map: %s: %s is not among --namespaces", entry, target))
+	}
+	return errors.Join(failures...)
+}
+
+// validateApart: two Applications of one name in two namespaces of the hub are
+// two, and so must be their objects. A namespace that is not in the map keeps its name.
+func (n *Namespaces) validateApart() error {
+	mapping := n.mapping()
+	if len(mapping) < len(n.Map) {
+		return errors.New("--namespace-map: a namespace of the hub is in it twice")
+	}
+	from := map[string]string{}
+	for _, hub := range slices.Sorted(maps.Keys(mapping)) {
+		target := mapping[hub]
+		other, taken := from[target]
+		if _, moved := mapping[target]; !taken && !moved && allows(n.Hub, target) {
+			other, taken = target, true
+		}
+		if taken && other != hub {
+			return fmt.Errorf("--namespace-map: Applications of %s and of %s would have their objects in one namespace, %s, "+
+				"and could claim the same object: give each a namespace of its own, or name all that are meant in --hub-namespaces", other, hub, target)
+		}
+		from[target] = hub
+	}
+	return nil
+}
+
+// allows tells if a name is in a list that stands for all names if it is empty.
+func allows(names []string, name string) bool {
+	return len(names) == 0 || slices.Contains(names, name)
+}

@@ -1,0 +1,176 @@
+package enrol
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// Enrol makes a cluster a target of the hub, and writes what its agent needs to
+// a folder. For a cluster that is enrolled already it makes everything what the
+// options say, and a new token. What it does, and what is left to do, it says to
+// out.
+func Enrol(ctx context.Context, options Options, out io.Writer) error {
+	h, err := options.Hub.open()
+	if err != nil {
+		return err
+	}
+	address, err := addressOf(h.config, options.HubServer)
+	if err != nil {
+		return err
+	}
+	folder, err := openFolder(options.Out, options.Cluster)
+	if err != nil {
+		return err
+	}
+	say := func(format string, arguments ...any) { fmt.Fprintf(out, format, arguments...) }
+	if err := h.enrol(ctx, options, say); err != nil {
+		return err
+	}
+	token, err := h.token(ctx, options.Cluster, options.TokenDuration)
+	if err != nil {
+		return err
+	}
+	if err := folder.write(options, address, token.Token); err != nil {
+		return err
+	}
+	tellRest(say, options, address, token.ExpirationTimestamp.Time)
+	return nil
+}
+
+// enrol makes identity and rights on the hub, and takes away the rights of an
+// earlier enrolment that are not wanted any more.
+func (h *hub) enrol(ctx context.Context, options Options, say func(string, ...any)) error {
+	if err := h.checkInstalled(ctx); err != nil {
+		return err
+	}
+	if err := h.checkFree(ctx, options.Cluster); err != nil {
+		return err
+	}
+	objects, err := read("identity.yaml", options.Cluster, "")
+	if err != nil {
+		return err
+	}
+	namespaces, named := options.namespaces()
+	for _, namespace := range namespaces {
+		rights, err := h.inNamespace(ctx, options.Cluster, namespace, named)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, rights...)
+	}
+	if err := h.apply(ctx, objects, say); err != nil {
+		return err
+	}
+	_, err = h.prune(ctx, options.Cluster, objects, say)
+	return err
+}
+
+// checkInstalled refuses a hub whose policies would not keep agents apart.
+func (h *hub) checkInstalled(ctx context.Context) error {
+	const way = "apply manifests/overlays/hub, or manifests/base, to the hub first: %w"
+	if _, err := h.client.CoreV1().Namespaces().Get(ctx, application.AgentsNamespace, metav1.GetOptions{}); err != nil {
+		return fmt.Errorf(way, err)
+	}
+	for _, policy := range []string{"krake-application", "krake-application-deletion", "krake-agents-configmaps", "krake-agents-leases"} {
+		if _, err := h.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(ctx, policy, metav1.GetOptions{}); err != nil {
+			return fmt.Errorf(way, err)
+		}
+	}
+	return nil
+}
+
+// checkFree refuses a name that an agent on the hub has: the two would be one.
+func (h *hub) checkFree(ctx context.Context, cluster string) error {
+	account, err := h.client.CoreV1().ServiceAccounts(application.AgentsNamespace).Get(ctx, cluster, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for the ServiceAccount: %w", err)
+	case account.Labels[Label] != cluster:
+		return fmt.Errorf("the ServiceAccount %s/%s of the hub is not of an enrolment: an agent that runs there has the name: choose another one", application.AgentsNamespace, cluster)
+	}
+	return nil
+}
+
+// inNamespace gives what an enrolment has in a namespace of the hub. That of the
+// cluster's name is made if it is not there. If it is, it may have ConfigMaps
+// that are no business of the agent's, so that it has to be named.
+func (h *hub) inNamespace(ctx context.Context, cluster, namespace string, named bool) ([]*unstructured.Unstructured, error) {
+	rights, err := read("rights.yaml", cluster, namespace)
+	if err != nil {
+		return nil, err
+	}
+	found, err := h.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	ours := found != nil && found.Labels[Label] == cluster
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("look for the namespace: %w", err)
+	case err == nil && !ours && !named:
+		return nil, fmt.Errorf("the namespace %s of the hub exists already, and the agent would read all its ConfigMaps: name it by --hub-namespaces if it is meant", namespace)
+	case err == nil && !ours:
+		return rights, nil
+	}
+	objects, err := read("namespace.yaml", cluster, namespace)
+	return slices.Concat(objects, rights), err
+}
+
+// token makes a token of the cluster's account. It is refused as soon as the
+// Secret that it is bound to is gone.
+func (h *hub) token(ctx context.Context, cluster string, duration time.Duration) (authenticationv1.TokenRequestStatus, error) {
+	name := cluster + "-enrolment"
+	secret, err := h.client.CoreV1().Secrets(application.AgentsNamespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return authenticationv1.TokenRequestStatus{}, fmt.Errorf("read what the token is bound to: %w", err)
+	}
+	seconds := int64(duration.Seconds())
+	request, err := h.client.CoreV1().ServiceAccounts(application.AgentsNamespace).CreateToken(ctx, cluster, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{
+			ExpirationSeconds: &seconds,
+			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: name, UID: secret.UID},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return authenticationv1.TokenRequestStatus{}, fmt.Errorf("create a token of %s/%s: %w", application.AgentsNamespace, cluster, err)
+	}
+	return request.Status, nil
+}
+
+// tellRest says what is left to do.
+func tellRest(say func(string, ...any), options Options, address address, expires time.Time) {
+	if isLoopback(address.server) {
+		say("\nWarning: %s is this machine. If the cluster is another one, enrol it again with --hub-server.\n", address.server)
+	}
+	namespaces, _ := options.namespaces()
+	say(`
+On the cluster %[1]s, now and whenever the token is renewed:
+
+    kubectl apply -k %[2]s
+
+The token is good until %[3]s. To renew it, enrol the cluster again.
+To let somebody have Applications on the cluster, on the hub (in namespace %[4]s):
+
+    kubectl create clusterrolebinding krake-deploy-to-%[1]s-USER --clusterrole=krake-deploy-to-%[1]s --user=USER
+`, options.Cluster, options.Out, expires.UTC().Format(time.RFC3339), strings.Join(namespaces, ", "))
+}
+
+func isLoopback(server string) bool {
+	address, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	return address.Hostname() == "localhost" || net.ParseIP(address.Hostname()).IsLoopback()
+}

@@ -1,0 +1,159 @@
+package enrol
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/manifests"
+)
+
+const (
+	kustomization  = "kustomization.yaml"
+	kubeconfigFile = "kubeconfig"
+	tokenFile      = "token"
+	spoke          = "overlays/spoke"
+)
+
+// folder is where the files of one cluster are:
+//
+//	kustomization.yaml   everything
+//	manifests/           the shipped files, with the name of the cluster
+//	agent/               what is the agent's own: kustomization.yaml, kubeconfig, token
+type folder struct {
+	path   string
+	header string
+}
+
+// openFolder takes a folder that is empty, or not there, or was written for the
+// same cluster: whatever else is in another one is not overwritten.
+func openFolder(path, cluster string) (folder, error) {
+	f := folder{path: path, header: "# Written by kubectl-krake enrol " + cluster + ", each time anew. Put changes into a\n" +
+		"# kustomization of your own that has this folder among its resources.\n"}
+	entries, err := os.ReadDir(path)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(entries) == 0) {
+		return f, nil
+	}
+	if err != nil {
+		return folder{}, fmt.Errorf("--out: %w", err)
+	}
+	text, err := os.ReadFile(filepath.Join(path, kustomization))
+	if err != nil || !bytes.HasPrefix(text, []byte(f.header)) {
+		return folder{}, fmt.Errorf("--out: %s has files that are not of an enrolment of %s: name an empty folder", path, cluster)
+	}
+	return f, nil
+}
+
+// write writes the files, first the one that says whose the folder is.
+func (f folder) write(options Options, address address, token string) error {
+	top, err := f.top(options.components())
+	if err != nil {
+		return err
+	}
+	config, err := address.kubeconfig(options.Cluster)
+	if err != nil {
+		return err
+	}
+	agent, err := f.agent(options, address, config)
+	if err != nil {
+		return err
+	}
+	if err := f.put(kustomization, top); err != nil {
+		return err
+	}
+	parts := append(options.components(), "base/agents", "base/agent", "base/target", "base/policies", spoke)
+	if err := f.extract(options.Cluster, parts); err != nil {
+		return err
+	}
+	return errors.Join(
+		f.put("agent/"+kubeconfigFile, config),
+		f.put("agent/"+tokenFile, []byte(token)),
+		f.put("agent/"+kustomization, agent),
+	)
+}
+
+func (f folder) document(fields map[string]any) ([]byte, error) {
+	fields["apiVersion"], fields["kind"] = "kustomize.config.k8s.io/v1beta1", "Kustomization"
+	text, err := yaml.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("write a kustomization: %w", err)
+	}
+	return append([]byte(f.header), text...), nil
+}
+
+// top is the kustomization of everything.
+func (f folder) top(components []string) ([]byte, error) {
+	fields := map[string]any{"resources": []string{"manifests/" + spoke + "/shared", "agent"}}
+	if len(components) > 0 {
+		paths := make([]string, len(components))
+		for i, component := range components {
+			paths[i] = "manifests/" + component
+		}
+		fields["components"] = paths
+	}
+	return f.document(fields)
+}
+
+// agent is the kustomization of what the agent has for itself. The Secret keeps
+// its name when the token changes, so that the kubelet brings the new one.
+func (f folder) agent(options Options, address address, config []byte) ([]byte, error) {
+	patches, err := patches(options, address, config)
+	if err != nil {
+		return nil, err
+	}
+	return f.document(map[string]any{
+		"resources": []string{"../manifests/" + spoke + "/agent"},
+		"secretGenerator": []map[string]any{{
+			"name": "krake-hub-" + options.Cluster, "namespace": "krake-agents",
+			"files":   []string{kubeconfigFile, tokenFile},
+			"options": map[string]any{"disableNameSuffixHash": true},
+		}},
+		"patches": patches,
+	})
+}
+
+// extract writes the parts of the shipped manifests that a spoke is made of.
+func (f folder) extract(cluster string, parts []string) error {
+	for _, part := range parts {
+		err := fs.WalkDir(manifests.Files, part, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := manifests.Files.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return f.put("manifests/"+path, bytes.ReplaceAll(text, []byte(manifests.ClusterName), []byte(cluster)))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes a file that its owner alone can read, all at once: it may be in use.
+func (f folder) put(name string, text []byte) error {
+	path := filepath.Join(f.path, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = file.Write(text)
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(file.Name())))
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package enrol
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// written writes a folder for a cluster.
+func written(t *testing.T, path string, options Options, token string) {
+	t.Helper()
+	f, err := openFolder(path, options.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.write(options, address{server: "https://hub:16443"}, token); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nobody but the owner reads what is written, also where it was readable before,
+// and the token is in one file only.
+func TestNobodyElseReadsTheFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out", "east")
+	written(t, path, valid(t), "first-token")
+	if err := os.Chmod(filepath.Join(path, "agent", "token"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	written(t, path, valid(t), "second-token")
+	files := 0
+	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has the mode %s", name, info.Mode())
+		}
+		if entry.IsDir() {
+			return nil
+		}
+		files++
+		text, err := os.ReadFile(name)
+		if isToken := name == filepath.Join(path, "agent", "token"); strings.Contains(string(text), "token") && strings.Contains(string(text), "second-") != isToken {
+			t.Errorf("%s has the token: %t", name, !isToken)
+		}
+		if strings.Contains(string(text), "cluster-name") {
+			t.Errorf("%s is of no cluster", name)
+		}
+		return err
+	})
+	if err != nil || files < 15 {
+		t.Errorf("%d files: %v", files, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(path, "agent", "token")); err != nil || string(text) != "second-token" {
+		t.Errorf("token %q, %v", text, err)
+	}
+}
+
+// A folder with something else in it is not written to.
+func TestOpenFolder(t *testing.T) {
+	empty, other, foreign, file := t.TempDir(), t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "file")
+	written(t, other, valid(t), "x")
+	for _, name := range []string{filepath.Join(foreign, "kustomization.yaml"), file} {
+		if err := os.WriteFile(name, []byte("kind: Kustomization\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ why, path, cluster, err string }{
+		{"it is made", filepath.Join(empty, "new"), "east", ""},
+		{"nothing is in it", empty, "east", ""},
+		{"it is the cluster's", other, "east", ""},
+		{"it is another cluster's", other, "east2", "not of an enrolment of east2"},
+		{"it is another cluster's, whose name is longer", other, "eas", "not of an enrolment of eas"},
+		{"somebody's kustomization", foreign, "east", "not of an enrolment"},
+		{"a file", file, "east", "--out: "},
+	} {
+		_, err := openFolder(c.path, c.cluster)
+		if (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: %v, want %q", c.why, err, c.err)
+		}
+	}
+}
+
+// What the options say is in the kustomizations.
+func TestKustomizations(t *testing.T) {
+	path := t.TempDir()
+	options := valid(t)
+	options.HubNamespaces, options.NamespaceMap = []string{"b", "a"}, []string{"a=x"}
+	options.Image, options.RequireServiceAccount, options.Reach.Scope = "registry.example.org:5000/krake@sha256:0", true, "cluster"
+	written(t, path, options, "x")
+	type document struct {
+		Resources, Components []string
+		SecretGenerator       []struct{ Name string }
+		Patches               []struct {
+			Target struct{ Kind string }
+			Patch  string
+		}
+	}
+	read := func(name string) (d document) {
+		text, err := os.ReadFile(filepath.Join(path, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(text, &d); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	top := read("kustomization.yaml")
+	want := document{
+		Resources:  []string{"manifests/overlays/spoke/shared", "agent"},
+		Components: []string{"manifests/components/strict/target", "manifests/components/cluster-scope/target"},
+	}
+	if diff := cmp.Diff(want, top); diff != "" {
+		t.Errorf("kustomization.yaml (-want +got):\n%s", diff)
+	}
+	agent := read("agent/kustomization.yaml")
+	if len(agent.Patches) != 2 || len(agent.SecretGenerator) != 1 || agent.SecretGenerator[0].Name != "krake-hub-east" {
+		t.Fatalf("%+v", agent)
+	}
+	for _, part := range []string{`"--hub-namespaces=a,b"`, `"--namespace-map=a=x"`, `"registry.example.org:5000/krake@sha256:0"`} {
+		if !strings.Contains(agent.Patches[0].Patch, part) {
+			t.Errorf("%s does not have %s", agent.Patches[0].Patch, part)
+		}
+	}
+	if agent.Patches[1].Target.Kind != "NetworkPolicy" || !strings.Contains(agent.Patches[1].Patch, `{"port":16443}`) {
+		t.Errorf("the hub is not reached: %+v", agent.Patches[1])
+	}
+}

@@ -1,0 +1,64 @@
+package enrol
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// address is how a target reaches the hub, and by what it knows that it is the hub.
+type address struct {
+	server     string
+	serverName string
+	ca         []byte
+}
+
+// addressOf takes the address over from the administrator's connection, or what
+// is given in its place.
+func addressOf(config *rest.Config, server string) (address, error) {
+	config = rest.CopyConfig(config)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return address{}, fmt.Errorf("read the hub's certificate authority: %w", err)
+	}
+	if config.Insecure {
+		return address{}, errors.New("the kubeconfig does not verify the hub's certificate: the agent's token would go to whoever answers; use one with the certificate authority")
+	}
+	a := address{server: server, ca: config.CAData}
+	if server == "" {
+		a.server, a.serverName = config.Host, config.ServerName
+	}
+	if !isAddress(a.server) {
+		return address{}, fmt.Errorf("the hub is at %q, which is not of the form https://HOST[:PORT]: give another by --hub-server", a.server)
+	}
+	return a, nil
+}
+
+// port is where the hub listens, and tells if the shipped NetworkPolicy knows it.
+func (a address) port() (port int, known bool) {
+	address, err := url.Parse(a.server)
+	if err != nil {
+		return 0, true // it was checked
+	}
+	port, err = strconv.Atoi(address.Port())
+	return port, err != nil || port == 443 || port == 6443
+}
+
+// kubeconfig connects to the hub by a token in a file beside it, which is read
+// again and again: that of a kubelet's Secret changes.
+func (a address) kubeconfig(cluster string) ([]byte, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["hub"] = &clientcmdapi.Cluster{Server: a.server, TLSServerName: a.serverName, CertificateAuthorityData: a.ca}
+	config.AuthInfos[cluster] = &clientcmdapi.AuthInfo{TokenFile: tokenFile}
+	config.CurrentContext = cluster + "@hub"
+	config.Contexts[config.CurrentContext] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: cluster}
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,91 @@
+package enrol
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func TestAddressOf(t *testing.T) {
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, []byte("authority"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const hub = "https://10.0.0.1:6443"
+	for _, c := range []struct {
+		why    string
+		config rest.Config
+		server string
+		want   address
+		err    string
+	}{
+		{"as the administrator goes", rest.Config{Host: hub, TLSClientConfig: rest.TLSClientConfig{CAData: []byte("authority")}}, "",
+			address{server: hub, ca: []byte("authority")}, ""},
+		{"a file is read", rest.Config{Host: hub, TLSClientConfig: rest.TLSClientConfig{CAFile: ca}}, "",
+			address{server: hub, ca: []byte("authority")}, ""},
+		{"the certificate has another name", rest.Config{Host: hub, TLSClientConfig: rest.TLSClientConfig{ServerName: "hub"}}, "",
+			address{server: hub, serverName: "hub"}, ""},
+		{"another address has its own name", rest.Config{Host: hub, TLSClientConfig: rest.TLSClientConfig{ServerName: "hub"}}, "https://hub.example.org",
+			address{server: "https://hub.example.org"}, ""},
+		{"who is not verified gets no token", rest.Config{Host: hub, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "",
+			address{}, "does not verify"},
+		{"nor does who can be read on the way", rest.Config{Host: "http://127.0.0.1:8001"}, "",
+			address{}, "give another by --hub-server"},
+		{"a file that is not there", rest.Config{Host: hub, TLSClientConfig: rest.TLSClientConfig{CAFile: ca + "x"}}, "",
+			address{}, "certificate authority"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			got, err := addressOf(&c.config, c.server)
+			if (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("%v, want %q", err, c.err)
+			}
+			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(address{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPort(t *testing.T) {
+	for server, want := range map[string]struct {
+		port  int
+		known bool
+	}{
+		"https://hub":            {0, true},
+		"https://hub:443":        {443, true},
+		"https://hub:6443":       {6443, true},
+		"https://[::1]:16443/k8": {16443, false},
+	} {
+		if port, known := (address{server: server}).port(); port != want.port || known != want.known {
+			t.Errorf("%s: %d, known: %t, want %v", server, port, known, want)
+		}
+	}
+}
+
+// The token is in a file of its own, beside this one, wherever the two are.
+func TestKubeconfig(t *testing.T) {
+	text, err := address{server: "https://hub", ca: []byte("authority")}.kubeconfig("east")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Host != "https://hub" || config.BearerTokenFile != filepath.Join(dir, "token") || string(config.CAData) != "authority" {
+		t.Errorf("%v", config)
+	}
+}

@@ -1,0 +1,147 @@
+package enrol
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/krake-observer/krake-observer/internal/options"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// leastDuration is the shortest life of a token that the API server gives.
+const leastDuration = 10 * time.Minute
+
+// Options of enrol.
+type Options struct {
+	Hub Connection
+	// Cluster is the name by which Applications choose the cluster.
+	Cluster string
+	// HubNamespaces have the cluster's Applications; none: one of the cluster's name.
+	HubNamespaces []string
+	// NamespaceMap has entries hub=target, as the agent's flag.
+	NamespaceMap []string
+	// Image is the agent's; empty: that of the manifests.
+	Image string
+	// TokenDuration is how long the agent's token is good.
+	TokenDuration time.Duration
+	// HubServer is the address by which the target reaches the hub; empty: that of
+	// the administrator.
+	HubServer string
+	// RequireServiceAccount has the agent write as the Applications' accounts only.
+	RequireServiceAccount bool
+	// Reach says how far Applications may reach on the cluster.
+	Reach options.Reach
+	// Out is the folder to write.
+	Out string
+}
+
+// AddFlags adds the flags with their defaults.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	o.Hub.AddFlags(flags)
+	flags.StringSliceVar(&o.HubNamespaces, "hub-namespaces", nil, "namespaces of the hub that have the cluster's Applications (default: one of the cluster's name, which is created)")
+	flags.StringSliceVar(&o.NamespaceMap, "namespace-map", nil, "where on the cluster the objects of a namespace of the hub are, as hub=target,... (default: in the namespace of the same name)")
+	flags.StringVar(&o.Image, "image", "", "image of the agent (default: that of the manifests)")
+	flags.DurationVar(&o.TokenDuration, "token-duration", 365*24*time.Hour, "how long the agent's token is good; enrol the cluster again to renew it")
+	flags.StringVar(&o.HubServer, "hub-server", "", "URL by which the cluster reaches the hub (default: that of the kubeconfig)")
+	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false, "have the agent write as the service account of each Application, and never as itself; all agents of the cluster do, or none")
+	o.Reach.AddFlags(flags)
+	flags.StringVar(&o.Out, "out", "", "folder to write: a kustomization for the cluster, with its token")
+}
+
+// Validate reports everything that cannot be used.
+func (o *Options) Validate() error {
+	failures := []error{validateCluster(o.Cluster)}
+	namespaces, _ := o.namespaces()
+	for _, namespace := range namespaces {
+		failures = append(failures, validateNamespace(namespace))
+	}
+	for _, entry := range o.NamespaceMap {
+		failures = append(failures, o.validateEntry(entry))
+	}
+	failures = append(failures, o.Reach.Validate())
+	if o.Reach.Scope == mutate.ClusterScope && !o.RequireServiceAccount {
+		failures = append(failures, errors.New("--scope=cluster: wants --require-service-account, or every Application could do all that the agent may"))
+	}
+	if o.TokenDuration < leastDuration {
+		failures = append(failures, fmt.Errorf("--token-duration: must be at least %s", leastDuration))
+	}
+	if o.HubServer != "" && !isAddress(o.HubServer) {
+		failures = append(failures, fmt.Errorf("--hub-server: %q is not of the form https://HOST[:PORT]", o.HubServer))
+	}
+	if o.Out == "" {
+		failures = append(failures, errors.New("--out: must name a folder"))
+	}
+	return errors.Join(failures...)
+}
+
+// components are the folders of the manifests that change the target for the options.
+func (o *Options) components() []string {
+	var components []string
+	if o.RequireServiceAccount {
+		components = append(components, "components/strict/target")
+	}
+	if o.Reach.Scope == mutate.ClusterScope {
+		components = append(components, "components/cluster-scope/target")
+	}
+	return components
+}
+
+// namespaces are those on the hub, and tells if they were named.
+func (o *Options) namespaces() (names []string, named bool) {
+	if len(o.HubNamespaces) == 0 {
+		return []string{o.Cluster}, false
+	}
+	return slices.Compact(slices.Sorted(slices.Values(o.HubNamespaces))), true
+}
+
+// validateCluster refuses names that mean something else: the hub itself, the
+// account of Pods that name none, and two values of krake.dev/force-delete.
+func validateCluster(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("cluster name %q: %s", name, strings.Join(problems, ", "))
+	}
+	switch name {
+	case application.LocalCluster:
+		return fmt.Errorf("cluster name %q: that is the hub itself, whose agent is in manifests/base", name)
+	case "default", "true", "false":
+		return fmt.Errorf("cluster name %q: the name has another meaning", name)
+	}
+	return nil
+}
+
+// validateNamespace refuses the namespaces where no Application may be.
+func validateNamespace(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("hub namespace %q: %s", name, strings.Join(problems, ", "))
+	}
+	switch name {
+	case "kube-system", "kube-public", "kube-node-lease", application.SystemNamespace, application.AgentsNamespace:
+		return fmt.Errorf("hub namespace %q: no Applications are there: choose another one by --hub-namespaces", name)
+	}
+	return nil
+}
+
+func (o *Options) validateEntry(entry string) error {
+	hub, target, ok := strings.Cut(entry, "=")
+	names, _ := o.namespaces()
+	switch {
+	case !ok || len(validation.IsDNS1123Label(hub)) > 0 || len(validation.IsDNS1123Label(target)) > 0:
+		return fmt.Errorf("--namespace-map: %q is not of the form hub=target", entry)
+	case !slices.Contains(names, hub):
+		return fmt.Errorf("--namespace-map: %s: %s is not among the cluster's namespaces of the hub", entry, hub)
+	}
+	return nil
+}
+
+func isAddress(text string) bool {
+	address, err := url.Parse(text)
+	return err == nil && address.Scheme == "https" && address.Hostname() != "" && address.User == nil && address.RawQuery == ""
+}

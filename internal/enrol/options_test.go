@@ -1,0 +1,89 @@
+package enrol
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+// valid are options of which a test changes one.
+func valid(t *testing.T) Options {
+	t.Helper()
+	var o Options
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.AddFlags(flags)
+	if err := flags.Parse([]string{"--out=east"}); err != nil {
+		t.Fatal(err)
+	}
+	o.Cluster = "east"
+	return o
+}
+
+func TestOptions(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		change func(*Options)
+		want   string // part of the message; empty: valid
+	}{
+		{"the defaults", func(*Options) {}, ""},
+		{"a name is part of labels", func(o *Options) { o.Cluster = "east.eu" }, `cluster name "east.eu"`},
+		{"there has to be one", func(o *Options) { o.Cluster = "" }, "cluster name"},
+		{"the hub enrols itself by manifests/base", func(o *Options) { o.Cluster = "local" }, "the hub itself"},
+		{"Pods without an account have that of this name", func(o *Options) { o.Cluster = "default" }, "another meaning"},
+		{"force-delete has it for all clusters", func(o *Options) { o.Cluster = "true" }, "another meaning"},
+		{"force-delete has it for none", func(o *Options) { o.Cluster = "false" }, "another meaning"},
+
+		{"namespaces", func(o *Options) { o.HubNamespaces = []string{"a", "b"} }, ""},
+		{"a namespace has such a name", func(o *Options) { o.HubNamespaces = []string{"A"} }, `hub namespace "A"`},
+		{"the agent would read what runs the hub", func(o *Options) { o.HubNamespaces = []string{"kube-system"} }, "no Applications are there"},
+		{"and what runs us", func(o *Options) { o.HubNamespaces = []string{"a", "krake-agents"} }, "no Applications are there"},
+		{"also by default", func(o *Options) { o.Cluster = "krake-system" }, `hub namespace "krake-system"`},
+		{"which another one avoids", func(o *Options) { o.Cluster, o.HubNamespaces = "krake-system", []string{"a"} }, ""},
+
+		{"a map", func(o *Options) { o.HubNamespaces, o.NamespaceMap = []string{"a", "b"}, []string{"a=x", "b=y"} }, ""},
+		{"a map of the default", func(o *Options) { o.NamespaceMap = []string{"east=apps"} }, ""},
+		{"what is not read is not mapped", func(o *Options) { o.NamespaceMap = []string{"west=apps"} }, "west is not among"},
+		{"both sides are namespaces", func(o *Options) { o.NamespaceMap = []string{"east=A"} }, "hub=target"},
+		{"and there are two", func(o *Options) { o.NamespaceMap = []string{"east"} }, "hub=target"},
+
+		{"a short life", func(o *Options) { o.TokenDuration = 10 * time.Minute }, ""},
+		{"the API server makes no shorter one", func(o *Options) { o.TokenDuration = 9 * time.Minute }, "--token-duration"},
+		{"another address", func(o *Options) { o.HubServer = "https://hub.example.org:6443/k8s" }, ""},
+		{"a token goes to nobody in the clear", func(o *Options) { o.HubServer = "http://hub.example.org" }, "--hub-server"},
+		{"a host alone is no URL", func(o *Options) { o.HubServer = "hub.example.org" }, "--hub-server"},
+		{"nor is there a password in it", func(o *Options) { o.HubServer = "https://a:b@hub.example.org" }, "--hub-server"},
+
+		{"strict", func(o *Options) { o.RequireServiceAccount = true }, ""},
+		{"strict, with reach", func(o *Options) { o.RequireServiceAccount, o.Reach.Scope = true, "cluster" }, ""},
+		{"the agent's own rights do not reach that far", func(o *Options) { o.Reach.Scope = "cluster" }, "--require-service-account"},
+		{"there are two scopes", func(o *Options) { o.Reach.Scope = "world" }, "--scope"},
+		{"the files go somewhere", func(o *Options) { o.Out = "" }, "--out"},
+		{"each mistake is told", func(o *Options) { o.Out, o.TokenDuration = "", 0 }, "--token-duration: must be at least 10m0s\n--out: must name a folder"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			o := valid(t)
+			c.change(&o)
+			err := o.Validate()
+			if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// What is named twice is one.
+func TestNamespaces(t *testing.T) {
+	o := Options{Cluster: "east"}
+	names, named := o.namespaces()
+	if diff := cmp.Diff([]string{"east"}, names); diff != "" || named {
+		t.Errorf("by default (-want +got):\n%s named: %t", diff, named)
+	}
+	o.HubNamespaces = []string{"b", "a", "b"}
+	names, named = o.namespaces()
+	if diff := cmp.Diff([]string{"a", "b"}, names); diff != "" || !named {
+		t.Errorf("by name (-want +got):\n%s named: %t", diff, named)
+	}
+}

@@ -1,0 +1,168 @@
+package enrol
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// pageSize is how many ConfigMaps are read at once.
+const pageSize = 500
+
+// mostShown is how many Applications a refusal names.
+const mostShown = 20
+
+// RemoveOptions are the options of remove.
+type RemoveOptions struct {
+	Hub     Connection
+	Cluster string
+	// Force removes the cluster although Applications are on it.
+	Force bool
+}
+
+// AddFlags adds the flags with their defaults.
+func (o *RemoveOptions) AddFlags(flags *pflag.FlagSet) {
+	o.Hub.AddFlags(flags)
+	flags.BoolVar(&o.Force, "force", false, "remove the cluster although Applications are on it: what they have there is left there")
+}
+
+// Validate reports what cannot be used.
+func (o *RemoveOptions) Validate() error { return validateCluster(o.Cluster) }
+
+// Remove takes a cluster out of the hub: its agent's token is refused at once.
+// While Applications name the cluster, or have objects there, it refuses, unless
+// it is forced to. Namespaces stay, with what is in them.
+func Remove(ctx context.Context, options RemoveOptions, out io.Writer) error {
+	h, err := options.Hub.open()
+	if err != nil {
+		return err
+	}
+	say := func(format string, arguments ...any) { fmt.Fprintf(out, format, arguments...) }
+	applications, err := h.applications(ctx, options.Cluster)
+	if err != nil {
+		return err
+	}
+	if len(applications) > 0 && !options.Force {
+		return stillUsed(options.Cluster, applications)
+	}
+	if err := h.remove(ctx, options.Cluster, say); err != nil {
+		return err
+	}
+	for _, name := range applications {
+		say("Warning: configmap/%s is still on cluster %s, where nobody looks after it\n", name, options.Cluster)
+	}
+	return nil
+}
+
+func stillUsed(cluster string, applications []string) error {
+	shown := applications[:min(len(applications), mostShown)]
+	more := ""
+	if hidden := len(applications) - len(shown); hidden > 0 {
+		more = fmt.Sprintf("\n  and %d more", hidden)
+	}
+	return fmt.Errorf("%d Applications name cluster %s or have objects there:\n  %s%s\n"+
+		"Delete them or move them to another cluster, and wait until the agent has let go of them. If the cluster is lost, annotate them with "+
+		"krake.dev/force-delete=%s, or remove it by --force", len(applications), cluster, strings.Join(shown, "\n  "), more, cluster)
+}
+
+// applications are those that name the cluster or are held there, also such as
+// were never admitted and have no label. Their contents are not read.
+func (h *hub) applications(ctx context.Context, cluster string) ([]string, error) {
+	var found []string
+	page := metav1.ListOptions{Limit: pageSize}
+	for {
+		list, err := h.metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).List(ctx, page)
+		if err != nil {
+			return nil, fmt.Errorf("list the Applications: %w", err)
+		}
+		for _, item := range list.Items {
+			if isOn(&corev1.ConfigMap{ObjectMeta: item.ObjectMeta}, cluster) {
+				found = append(found, item.Namespace+"/"+item.Name)
+			}
+		}
+		if page.Continue = list.Continue; page.Continue == "" {
+			return found, nil
+		}
+	}
+}
+
+func isOn(cm *corev1.ConfigMap, cluster string) bool {
+	return application.IsApplication(cm) &&
+		(application.ClusterOf(cm) == cluster || slices.Contains(application.HoldersOf(cm), cluster))
+}
+
+// remove deletes what was made for the cluster: first what the token is bound to,
+// and last the Lease, which keeps other targets from the name as long as it is there.
+func (h *hub) remove(ctx context.Context, cluster string, say func(string, ...any)) error {
+	deleted, err := h.prune(ctx, cluster, nil, say)
+	if err != nil {
+		return err
+	}
+	lease := application.HubLease(cluster)
+	err = h.client.CoordinationV1().Leases(application.AgentsNamespace).Delete(ctx, lease, metav1.DeleteOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && deleted == 0:
+		return fmt.Errorf("cluster %q is not enrolled", cluster)
+	case apierrors.IsNotFound(err):
+		return nil // no agent has ever connected
+	case err != nil:
+		return fmt.Errorf("delete Lease %s: %w", lease, err)
+	}
+	say("lease.coordination.k8s.io/%s in namespace %s deleted\n", lease, application.AgentsNamespace)
+	return nil
+}
+
+// kinds are those of an enrolment, in the order in which they go.
+func kinds() []schema.GroupVersionResource {
+	return []schema.GroupVersionResource{
+		corev1.SchemeGroupVersion.WithResource("secrets"),
+		corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
+		rbacv1.SchemeGroupVersion.WithResource("rolebindings"),
+		rbacv1.SchemeGroupVersion.WithResource("roles"),
+		rbacv1.SchemeGroupVersion.WithResource("clusterroles"),
+	}
+}
+
+// prune deletes what was made for the cluster, but for what is kept, and tells
+// how much that was.
+func (h *hub) prune(ctx context.Context, cluster string, keep []*unstructured.Unstructured, say func(string, ...any)) (deleted int, err error) {
+	for _, kind := range kinds() {
+		list, err := h.dynamic.Resource(kind).List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + cluster})
+		if err != nil {
+			return deleted, fmt.Errorf("list %s of cluster %s: %w", kind.Resource, cluster, err)
+		}
+		for _, object := range list.Items {
+			if slices.ContainsFunc(keep, func(kept *unstructured.Unstructured) bool { return describe(kept) == describe(&object) }) {
+				continue
+			}
+			if err := h.delete(ctx, &object); err != nil {
+				return deleted, err
+			}
+			deleted++
+			say("%s deleted\n", describe(&object))
+		}
+	}
+	return deleted, nil
+}
+
+// delete deletes an object, as it was seen: not another one of its name.
+func (h *hub) delete(ctx context.Context, object *unstructured.Unstructured) error {
+	uid := object.GetUID()
+	err := h.resource(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s: %w", describe(object), err)
+	}
+	return nil
+}

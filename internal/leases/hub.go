@@ -1,0 +1,196 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+const (
+	// beatsOfHub is how many heartbeats the Lease on the hub lasts.
+	beatsOfHub = 4
+	// hubTimeout is how long a request to the hub may take.
+	hubTimeout = 5 * time.Second
+	// What failed is tried again after retryMin at least and retryMax at most, so
+	// that thousands of agents do not ask in step when their hub is back.
+	retryMin, retryMax = 2 * time.Second, 5 * time.Second
+)
+
+// hub keeps the Lease on the hub. It asks for it when that on the target was had.
+type hub struct {
+	tenure    *Tenure
+	lease     *lease
+	targetUID types.UID // who the target is
+	ours      bool      // it was had
+	failing   bool
+}
+
+func newHub(t *Tenure) *hub {
+	options := t.options
+	return &hub{
+		tenure: t,
+		lease: &lease{
+			client:    options.Hub.Leases(application.AgentsNamespace),
+			namespace: application.AgentsNamespace,
+			name:      application.HubLease(options.Cluster),
+			server:    "hub",
+			identity:  options.Identity,
+			lasts:     beatsOfHub * options.Heartbeat,
+		},
+	}
+}
+
+// keep asks for the Lease and renews it until the context ends or it is lost.
+func (h *hub) keep(ctx context.Context) error {
+	if !h.awaitTarget(ctx) {
+		return nil
+	}
+	for {
+		next, err := h.step(ctx)
+		if err != nil {
+			return err
+		}
+		if !pause(ctx, next) {
+			return nil
+		}
+	}
+}
+
+// awaitTarget waits until the Lease on the target was had, and asks who the
+// target is. It tells if the context has not ended.
+func (h *hub) awaitTarget(ctx context.Context) bool {
+	if target := h.tenure.target; target != nil {
+		select {
+		case <-target.held:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for first := true; ; first = false {
+		uid, err := h.askTarget(ctx)
+		if err == nil {
+			h.targetUID = uid
+			return true
+		}
+		if first {
+			h.tenure.options.Logger.Error(err, "the target's identity is not known, and is asked for again")
+		}
+		if !pause(ctx, h.tenure.options.RetryPeriod) {
+			return false
+		}
+	}
+}
+
+func (h *hub) askTarget(ctx context.Context) (types.UID, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.tenure.options.RenewDeadline)
+	defer cancel()
+	return h.tenure.options.TargetUID(ctx)
+}
+
+// step is one request for the Lease, and says when the next one is due.
+func (h *hub) step(ctx context.Context) (next time.Duration, err error) {
+	request, cancel := context.WithTimeout(ctx, hubTimeout)
+	defer cancel()
+	from, err := h.lease.ask(request, h.ours, h.claim, h.mayTake)
+	switch {
+	case errors.Is(err, ErrLost):
+		return 0, err
+	case ctx.Err() != nil:
+		return 0, nil
+	case err != nil:
+		h.failed(err)
+		return h.soon(), nil
+	}
+	h.answered()
+	if from.IsZero() && h.tenure.Refusal() == "" {
+		return h.soon(), nil
+	}
+	if !from.IsZero() && !h.ours {
+		h.ours = true
+		h.tenure.act()
+	}
+	return h.tenure.options.Heartbeat, nil
+}
+
+func (h *hub) soon() time.Duration {
+	return min(h.tenure.options.Heartbeat, retryMin+rand.N(retryMax-retryMin))
+}
+
+// claim binds the Lease to our target.
+func (h *hub) claim() *coordinationv1.Lease {
+	wanted := h.lease.claim()
+	if wanted.Annotations == nil {
+		wanted.Annotations = map[string]string{}
+	}
+	wanted.Annotations[application.TargetAnnotation] = string(h.targetUID)
+	wanted.Annotations[application.TargetLeaseAnnotation] = string(h.targetLease())
+	return wanted
+}
+
+// targetLease is the UID of the Lease on the target.
+func (h *hub) targetLease() types.UID {
+	if h.tenure.target == nil {
+		return ""
+	}
+	return h.tenure.target.uid
+}
+
+// mayTake finds out who has the cluster's name.
+func (h *hub) mayTake() (bool, error) {
+	if h.lease.known == nil {
+		return true, nil
+	}
+	if h.ours {
+		return h.isStillOurs()
+	}
+	if bound := h.annotation(application.TargetAnnotation); bound != "" && bound != string(h.targetUID) {
+		h.tenure.refuse(fmt.Sprintf("DuplicateAgent: %s belongs to the agent of another target, %s, of which the last holder is %q; this target is %s. "+
+			"If it is to have the name, stop that agent and delete the Lease", h.lease, bound, h.lease.holder(), h.targetUID))
+		return false, nil
+	}
+	if h.lease.isFree() {
+		return true, nil
+	}
+	if h.annotation(application.TargetLeaseAnnotation) == string(h.targetLease()) {
+		// A replica of ours had it, and has lost the Lease on the target to us.
+		return h.tenure.target == nil || h.tenure.target.check() == nil, nil
+	}
+	h.tenure.refuse(fmt.Sprintf("DuplicateAgent: %s is held by another agent of this target, %q, which is none of its replicas; "+
+		"it is waited for until that agent is silent for %s", h.lease, h.lease.holder(), h.lease.lasts))
+	return false, nil
+}
+
+// isStillOurs: nobody else had it since the last heartbeat.
+func (h *hub) isStillOurs() (bool, error) {
+	if h.annotation(application.TargetAnnotation) != string(h.targetUID) || h.lease.holder() != "" && !h.lease.isOurs() {
+		return false, fmt.Errorf("%w: %s was taken, its holder is %q", ErrLost, h.lease, h.lease.holder())
+	}
+	return true, nil
+}
+
+func (h *hub) annotation(key string) string { return h.lease.known.Annotations[key] }
+
+func (h *hub) failed(err error) {
+	if h.failing {
+		return
+	}
+	h.failing = true
+	h.tenure.options.Logger.Error(err, "the hub is lost")
+	h.tenure.tell(HubLost)
+}
+
+func (h *hub) answered() {
+	if !h.failing {
+		return
+	}
+	h.failing = false
+	h.tenure.options.Logger.Info("the hub is back")
+	h.tenure.tell(HubBack)
+}

@@ -1,0 +1,342 @@
+package leases
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+func boundTo(target string) func(*coordinationv1.Lease) {
+	return func(l *coordinationv1.Lease) {
+		metav1.SetMetaDataAnnotation(&l.ObjectMeta, application.TargetAnnotation, target)
+	}
+}
+
+func boundToLease(uid types.UID) func(*coordinationv1.Lease) {
+	return func(l *coordinationv1.Lease) {
+		metav1.SetMetaDataAnnotation(&l.ObjectMeta, application.TargetLeaseAnnotation, string(uid))
+	}
+}
+
+func heldBy(holder string) func(*coordinationv1.Lease) {
+	return func(l *coordinationv1.Lease) {
+		l.Spec.HolderIdentity = &holder
+		l.Spec.LeaseDurationSeconds = ptr.To[int32](80)
+		l.Spec.RenewTime = ptr.To(metav1.NowMicro())
+	}
+}
+
+// edited gives one edit for many.
+func edited(edits ...func(*coordinationv1.Lease)) func(*coordinationv1.Lease) {
+	return func(l *coordinationv1.Lease) {
+		for _, edit := range edits {
+			edit(l)
+		}
+	}
+}
+
+// An agent finds a Lease on the hub.
+func TestDuplicates(t *testing.T) {
+	const (
+		never   = 24 * time.Hour
+		expires = beatsOfHub * DefaultHeartbeat
+		look    = DefaultHeartbeat
+	)
+	here := boundTo(string(ourTarget))
+	for name, test := range map[string]struct {
+		why         string
+		found       func(*coordinationv1.Lease)
+		renewed     bool          // its holder is alive
+		atLeast, by time.Duration // when we act
+		refusal     string
+	}{
+		"another target's": {
+			why:   "Two clusters cannot have one name: the second would delete what the first has.",
+			found: edited(boundTo("another"), heldBy("them")), renewed: true,
+			atLeast: never, refusal: "belongs to the agent of another target, another",
+		},
+		"another target's, silent": {
+			why:     "Its agent may be cut off, and goes on healing: silence proves nothing.",
+			found:   edited(boundTo("another"), heldBy("them")),
+			atLeast: never, refusal: "belongs to the agent of another target, another",
+		},
+		"another target's, given back": {
+			why:     "Its agent is down for a while; the objects are there.",
+			found:   edited(boundTo("another"), heldBy("")),
+			atLeast: never, refusal: "belongs to the agent of another target, another",
+		},
+		"another installation's on this target": {
+			why:   "Each of the two holds a Lease in its own namespace: the hub's decides.",
+			found: edited(here, boundToLease("other"), heldBy("them")), renewed: true,
+			atLeast: never, refusal: "is held by another agent of this target",
+		},
+		"another installation's on this target, silent": {
+			why:     "The Lease on the target was deleted and made anew, or the namespace has changed: who had it is gone when it has expired.",
+			found:   edited(here, boundToLease("other"), heldBy("them")),
+			atLeast: expires, by: expires + look, refusal: "is held by another agent of this target",
+		},
+		"another installation's on this target, given back": {
+			why:   "Who had it is gone for certain.",
+			found: edited(here, boundToLease("other"), heldBy("")),
+		},
+		"an administrator's": {
+			why:   "It binds nobody and nobody has it.",
+			found: func(*coordinationv1.Lease) {},
+		},
+		"unbound, held": {
+			why:     "Who has it is not known: it is left to expire.",
+			found:   heldBy("them"),
+			atLeast: expires, by: expires + look, refusal: "is held by another agent of this target",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				t.Log(test.why)
+				w := newWorld()
+				w.hub.edit(t, hubLease, test.found)
+				if test.renewed {
+					go w.beat(t, "them")
+				}
+				began := time.Now()
+				a := w.start(t, ours)
+				synctest.Wait()
+				if got := a.Refusal(); !strings.Contains(got, test.refusal) || got != "" && !strings.HasPrefix(got, "DuplicateAgent: ") || (got == "") != (test.refusal == "") {
+					t.Errorf("refused: %q, want %q", got, test.refusal)
+				}
+				if test.atLeast > 0 && (a.stands() != "does not act" || w.hub.holder(t, hubLease) == ours) {
+					t.Fatal("it acts, or has taken the Lease")
+				}
+				for range int(test.atLeast / time.Minute) {
+					sleep(time.Minute)
+					if time.Since(began) < test.atLeast && a.stands() != "does not act" {
+						t.Fatalf("it acts after %s", time.Since(began))
+					}
+				}
+				if test.atLeast == never {
+					if diff := gocmp.Diff([]string{"Refused"}, a.told()); diff != "" {
+						t.Errorf("what was told (-want +got):\n%s", diff)
+					}
+					return
+				}
+				a.awaitActing(t, time.Hour)
+				if took := time.Since(began); took < test.atLeast || took > test.by {
+					t.Errorf("it acts after %s, want %s to %s", took, test.atLeast, test.by)
+				}
+				if a.Refusal() != "" {
+					t.Errorf("it acts and is refused: %s", a.Refusal())
+				}
+			})
+		})
+	}
+}
+
+// beat renews the Lease on the hub as another agent does, until the test ends.
+func (w *world) beat(t *testing.T, holder string) {
+	for pause(t.Context(), DefaultHeartbeat) {
+		w.hub.edit(t, hubLease, heldBy(holder))
+	}
+}
+
+// A Lease of another target is not taken over after a year, and is after its
+// deletion.
+func TestOnlyDeletionUnbinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.hub.edit(t, hubLease, edited(boundTo("another"), heldBy("them")))
+		a := w.start(t, ours, func(o *Options) {
+			o.Duration, o.RenewDeadline, o.RetryPeriod, o.Heartbeat = 24*time.Hour, 12*time.Hour, 6*time.Hour, time.Hour
+		})
+		sleep(365 * 24 * time.Hour)
+		if a.stands() != "does not act" || w.hub.holder(t, hubLease) != "them" {
+			t.Fatal("it has taken what another target has")
+		}
+		w.hub.remove(hubLease)
+		a.awaitActing(t, time.Hour)
+		if diff := gocmp.Diff([]string{"Refused", "Acting"}, a.told()); diff != "" {
+			t.Errorf("what was told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What becomes of the Lease on the hub while the agent acts.
+func TestHubLease(t *testing.T) {
+	for name, test := range map[string]struct {
+		why  string
+		then func(*testing.T, *world)
+		lost bool
+	}{
+		"deleted": {
+			why:  "Nobody else has it: an agent that acts has its name again.",
+			then: func(_ *testing.T, w *world) { w.hub.remove(hubLease) },
+		},
+		"emptied": {
+			why:  "Nobody else has it.",
+			then: func(t *testing.T, w *world) { w.hub.edit(t, hubLease, heldBy("")) },
+		},
+		"edited": {
+			why: "Somebody writes a label: the next heartbeat rests on that.",
+			then: func(t *testing.T, w *world) {
+				w.hub.edit(t, hubLease, func(l *coordinationv1.Lease) { metav1.SetMetaDataLabel(&l.ObjectMeta, "a", "b") })
+			},
+		},
+		"taken": {
+			why:  "A replica of ours holds the Lease on the target by now.",
+			then: func(t *testing.T, w *world) { w.hub.edit(t, hubLease, heldBy("them")) },
+			lost: true,
+		},
+		"deleted and taken": {
+			why: "An administrator gave the name to another target.",
+			then: func(t *testing.T, w *world) {
+				w.hub.remove(hubLease)
+				w.hub.edit(t, hubLease, edited(boundTo("another"), heldBy("them")))
+			},
+			lost: true,
+		},
+		"bound to another target": {
+			why:  "An administrator gave the name away by an edit.",
+			then: func(t *testing.T, w *world) { w.hub.edit(t, hubLease, boundTo("another")) },
+			lost: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				t.Log(test.why)
+				w := newWorld()
+				a := w.start(t, ours)
+				a.awaitActing(t, 0)
+				test.then(t, w)
+				before, err := w.hub.get(application.AgentsNamespace, hubLease)
+				if err != nil {
+					before = nil
+				}
+				sleep(DefaultHeartbeat)
+				if !test.lost {
+					if a.stands() != "acts" || w.hub.holder(t, hubLease) != ours {
+						t.Errorf("it %s, want: acts with its Lease", a.stands())
+					}
+					return
+				}
+				a.awaitLoss(t)
+				if a.stands() != "does not act" {
+					t.Errorf("it %s after the loss", a.stands())
+				}
+				if holder := w.hub.holder(t, hubLease); holder == "them" {
+					if diff := gocmp.Diff(before, w.hub.lease(t, hubLease)); diff != "" {
+						t.Errorf("the Lease of who has taken it (-before +after):\n%s", diff)
+					}
+				}
+				if w.target.holder(t, targetLease) != ours {
+					t.Error("the Lease on the target is given back while passes may be under way")
+				}
+			})
+		})
+	}
+}
+
+// A replica may have lost the Lease on the target, and not know it. It takes
+// nothing on the hub from the one that acts.
+func TestOnlyWhoHoldsTheTargetTakesTheHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.hub.cut("first")
+		first := w.start(t, "first")
+		sleep(time.Minute)
+		w.target.cut("first")
+		second := w.start(t, "second")
+		second.awaitActing(t, DefaultDuration+DefaultRetryPeriod)
+		w.hub.clear()
+		sleep(time.Minute)
+		if w.hub.holder(t, hubLease) != "second" || second.stands() != "acts" || first.stands() != "does not act" {
+			t.Errorf("the first %s and the second %s; %q holds the Lease on the hub", first.stands(), second.stands(), w.hub.holder(t, hubLease))
+		}
+	})
+}
+
+// Nothing is done before the hub was asked once. Then the hub may be away for as
+// long as it likes.
+func TestUnreachableHub(t *testing.T) {
+	for name, cut := range map[string]func(*server){"refusing": (*server).down, "swallowing": (*server).swallowing} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				cut(w.hub)
+				a := w.start(t, ours)
+				sleep(time.Hour)
+				if a.stands() != "does not act" || a.Refusal() != "" {
+					t.Fatalf("at first start, without a hub, it %s (%s)", a.stands(), a.Refusal())
+				}
+				w.hub.clear()
+				a.awaitActing(t, retryMax+hubTimeout)
+
+				cut(w.hub)
+				before := len(w.hub.requests())
+				sleep(time.Hour)
+				if a.stands() != "acts" {
+					t.Errorf("while the hub is away it %s", a.stands())
+				}
+				checkRetries(t, w.hub.requests()[before:])
+				w.hub.clear()
+				sleep(retryMax + hubTimeout)
+				if w.hub.holder(t, hubLease) != ours || a.stands() != "acts" {
+					t.Errorf("when the hub is back it %s", a.stands())
+				}
+				if diff := gocmp.Diff([]string{"HubLost", "HubBack", "Acting", "HubLost", "HubBack"}, a.told()); diff != "" {
+					t.Errorf("what was told (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// checkRetries: 2 to 5 s after the last failure, and not in step.
+func checkRetries(t *testing.T, asked []time.Time) {
+	t.Helper()
+	pauses := map[time.Duration]bool{}
+	for i := 1; i < len(asked); i++ {
+		pause := asked[i].Sub(asked[i-1])
+		pauses[pause] = true
+		if pause < retryMin || pause > retryMax+hubTimeout {
+			t.Errorf("asked again after %s", pause)
+		}
+	}
+	if len(pauses) < 100 {
+		t.Errorf("the pauses between %d requests have %d lengths: they have no jitter", len(asked), len(pauses))
+	}
+}
+
+// A target that does not say who it is is asked again, before the hub is.
+func TestIdentityIsAskedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		asked := 0
+		a := w.start(t, ours, func(o *Options) {
+			o.TargetUID = func(ctx context.Context) (types.UID, error) {
+				if asked++; asked == 1 {
+					<-ctx.Done()
+				}
+				if asked < 5 {
+					return "", errRefused
+				}
+				return ourTarget, nil
+			}
+		})
+		sleep(DefaultRenewDeadline)
+		if w.hub.writes() > 0 || a.stands() != "does not act" {
+			t.Errorf("the Lease on the hub is taken for nobody, and it %s", a.stands())
+		}
+		a.awaitActing(t, time.Minute)
+		if got := w.hub.lease(t, hubLease).Annotations[application.TargetAnnotation]; got != string(ourTarget) {
+			t.Errorf("bound to %q", got)
+		}
+	})
+}

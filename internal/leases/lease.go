@@ -1,0 +1,156 @@
+package leases
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/ptr"
+)
+
+// lease is a Lease as this process knows it.
+type lease struct {
+	client          coordinationv1client.LeaseInterface
+	namespace, name string
+	server          string // in errors
+	identity        string // of this process
+	lasts           time.Duration
+
+	known *coordinationv1.Lease // nil: there is none, as far as is known
+	since time.Time             // when it was first seen as it is
+}
+
+func (l *lease) String() string {
+	return fmt.Sprintf("Lease %s/%s on the %s", l.namespace, l.name, l.server)
+}
+
+// judge says if the Lease, as it is known, may be taken or renewed.
+type judge func() (take bool, err error)
+
+// ask takes the Lease or renews it, and gives the time from which it lasts; zero
+// if it is not ours. What is ours is renewed without being read first.
+func (l *lease) ask(ctx context.Context, ours bool, claim func() *coordinationv1.Lease, may judge) (from time.Time, err error) {
+	if ours {
+		if from, err = l.write(ctx, claim()); !isOutdated(err) {
+			return from, err
+		}
+	}
+	if err := l.read(ctx); err != nil {
+		return time.Time{}, err
+	}
+	if take, err := may(); err != nil || !take {
+		return time.Time{}, err
+	}
+	if from, err = l.write(ctx, claim()); !ours && isOutdated(err) {
+		return time.Time{}, nil // somebody was quicker
+	}
+	return from, err
+}
+
+// isOutdated tells of a write that rested on a Lease that is not so any more.
+func isOutdated(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
+}
+
+func (l *lease) read(ctx context.Context) error {
+	found, err := l.client.Get(ctx, l.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		l.known = nil
+	case err != nil:
+		return fmt.Errorf("get %s: %w", l, err)
+	case l.known == nil || l.known.UID != found.UID || l.known.ResourceVersion != found.ResourceVersion:
+		l.known, l.since = found, time.Now()
+	}
+	return nil
+}
+
+// write gives when it began: the server cannot have done it earlier, so that who
+// counts from then has the shorter time.
+func (l *lease) write(ctx context.Context, wanted *coordinationv1.Lease) (began time.Time, err error) {
+	began = time.Now()
+	var written *coordinationv1.Lease
+	if wanted.ResourceVersion == "" {
+		written, err = l.client.Create(ctx, wanted, metav1.CreateOptions{})
+	} else {
+		written, err = l.client.Update(ctx, wanted, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("renew %s: %w", l, err)
+	}
+	l.known, l.since = written, time.Now()
+	return began, nil
+}
+
+// claim is the Lease as it is when we hold it. The times are for who reads it.
+func (l *lease) claim() *coordinationv1.Lease {
+	now := metav1.NowMicro()
+	wanted := l.known.DeepCopy()
+	switch {
+	case wanted == nil:
+		wanted = &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: l.name},
+			Spec:       coordinationv1.LeaseSpec{AcquireTime: &now, LeaseTransitions: ptr.To[int32](0)},
+		}
+	case !l.isOurs():
+		wanted.Spec.AcquireTime = &now
+		wanted.Spec.LeaseTransitions = ptr.To(l.term() + 1)
+	}
+	wanted.Spec.HolderIdentity = &l.identity
+	wanted.Spec.LeaseDurationSeconds = ptr.To(int32(math.Ceil(l.lasts.Seconds())))
+	wanted.Spec.RenewTime = &now
+	return wanted
+}
+
+// giveBack empties the holder, if it is us.
+func (l *lease) giveBack(ctx context.Context) error {
+	for {
+		if err := l.read(ctx); err != nil {
+			return err
+		}
+		if !l.isOurs() {
+			return nil
+		}
+		given := l.claim()
+		given.Spec.HolderIdentity = ptr.To("")
+		if _, err := l.write(ctx, given); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+func (l *lease) isOurs() bool { return l.holder() == l.identity }
+
+// holder is empty if nobody has it.
+func (l *lease) holder() string {
+	if l.known == nil {
+		return ""
+	}
+	return ptr.Deref(l.known.Spec.HolderIdentity, "")
+}
+
+// term counts how often the Lease has come to another holder.
+func (l *lease) term() int32 {
+	if l.known == nil {
+		return 0
+	}
+	return ptr.Deref(l.known.Spec.LeaseTransitions, 0)
+}
+
+// isFree tells of a Lease that may be taken: nobody has it, or who has it has let
+// its whole duration pass, by our clock, without renewing it.
+func (l *lease) isFree() bool {
+	if l.holder() == "" || l.isOurs() {
+		return true
+	}
+	lasts := l.lasts
+	if seconds := ptr.Deref(l.known.Spec.LeaseDurationSeconds, 0); seconds > 0 {
+		lasts = time.Duration(seconds) * time.Second
+	}
+	return time.Since(l.since) >= lasts
+}

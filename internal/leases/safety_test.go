@@ -1,0 +1,154 @@
+package leases
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// hostile is a server on bad days: it refuses, swallows, loses answers, is slow,
+// and has the process stopped before a request and after it.
+type hostile struct {
+	random *rand.Rand
+	server *server
+}
+
+func (h *hostile) request(ctx context.Context, _, _ string) (error, bool) {
+	h.server.mu.Lock()
+	kind, d := h.random.IntN(100), time.Duration(h.random.Int64N(int64(6*time.Second)))
+	h.server.mu.Unlock()
+	switch {
+	case kind < 60:
+		return nil, false
+	case kind < 70:
+		return errRefused, false
+	case kind < 75:
+		return errRefused, true
+	case kind < 85:
+		<-ctx.Done()
+		return ctx.Err(), kind%2 == 0
+	case kind < 92: // slow, or stopped: the context is of no use
+		time.Sleep(d)
+		return nil, false
+	}
+	return stopped(func() { time.Sleep(d) }), true
+}
+
+// Three replicas, which are started again when they end, at a target on bad days
+// and with a hub on bad days: at no time may two of them write to the target.
+func TestAtMostOneMayWrite(t *testing.T) {
+	const replicas = 3
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				for _, s := range []*server{w.hub, w.target} {
+					h := &hostile{random: rand.New(rand.NewPCG(seed, uint64(len(s.byKey)))), server: s}
+					s.setWeather(h.request)
+				}
+				agents, acted := make([]*agent, replicas), map[string]bool{}
+				for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+					var writers []string
+					for i, a := range agents {
+						if a == nil || hasEnded(a) {
+							agents[i] = w.start(t, fmt.Sprintf("%d since %s", i, time.Now()), shortTimes)
+							continue
+						}
+						if a.Target() == nil {
+							writers = append(writers, a.options.Identity)
+						}
+					}
+					if len(writers) > 1 {
+						t.Fatalf("at %s these may write: %q", time.Now(), writers)
+					}
+					for _, writer := range writers {
+						acted[writer] = true
+					}
+				}
+				t.Logf("%d processes have had the right", len(acted))
+				if len(acted) < 20 {
+					t.Error("that shows little")
+				}
+			})
+		})
+	}
+}
+
+// shortTimes have little room between what a holder and a candidate count.
+func shortTimes(o *Options) {
+	o.Duration, o.RenewDeadline, o.RetryPeriod, o.Heartbeat = 2*time.Second, 1990*time.Millisecond, 300*time.Millisecond, time.Second
+}
+
+func hasEnded(a *agent) bool {
+	select {
+	case <-a.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// A43: no clock but our own is looked at, and that one only for how much time has
+// gone by. The holder's clock is wrong, and the candidate's is as right.
+func TestA43(t *testing.T) {
+	year := 365 * 24 * time.Hour
+	for _, skew := range []time.Duration{0, time.Hour, -time.Hour, 10 * year, -10 * year} {
+		for what, test := range map[string]struct {
+			renews bool
+			why    string
+		}{
+			"alive": {renews: true, why: "A Lease that changes is not taken, however old it says it is."},
+			"dead":  {why: "A Lease that does not change is taken after its duration, however new it says it is."},
+		} {
+			t.Run(fmt.Sprintf("%s/%s", skew, what), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					t.Log(test.why)
+					w := newWorld()
+					write := func() {
+						w.target.edit(t, targetLease, skewed("them", DefaultDuration, skew))
+						w.hub.edit(t, hubLease, edited(boundTo(string(ourTarget)), boundToLease("another"), skewed("them", time.Minute, skew)))
+					}
+					write()
+					if test.renews {
+						go func() {
+							for pause(t.Context(), DefaultRetryPeriod) {
+								write()
+							}
+						}()
+					}
+					began := time.Now()
+					a := w.start(t, ours)
+					if test.renews {
+						sleep(time.Hour)
+						if a.stands() != "does not act" || w.target.holder(t, targetLease) != "them" {
+							t.Errorf("it has taken the Lease of who renews it, and %s", a.stands())
+						}
+						return
+					}
+					a.awaitActing(t, time.Hour)
+					least, most := DefaultDuration+time.Minute, DefaultDuration+DefaultRetryPeriod+time.Minute+DefaultHeartbeat
+					if took := time.Since(began); took < least || took > most {
+						t.Errorf("it acts after %s, want %s to %s", took, least, most)
+					}
+				})
+			})
+		}
+	}
+}
+
+// skewed is a Lease as one writes it whose clock is wrong.
+func skewed(holder string, lasts, skew time.Duration) func(*coordinationv1.Lease) {
+	return func(l *coordinationv1.Lease) {
+		l.Spec.HolderIdentity = &holder
+		l.Spec.LeaseDurationSeconds = ptr.To(int32(lasts.Seconds()))
+		at := metav1.NewMicroTime(time.Now().Add(skew))
+		l.Spec.RenewTime, l.Spec.AcquireTime = &at, &at
+	}
+}

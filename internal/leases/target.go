@@ -1,0 +1,190 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// failuresOfTarget is how many renewals must fail until that is the target's
+// fault. One of them may have been our own: a process that was stopped meanwhile
+// finds that its request took too long.
+const failuresOfTarget = 2
+
+// target keeps the Lease on the target.
+type target struct {
+	tenure *Tenure
+	lease  *lease
+	held   chan struct{} // closed when it was had for the first time
+
+	// Of the Lease as it was then, and must be ever after.
+	uid  types.UID
+	term int32
+
+	mu       sync.Mutex
+	renewed  time.Time
+	failures int   // since then
+	lost     error // the target is lost, by this failure
+}
+
+func newTarget(t *Tenure) *target {
+	options := t.options
+	return &target{
+		tenure: t,
+		lease: &lease{
+			client:    options.Target.Leases(options.Namespace),
+			namespace: options.Namespace,
+			name:      application.TargetLease(options.Cluster),
+			server:    "target",
+			identity:  options.Identity,
+			lasts:     options.Duration,
+		},
+		held: make(chan struct{}),
+	}
+}
+
+// keep asks for the Lease and renews it until the context ends or it is lost.
+func (t *target) keep(ctx context.Context) error {
+	for {
+		began := time.Now()
+		if err := t.step(ctx); err != nil {
+			return err
+		}
+		if !pause(ctx, t.tenure.options.RetryPeriod-time.Since(began)) {
+			return nil
+		}
+	}
+}
+
+// step is one request for the Lease. Two of them have room before the renewal
+// is overdue, be it that the target swallows both.
+func (t *target) step(ctx context.Context) error {
+	options := t.tenure.options
+	request, cancel := context.WithTimeout(ctx, (options.RenewDeadline-options.RetryPeriod)/failuresOfTarget)
+	defer cancel()
+	from, err := t.lease.ask(request, t.isHeld(), t.lease.claim, t.mayTake)
+	switch {
+	case errors.Is(err, ErrLost):
+		return err
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		t.failed(err)
+	case from.IsZero():
+		t.answered()
+	default:
+		t.succeeded(from)
+	}
+	return nil
+}
+
+func (t *target) isHeld() bool {
+	select {
+	case <-t.held:
+		return true
+	default:
+		return false
+	}
+}
+
+// mayTake finds out whether somebody else has, or has had, what was ours. A Lease
+// that is gone may be that of another cluster at the same address.
+func (t *target) mayTake() (bool, error) {
+	if !t.isHeld() {
+		return t.lease.isFree(), nil
+	}
+	if t.lease.known == nil {
+		return false, fmt.Errorf("%w: %s is gone", ErrLost, t.lease)
+	}
+	if !t.lease.isOurs() || t.lease.term() != t.term {
+		return false, fmt.Errorf("%w: %s was taken, its holder is %q", ErrLost, t.lease, t.lease.holder())
+	}
+	return true, nil
+}
+
+// failed notes that a request failed. Of those in a row the first is logged.
+func (t *target) failed(err error) {
+	first, lost := t.fail(err)
+	if first {
+		t.tenure.options.Logger.Info("a request for the Lease on the target failed, and is made again", "error", err.Error())
+	}
+	if lost {
+		t.tenure.options.Logger.Error(err, "the target is lost")
+		t.tenure.tell(TargetLost)
+	}
+}
+
+// fail tells if this is the first failure, and if the target is lost by it.
+func (t *target) fail(err error) (first, lost bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failures++
+	if t.isHeld() && t.lost == nil && t.failures >= failuresOfTarget && t.isOverdueLocked() {
+		t.lost, lost = err, true
+	}
+	return t.failures == 1, lost
+}
+
+// answered notes that the Lease is somebody else's.
+func (t *target) answered() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failures = 0
+}
+
+// succeeded notes from when on the Lease is ours, or is so again.
+func (t *target) succeeded(from time.Time) {
+	if t.succeed(from) {
+		t.tenure.options.Logger.Info("the target is back")
+		t.tenure.tell(TargetBack)
+	}
+	if !t.isHeld() {
+		t.uid, t.term = t.lease.known.UID, t.lease.term()
+		t.tenure.options.Logger.Info("holds the Lease on the target")
+		close(t.held)
+	}
+}
+
+// succeed tells if the target is back by this.
+func (t *target) succeed(from time.Time) (back bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	back = t.lost != nil
+	t.renewed, t.failures, t.lost = from, 0, nil
+	return back
+}
+
+// check is nil if something may be written to the target now.
+func (t *target) check() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case !t.isOverdueLocked():
+		return nil
+	case t.lost != nil:
+		return fmt.Errorf("%w: %w", ErrTargetUnreachable, t.lost)
+	}
+	return fmt.Errorf("%w: %s was not renewed in time", ErrNotActing, t.lease)
+}
+
+// isOverdueLocked is decided by the monotonic clock, whoever asks.
+func (t *target) isOverdueLocked() bool {
+	return time.Since(t.renewed) >= t.tenure.options.RenewDeadline
+}
+
+// pause waits, and tells if the context has not ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}

@@ -1,0 +1,230 @@
+package leases
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// takenBy is what the Lease is when another one has come to it.
+func takenBy(holder string) func(*coordinationv1.Lease) {
+	return func(l *coordinationv1.Lease) {
+		heldBy(holder)(l)
+		l.Spec.LeaseTransitions = ptr.To(ptr.Deref(l.Spec.LeaseTransitions, 0) + 1)
+	}
+}
+
+// The target is away for ten minutes, and something may have happened meanwhile.
+func TestUnreachableTarget(t *testing.T) {
+	for name, test := range map[string]struct {
+		why       string
+		meanwhile func(*testing.T, *world)
+		lost      bool
+	}{
+		"nothing happened": {
+			why:       "Nobody else could reach it either: the process goes on with all it knows.",
+			meanwhile: func(*testing.T, *world) {},
+		},
+		"a label was written": {
+			why: "That takes nothing from us.",
+			meanwhile: func(t *testing.T, w *world) {
+				w.target.edit(t, targetLease, func(l *coordinationv1.Lease) { metav1.SetMetaDataLabel(&l.ObjectMeta, "a", "b") })
+			},
+		},
+		"another one has it": {
+			why:       "The target was away for us alone.",
+			meanwhile: func(t *testing.T, w *world) { w.target.edit(t, targetLease, takenBy("them")) },
+			lost:      true,
+		},
+		"another one had it": {
+			why: "It has acted and given it back: what we remember of the target is outdated.",
+			meanwhile: func(t *testing.T, w *world) {
+				w.target.edit(t, targetLease, takenBy("them"))
+				w.target.edit(t, targetLease, heldBy(""))
+			},
+			lost: true,
+		},
+		"another one had it, and it is ours again": {
+			why: "Whoever restored it from a backup did not undo what the other one did.",
+			meanwhile: func(t *testing.T, w *world) {
+				w.target.edit(t, targetLease, takenBy("them"))
+				w.target.edit(t, targetLease, takenBy(ours))
+			},
+			lost: true,
+		},
+		"it was emptied": {
+			why:       "Nobody takes it from an agent but who wants it.",
+			meanwhile: func(t *testing.T, w *world) { w.target.edit(t, targetLease, heldBy("")) },
+			lost:      true,
+		},
+		"it is gone": {
+			why:       "It may be another cluster that has the address now.",
+			meanwhile: func(_ *testing.T, w *world) { w.target.remove(targetLease) },
+			lost:      true,
+		},
+	} {
+		for cutName, cut := range map[string]func(*server){"refusing": (*server).down, "swallowing": (*server).swallowing} {
+			t.Run(name+"/"+cutName, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					t.Log(test.why)
+					w := newWorld()
+					a := w.start(t, ours)
+					a.awaitActing(t, 0)
+					sleep(time.Minute)
+					cut(w.target)
+					sleep(DefaultRenewDeadline - 1)
+					if a.stands() != "acts" {
+						t.Errorf("it %s before the renewal is overdue", a.stands())
+					}
+					sleep(DefaultRetryPeriod)
+					if a.stands() != "unreachable" {
+						t.Errorf("when the renewal is overdue: it %s", a.stands())
+					}
+					sleep(10 * time.Minute)
+					if err := a.Wait(t.Context()); err != nil || a.stands() != "unreachable" {
+						t.Errorf("after ten minutes: it %s, Wait: %v", a.stands(), err)
+					}
+					test.meanwhile(t, w)
+					w.target.clear()
+					if test.lost {
+						a.awaitLoss(t)
+						if a.stands() != "does not act" {
+							t.Errorf("after the loss it %s", a.stands())
+						}
+						return
+					}
+					sleep(DefaultRenewDeadline)
+					if a.stands() != "acts" {
+						t.Errorf("after the return it %s", a.stands())
+					}
+					if diff := gocmp.Diff([]string{"Acting", "TargetLost", "TargetBack"}, a.told()); diff != "" {
+						t.Errorf("what was told (-want +got):\n%s", diff)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A target that is away only briefly is no news.
+func TestBriefOutageOfTheTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		a := w.start(t, ours)
+		a.awaitActing(t, 0)
+		for range 20 {
+			w.target.down()
+			sleep(DefaultRenewDeadline - DefaultRetryPeriod)
+			w.target.clear()
+			sleep(DefaultRetryPeriod)
+			if a.stands() != "acts" {
+				t.Fatalf("it %s", a.stands())
+			}
+		}
+		if diff := gocmp.Diff([]string{"Acting"}, a.told()); diff != "" {
+			t.Errorf("what was told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A renewal whose answer is lost was made: the next one rests on it.
+func TestLostAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		a := w.start(t, ours)
+		a.awaitActing(t, 0)
+		w.target.setWeather(losesEveryThird("update"))
+		w.hub.setWeather(losesEveryThird("update"))
+		for range 60 {
+			sleep(time.Minute)
+			if a.stands() != "acts" {
+				t.Fatalf("it %s", a.stands())
+			}
+		}
+	})
+}
+
+func losesEveryThird(verb string) func(context.Context, string, string) (error, bool) {
+	made := 0
+	return func(_ context.Context, _, asked string) (error, bool) {
+		if asked != verb {
+			return nil, false
+		}
+		if made++; made%3 == 0 {
+			return errRefused, true
+		}
+		return nil, false
+	}
+}
+
+// The process is stopped (SIGSTOP) for an hour in the middle of a renewal, and
+// goes on: before it has learned anything it knows that it may not write. It
+// does not take its own sleep for the target's.
+func TestStoppedProcess(t *testing.T) {
+	for name, test := range map[string]struct {
+		why    string
+		before bool // the request was not sent
+		taken  bool
+	}{
+		"before the renewal was sent": {before: true, taken: true, why: "It finds that another one has the Lease."},
+		"after the renewal was sent":  {taken: true, why: "It reads an answer of an hour ago, which is worth nothing."},
+		"and nobody wanted the Lease": {before: true, why: "It goes on as if nothing had happened."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				t.Log(test.why)
+				w := newWorld()
+				a := w.start(t, ours)
+				a.awaitActing(t, 0)
+				goOn := make(chan struct{})
+				w.target.setWeather(func(context.Context, string, string) (error, bool) {
+					if !test.before {
+						return stopped(func() { <-goOn }), true
+					}
+					<-goOn // whatever the context says: nobody looks at it
+					return context.DeadlineExceeded, false
+				})
+				sleep(DefaultRenewDeadline - 1)
+				if a.stands() != "acts" {
+					t.Errorf("it %s before the renewal is overdue", a.stands())
+				}
+				sleep(1)
+				if a.stands() != "does not act" {
+					t.Errorf("it %s when the renewal is overdue", a.stands())
+				}
+				sleep(time.Hour)
+				if test.taken {
+					w.target.edit(t, targetLease, takenBy("them"))
+				}
+				answer := make(chan struct{}) // to what it asks next
+				w.target.setWeather(func(context.Context, string, string) (error, bool) {
+					<-answer
+					return nil, false
+				})
+				close(goOn)
+				synctest.Wait()
+				if a.stands() != "does not act" {
+					t.Errorf("it %s when it goes on", a.stands())
+				}
+				close(answer)
+				sleep(DefaultRetryPeriod)
+				if (a.stands() == "acts") == test.taken {
+					t.Errorf("in the end it %s", a.stands())
+				}
+				if diff := gocmp.Diff([]string{"Acting"}, a.told()); diff != "" {
+					t.Errorf("what was told (-want +got):\n%s", diff)
+				}
+				if !test.taken {
+					return
+				}
+				a.awaitLoss(t)
+			})
+		})
+	}
+}

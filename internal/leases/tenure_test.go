@@ -1,0 +1,209 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// What the Leases say, and that they are given back.
+func TestLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		began := metav1.NowMicro()
+		a := w.start(t, ours)
+		if took := a.awaitActing(t, time.Second); took != 0 {
+			t.Errorf("the only agent acts after %s, want at once", took)
+		}
+		sleep(time.Minute)
+		now := metav1.NowMicro()
+		want := coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To(ours), LeaseDurationSeconds: ptr.To[int32](15), LeaseTransitions: ptr.To[int32](0), AcquireTime: &began, RenewTime: &now,
+		}
+		onTarget := w.target.lease(t, targetLease)
+		if diff := gocmp.Diff(want, onTarget.Spec); diff != "" {
+			t.Errorf("the Lease on the target (-want +got):\n%s", diff)
+		}
+		want.LeaseDurationSeconds = ptr.To[int32](80)
+		onHub := w.hub.lease(t, hubLease)
+		if diff := gocmp.Diff(want, onHub.Spec); diff != "" {
+			t.Errorf("the Lease on the hub (-want +got):\n%s", diff)
+		}
+		bound := map[string]string{application.TargetAnnotation: string(ourTarget), application.TargetLeaseAnnotation: string(onTarget.UID)}
+		if diff := gocmp.Diff(bound, onHub.Annotations); diff != "" {
+			t.Errorf("what it is bound to (-want +got):\n%s", diff)
+		}
+
+		if err := a.end(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if w.target.holder(t, targetLease) != "" || w.hub.holder(t, hubLease) != "" {
+			t.Error("the Leases are not given back")
+		}
+		if a.stands() != "does not act" {
+			t.Error("it may act after its end")
+		}
+		if diff := gocmp.Diff([]string{"Acting"}, a.told()); diff != "" {
+			t.Errorf("what was told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What an agent writes at rest.
+func TestWritesAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		var reads atomic.Int32
+		count := func(_ context.Context, _, verb string) (error, bool) {
+			if verb == "get" {
+				reads.Add(1)
+			}
+			return nil, false
+		}
+		w.start(t, ours).awaitActing(t, 0)
+		w.target.setWeather(count)
+		w.hub.setWeather(count)
+		begunTarget, begunHub := w.target.writes(), w.hub.writes()
+		sleep(time.Minute)
+		if target, hub := w.target.writes()-begunTarget, w.hub.writes()-begunHub; target != 30 || hub != 3 || reads.Load() != 0 {
+			t.Errorf("in a minute %d renewals on the target, %d on the hub and %d reads, want 30, 3 and none", target, hub, reads.Load())
+		}
+	})
+}
+
+// Of two replicas one acts; the other one does when the first has gone, both
+// Leases at once.
+func TestReplicas(t *testing.T) {
+	for name, test := range map[string]struct {
+		why         string
+		gone        func(*testing.T, *world, *agent)
+		atLeast, by time.Duration
+	}{
+		"released": {
+			why: "A replica that is asked to end gives its Leases back: no waiting but for the next look.",
+			gone: func(t *testing.T, _ *world, a *agent) {
+				if err := a.end(); err != nil {
+					t.Error(err)
+				}
+			},
+			by: DefaultRetryPeriod,
+		},
+		"killed": {
+			why:     "A replica that is killed leaves the Lease on the target to expire, and that on the hub to be taken over.",
+			gone:    func(_ *testing.T, w *world, _ *agent) { w.cut("first") },
+			atLeast: DefaultDuration - DefaultRetryPeriod,
+			by:      DefaultDuration + 2*DefaultRetryPeriod,
+		},
+		"killed, and the hub has not noticed": {
+			why: "The hub's Lease is released only on the target's side: the holder on the hub is taken over.",
+			gone: func(t *testing.T, w *world, a *agent) {
+				w.hub.cut("first")
+				if err := a.end(); err != nil {
+					t.Error(err)
+				}
+			},
+			by: DefaultRetryPeriod + hubTimeout,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				t.Log(test.why)
+				w := newWorld()
+				first := w.start(t, "first")
+				first.awaitActing(t, 0)
+				second := w.start(t, "second")
+				sleep(10 * time.Minute)
+				if first.stands() != "acts" || second.stands() != "does not act" || second.Refusal() != "" {
+					t.Fatalf("the first %s and the second %s (%s)", first.stands(), second.stands(), second.Refusal())
+				}
+				began := time.Now()
+				test.gone(t, w, first)
+				second.awaitActing(t, time.Hour)
+				if took := time.Since(began); took < test.atLeast || took > test.by {
+					t.Errorf("the second acts after %s, want %s to %s", took, test.atLeast, test.by)
+				}
+				if w.target.holder(t, targetLease) != "second" || w.hub.holder(t, hubLease) != "second" {
+					t.Error("it does not hold both Leases")
+				}
+				if term := *w.target.lease(t, targetLease).Spec.LeaseTransitions; term != 1 {
+					t.Errorf("the Lease has come to another holder %d times, want 1", term)
+				}
+			})
+		})
+	}
+}
+
+// Without a Lease on the target the one on the hub is needed still.
+func TestWithoutElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.target.down()
+		elects := func(o *Options) { o.Elect = false }
+		first := w.start(t, "first", elects)
+		first.awaitActing(t, 0)
+		sleep(time.Hour)
+		if first.stands() != "acts" {
+			t.Errorf("it %s, want: it acts, for it needs nothing of the target", first.stands())
+		}
+
+		t.Log("A second one takes its place at once: the first was killed, or learns it.")
+		w.start(t, "second", elects).awaitActing(t, 0)
+		first.awaitLoss(t)
+
+		t.Log("That of another target is refused as ever.")
+		w.hub.edit(t, hubLease, boundTo("another target"))
+		third := w.start(t, "third", elects)
+		sleep(time.Minute)
+		if third.stands() != "does not act" || third.Refusal() == "" {
+			t.Errorf("it %s, refused: %q", third.stands(), third.Refusal())
+		}
+	})
+}
+
+func TestGrace(t *testing.T) {
+	for _, test := range []struct{ duration, deadline, want time.Duration }{
+		{15 * time.Second, 10 * time.Second, 4 * time.Second},
+		{time.Minute, 10 * time.Second, 4 * time.Second},
+		{2 * time.Second, 1500 * time.Millisecond, 400 * time.Millisecond},
+		{0, 0, 4 * time.Second},
+	} {
+		got := New(Options{Duration: test.duration, RenewDeadline: test.deadline, Target: link{}, Hub: link{}}).Grace()
+		if got != test.want {
+			t.Errorf("Grace with %s and %s is %s, want %s", test.duration, test.deadline, got, test.want)
+		}
+	}
+}
+
+// Wait ends with its context before the first right and after the last one.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.hub.down()
+		a := w.start(t, ours)
+		brief, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := a.Wait(brief); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait before: %v, want the context's error", err)
+		}
+		w.hub.clear()
+		a.awaitActing(t, retryMax)
+
+		w.target.remove(targetLease)
+		a.awaitLoss(t)
+		brief, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := a.Wait(brief); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait after: %v, want the context's error", err)
+		}
+	})
+}

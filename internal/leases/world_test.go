@@ -1,0 +1,356 @@
+package leases
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// The Leases of the tests, and the target that they are about.
+const (
+	cluster     = "c"
+	hubLease    = "krake-cluster-" + cluster
+	targetLease = "krake-agent-" + cluster
+	ourTarget   = types.UID("this target")
+	ours        = "agent" // the identity of the agent that a test is about
+)
+
+var (
+	errRefused = errors.New("connection refused")
+	leases     = coordinationv1.Resource("leases")
+)
+
+// server has Leases as an API server has them: who writes names the version that
+// the write rests on.
+type server struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*coordinationv1.Lease
+	next  int
+	// weather says what becomes of a request: that of whom, and which. Its error
+	// is what the request fails with; if only the answer is lost, it has its effect.
+	weather func(ctx context.Context, identity, verb string) (err error, answerOnly bool)
+	written int
+	asked   []time.Time
+}
+
+func newServer() *server {
+	return &server{byKey: map[types.NamespacedName]*coordinationv1.Lease{}}
+}
+
+// link is one agent's connection to a server.
+type link struct {
+	*server
+
+	identity string
+}
+
+func (l link) Leases(namespace string) coordinationv1client.LeaseInterface {
+	return client{link: l, namespace: namespace}
+}
+
+// client is what the agent uses of the interface.
+type client struct {
+	coordinationv1client.LeaseInterface
+	link
+
+	namespace string
+}
+
+func (c client) Get(ctx context.Context, name string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
+	return c.request(ctx, "get", func() (*coordinationv1.Lease, error) { return c.server.get(c.namespace, name) })
+}
+
+func (c client) Create(ctx context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return c.request(ctx, "create", func() (*coordinationv1.Lease, error) { return c.server.create(l) })
+}
+
+func (c client) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	return c.request(ctx, "update", func() (*coordinationv1.Lease, error) { return c.server.update(l) })
+}
+
+func (c client) request(ctx context.Context, verb string, do func() (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
+	c.mu.Lock()
+	weather := c.weather
+	c.asked = append(c.asked, time.Now())
+	c.mu.Unlock()
+	if weather == nil {
+		return do()
+	}
+	err, answerOnly := weather(ctx, c.identity, verb)
+	if err != nil && !answerOnly {
+		return nil, err
+	}
+	found, failure := do()
+	if stop, is := err.(stopped); is {
+		stop()
+		return found, failure
+	}
+	return found, cmp.Or(err, failure)
+}
+
+// stopped is no error: the process is stopped after its request had its effect,
+// and reads the answer when it goes on.
+type stopped func()
+
+func (stopped) Error() string { return "stopped" }
+
+func (s *server) get(namespace, name string) (*coordinationv1.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found := s.byKey[types.NamespacedName{Namespace: namespace, Name: name}]; found != nil {
+		return found.DeepCopy(), nil
+	}
+	return nil, apierrors.NewNotFound(leases, name)
+}
+
+func (s *server) create(l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byKey[keyOf(l)] != nil {
+		return nil, apierrors.NewAlreadyExists(leases, l.Name)
+	}
+	l = l.DeepCopy()
+	s.next++
+	l.UID = types.UID("uid-" + strconv.Itoa(s.next))
+	return s.putLocked(l), nil
+}
+
+func (s *server) update(l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch found := s.byKey[keyOf(l)]; {
+	case found == nil:
+		return nil, apierrors.NewNotFound(leases, l.Name)
+	case found.ResourceVersion != l.ResourceVersion:
+		return nil, apierrors.NewConflict(leases, l.Name, errors.New("the object has been modified"))
+	}
+	return s.putLocked(l.DeepCopy()), nil
+}
+
+func (s *server) putLocked(l *coordinationv1.Lease) *coordinationv1.Lease {
+	s.next++
+	l.ResourceVersion = strconv.Itoa(s.next)
+	s.byKey[keyOf(l)] = l
+	s.written++
+	return l.DeepCopy()
+}
+
+func (s *server) writes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written
+}
+
+// requests gives when each request was made.
+func (s *server) requests() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
+func keyOf(l *coordinationv1.Lease) types.NamespacedName {
+	return types.NamespacedName{Namespace: l.Namespace, Name: l.Name}
+}
+
+// edit is what an administrator or another agent does.
+func (s *server) edit(t *testing.T, name string, how func(*coordinationv1.Lease)) {
+	t.Helper()
+	found, err := s.get(application.AgentsNamespace, name)
+	if apierrors.IsNotFound(err) {
+		found, err = s.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: application.AgentsNamespace, Name: name}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	how(found)
+	if _, err := s.update(found); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *server) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byKey, types.NamespacedName{Namespace: application.AgentsNamespace, Name: name})
+}
+
+func (s *server) lease(t *testing.T, name string) *coordinationv1.Lease {
+	t.Helper()
+	found, err := s.get(application.AgentsNamespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func (s *server) holder(t *testing.T, name string) string {
+	t.Helper()
+	return ptr.Deref(s.lease(t, name).Spec.HolderIdentity, "")
+}
+
+func (s *server) setWeather(w func(ctx context.Context, identity, verb string) (error, bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.weather = w
+}
+
+// down refuses all requests; swallowing never answers; clear does.
+func (s *server) down() {
+	s.setWeather(func(context.Context, string, string) (error, bool) { return errRefused, false })
+}
+
+func (s *server) swallowing() {
+	s.setWeather(func(ctx context.Context, _, _ string) (error, bool) {
+		<-ctx.Done()
+		return ctx.Err(), false
+	})
+}
+
+// cut lets no request of one agent through: it was killed.
+func (s *server) cut(identity string) {
+	s.setWeather(func(ctx context.Context, by, _ string) (error, bool) {
+		if by != identity {
+			return nil, false
+		}
+		<-ctx.Done()
+		return ctx.Err(), false
+	})
+}
+
+func (s *server) clear() { s.setWeather(nil) }
+
+// world is a hub and a target.
+type world struct {
+	hub, target *server
+}
+
+func newWorld() *world { return &world{hub: newServer(), target: newServer()} }
+
+func (w *world) cut(identity string) {
+	w.hub.cut(identity)
+	w.target.cut(identity)
+}
+
+// agent is a process with a Tenure.
+type agent struct {
+	*Tenure
+
+	stop  context.CancelFunc
+	ended chan error
+	gone  chan struct{}
+
+	mu      sync.Mutex
+	changes []string
+}
+
+// start starts an agent of the cluster on the target.
+func (w *world) start(t *testing.T, identity string, edits ...func(*Options)) *agent {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	a := &agent{stop: stop, ended: make(chan error, 1), gone: make(chan struct{})}
+	options := Options{
+		Cluster:   cluster,
+		Namespace: application.AgentsNamespace,
+		Identity:  identity,
+		Elect:     true,
+		Target:    link{server: w.target, identity: identity},
+		Hub:       link{server: w.hub, identity: identity},
+		TargetUID: func(context.Context) (types.UID, error) { return ourTarget, nil },
+		Changed:   a.note,
+		Logger:    logr.Discard(),
+	}
+	for _, edit := range edits {
+		edit(&options)
+	}
+	a.Tenure = New(options)
+	go func() {
+		defer close(a.gone)
+		a.ended <- a.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-a.gone
+	})
+	return a
+}
+
+func (a *agent) note(c Change) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.changes = append(a.changes, c.String())
+}
+
+func (a *agent) told() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.changes)
+}
+
+// end asks the agent to end, and gives what its Run returns.
+func (a *agent) end() error {
+	a.stop()
+	return <-a.ended
+}
+
+// awaitLoss fails if Run does not end by ErrLost.
+func (a *agent) awaitLoss(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-a.ended:
+		if !errors.Is(err, ErrLost) {
+			t.Errorf("Run: %v, want ErrLost", err)
+		}
+	case <-time.After(time.Hour):
+		t.Fatalf("Run does not end, and the agent %s", a.stands())
+	}
+}
+
+// awaitActing gives how long it took until the agent acts; 0 is at once.
+func (a *agent) awaitActing(t *testing.T, most time.Duration) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), most+1)
+	defer cancel()
+	began := time.Now()
+	if err := a.Wait(ctx); err != nil {
+		t.Fatalf("%s does not act after %s: %v, %v", a.options.Identity, most, a.Hub(), a.told())
+	}
+	return time.Since(began)
+}
+
+// stands says what the agent may do: "acts", "unreachable" or "does not act", and
+// fails if the hub's answer does not fit.
+func (a *agent) stands() string {
+	err := a.Target()
+	switch {
+	case err == nil && a.Hub() == nil:
+		return "acts"
+	case errors.Is(err, ErrTargetUnreachable) && a.Hub() == nil:
+		return "unreachable"
+	case errors.Is(err, ErrNotActing):
+		return "does not act"
+	}
+	return fmt.Sprintf("target: %v, hub: %v", err, a.Hub())
+}
+
+// sleep lets everything happen that is due within d.
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}

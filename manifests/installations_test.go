@@ -1,0 +1,173 @@
+package manifests
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// installed is what somebody applies.
+type installed struct {
+	name    string
+	objects []runtime.Object
+}
+
+// built has every installation, once for all tests, which do not change it.
+var built = sync.OnceValues(func() ([]installed, error) {
+	folder, err := os.MkdirTemp("", "krake-manifests-")
+	if err != nil {
+		return nil, err
+	}
+	all, err := buildAll(folder)
+	return all, errors.Join(err, os.RemoveAll(folder))
+})
+
+// installations are the base and every overlay, as kubectl builds them, and what
+// an enrolment has on the hub.
+func installations(t *testing.T) []installed {
+	t.Helper()
+	all, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func installation(t *testing.T, name string) installed {
+	t.Helper()
+	all := installations(t)
+	at := slices.IndexFunc(all, func(in installed) bool { return in.name == name })
+	if at < 0 {
+		t.Fatalf("there is no %s", name)
+	}
+	return all[at]
+}
+
+func buildAll(folder string) ([]installed, error) {
+	binaries, err := cluster.Build(context.Background(), io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.CopyFS(folder, Files); err != nil {
+		return nil, err
+	}
+	overlays, err := fs.Glob(Files, "overlays/*")
+	if err != nil {
+		return nil, err
+	}
+	var all []installed
+	for _, name := range append(overlays, "base") {
+		text, err := exec.Command(binaries.Kubectl, "kustomize", filepath.Join(folder, name)).CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("build %s: %w\n%s", name, err, text)
+		}
+		objects, err := decode(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, installed{name, objects})
+	}
+	enrolment, err := readEnrolment()
+	return append(all, installed{"enrolment", enrolment}), err
+}
+
+// readEnrolment reads the files that kubectl-krake applies one by one.
+func readEnrolment() ([]runtime.Object, error) {
+	files, err := fs.Glob(Files, "enrolment/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var objects []runtime.Object
+	for _, file := range files {
+		text, err := Files.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		of, err := decode(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		objects = append(objects, of...)
+	}
+	return objects, nil
+}
+
+// decode decodes strictly: a field that does not exist would be left out in silence.
+func decode(text []byte) ([]runtime.Object, error) {
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	var objects []runtime.Object
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		object, _, err := decoder.Decode(document, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+}
+
+// some gives the objects of one type, of which there may be none.
+func some[T runtime.Object](in installed) []T {
+	var found []T
+	for _, object := range in.objects {
+		if object, ok := object.(T); ok {
+			found = append(found, object)
+		}
+	}
+	return found
+}
+
+// all gives the objects of one type.
+func all[T runtime.Object](t *testing.T, in installed) []T {
+	t.Helper()
+	found := some[T](in)
+	if len(found) == 0 {
+		t.Fatalf("%s has no %T: nothing would be checked", in.name, *new(T))
+	}
+	return found
+}
+
+// What runs where: a hub without a target of its own has no agent, a target that
+// is no hub has no webhook, and an enrolment runs nothing on the hub.
+func TestWhatRuns(t *testing.T) {
+	both := []string{"krake-agent", "krake-webhook"}
+	want := map[string][]string{
+		"base": both, "overlays/e2e": both, "overlays/strict": both, "overlays/cluster-scope": both,
+		"overlays/hub":   {"krake-webhook"},
+		"overlays/spoke": {"krake-agent-cluster-name"},
+	}
+	for _, in := range installations(t) {
+		var names []string
+		for _, deployment := range some[*appsv1.Deployment](in) {
+			names = append(names, deployment.Name)
+		}
+		if slices.Sort(names); !slices.Equal(names, want[in.name]) && in.name != "overlays/flowschema" {
+			t.Errorf("%s runs %v, want %v", in.name, names, want[in.name])
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package application_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// moved gives an Application that was moved from the local cluster to edge, whose
+// agent has taken it up.
+func moved(t *testing.T) *corev1.ConfigMap {
+	t.Helper()
+	cm := configMap()
+	cm.Labels = map[string]string{"holder.krake.dev/local": "true"}
+	record(t, running(), cm)
+	cm.Annotations["krake.dev/cluster"] = "edge"
+	cm.Labels["holder.krake.dev/edge"] = "true"
+	app, err := application.ReadFor(cm, "edge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Finalized, app.Inventory = true, []manifest.ID{{APIVersion: "v1", Kind: "Song", Namespace: "demo", Name: "there"}}
+	app.Status = application.Status{
+		ObservedSpec: app.Spec.Digest(), State: application.StateRunning,
+		Conditions: []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}},
+	}.On("edge")
+	record(t, app, cm)
+	return cm
+}
+
+// The agent of a former cluster reads what it holds itself, and what the other
+// one says.
+func TestReadForAFormerCluster(t *testing.T) {
+	app, err := application.ReadFor(moved(t), "local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if app.IsCurrent() || !app.Finalized || !app.Labelled || app.Cluster != "edge" {
+		t.Errorf("current %v, finalized %v, labelled %v, for cluster %s", app.IsCurrent(), app.Finalized, app.Labelled, app.Cluster)
+	}
+	if diff := cmp.Diff(running().Inventory, app.Inventory); diff != "" {
+		t.Errorf("inventory (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"edge"}, app.OtherHolders); diff != "" {
+		t.Errorf("other holders (-want +got):\n%s", diff)
+	}
+	if app.Status.ClusterName() != "edge" {
+		t.Errorf("the status is that of %s", app.Status.ClusterName())
+	}
+}
+
+// It writes what is its own, and when it has nothing more, goes.
+func TestRecordOfAFormerCluster(t *testing.T) {
+	cm := moved(t)
+	app, err := application.ReadFor(cm, "local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Inventory, app.Finalized = nil, false
+	app.Status, app.Learned, app.LastApplied = application.Status{State: application.StateFailed}, nil, []object{}
+	want := cm.DeepCopy()
+	delete(want.Data, "inventory.local")
+	delete(want.Labels, "holder.krake.dev/local")
+	want.Finalizers = []string{"edge.krake.dev/resources"}
+	record(t, app, cm)
+	if diff := cmp.Diff(want, cm, cmp.Transformer("empty", func(m map[string][]byte) int { return len(m) })); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
+
+func TestHandedOver(t *testing.T) {
+	cases := []struct {
+		name   string
+		change func(cm *corev1.ConfigMap)
+		want   bool
+	}{
+		{"everything is there", func(*corev1.ConfigMap) {}, true},
+		{"of another spec", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "kind: Album" }, false},
+		{"on a cluster where it is no more", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/cluster"] = "third" }, false},
+		{"in the words of this cluster, which has it no more", func(cm *corev1.ConfigMap) {
+			cm.Data["status"] = `{"conditions": [{"type": "Ready", "status": "True"}], "observedSpec": "` + application.SpecOf(cm).Digest() + `"}`
+		}, false},
+		{"but is not well", func(cm *corev1.ConfigMap) {
+			cm.Data["status"] = `{"cluster": "edge", "conditions": [{"type": "Ready", "status": "Unknown"}], "observedSpec": "` + application.SpecOf(cm).Digest() + `"}`
+		}, false},
+		{"nobody can read what it says", func(cm *corev1.ConfigMap) { cm.Data["status"] = "{" }, false},
+		{"it says nothing", func(cm *corev1.ConfigMap) { delete(cm.Data, "status") }, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			cm := moved(t)
+			c.change(cm)
+			app, err := application.ReadFor(cm, "local")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := app.HandedOver(); got != c.want {
+				t.Errorf("handed over: %v", got)
+			}
+		})
+	}
+}
+
+// Of what webhook and agents write, these wake an agent.
+func TestWhatWakesHolders(t *testing.T) {
+	cases := []struct {
+		name         string
+		change       func(cm *corev1.ConfigMap)
+		former, here bool
+	}{
+		{"nothing", func(*corev1.ConfigMap) {}, false, false},
+		{"status of the other one, which changes nothing for a former one", func(cm *corev1.ConfigMap) {
+			cm.Data["inventory.edge"], cm.Labels["krake.dev/state"] = "[]", "FAILED"
+		}, false, false},
+		{"that everything is not there any more", func(cm *corev1.ConfigMap) { delete(cm.Data, "status") }, true, false},
+		{"that a former one has gone", func(cm *corev1.ConfigMap) {
+			delete(cm.Labels, "holder.krake.dev/local")
+			cm.Finalizers = []string{"edge.krake.dev/resources"}
+		}, false, true},
+		{"that there is a third one", func(cm *corev1.ConfigMap) { cm.Labels["holder.krake.dev/third"] = "true" }, true, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			before, after := moved(t), moved(t)
+			c.change(after)
+			for cluster, wakes := range map[string]bool{"local": c.former, "edge": c.here} {
+				if got := !application.SameFor(before, after, cluster); got != wakes {
+					t.Errorf("it wakes the agent of %s: %v", cluster, got)
+				}
+			}
+		})
+	}
+}
+
+// What one cluster has assigned is not the other's.
+func TestLearnedOfAnotherCluster(t *testing.T) {
+	cm := configMap()
+	record(t, running(), cm)
+	if got, err := application.LearnedOf(cm, "edge"); got != nil || err != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestGivenUp(t *testing.T) {
+	cases := []struct {
+		value    string
+		deleting bool
+		want     []string
+	}{
+		{"", true, nil},
+		{"true", true, []string{"edge", "local"}},
+		{"true", false, nil}, // from before it is deleted
+		{"local", false, []string{"local"}},
+		{"local, third,", false, []string{"local", "third"}},
+		{"local,edge", false, []string{"local"}}, // edge is where it is
+		{"local,edge", true, []string{"local", "edge"}},
+	}
+	for _, c := range cases {
+		cm := moved(t)
+		cm.Annotations["krake.dev/force-delete"] = c.value
+		if diff := cmp.Diff(c.want, application.GivenUp(cm, c.deleting)); diff != "" {
+			t.Errorf("%q, deleting %v (-want +got):\n%s", c.value, c.deleting, diff)
+		}
+	}
+}
+
+// What is given up leaves nothing behind, and the others as they are.
+func TestGiveUp(t *testing.T) {
+	cm := moved(t)
+	held := application.GiveUp(cm, "local")
+	if diff := cmp.Diff(running().Inventory, held); diff != "" {
+		t.Errorf("held (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"edge"}, application.HoldersOf(cm)); diff != "" {
+		t.Errorf("holders (-want +got):\n%s", diff)
+	}
+	if _, ok := cm.Data["inventory.local"]; ok || cm.Data["inventory.edge"] == "" {
+		t.Errorf("inventories: %v", cm.Data)
+	}
+}

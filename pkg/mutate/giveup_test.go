@@ -1,0 +1,111 @@
+package mutate_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// moved is held by the cluster that it comes from.
+func moved(t *testing.T) *corev1.ConfigMap {
+	t.Helper()
+	cm := stored(t)
+	app, err := application.Read(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 12 {
+		app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "v1", Kind: "Song", Namespace: "demo", Name: string(rune('a' + n))})
+	}
+	if err := app.Record(cm); err != nil {
+		t.Fatal(err)
+	}
+	was := cm.DeepCopy()
+	cm.Annotations["krake.dev/cluster"] = "edge"
+	prepareUpdate(t, cm, was)
+	return cm
+}
+
+// A cluster that is lost is given up by its name, in any update, and what is left
+// there is said; the one where the Application is goes on.
+func TestGiveUpAFormerCluster(t *testing.T) {
+	was := moved(t)
+	equal(t, "holders", []string{"edge", "local"}, application.HoldersOf(was))
+	cm := was.DeepCopy()
+	cm.Annotations["krake.dev/force-delete"] = "local"
+	want := cm.DeepCopy()
+	delete(want.Data, "inventory.local")
+	delete(want.Labels, "holder.krake.dev/local")
+	want.Finalizers = []string{"example.org/mine"}
+	prepared := mutate.PrepareForUpdate(cm, was)
+	equal(t, "refusals", []any{}, messages(prepared.Refusals))
+	equal(t, "ConfigMap", want, cm)
+	equal(t, "warnings", 1, len(prepared.Warnings))
+	if warning := prepared.Warnings[0]; !strings.HasPrefix(warning, "cluster local is given up") ||
+		!strings.Contains(warning, "v1 Song demo/a, ") || !strings.HasSuffix(warning, ", 2 more") {
+		t.Errorf("warning: %s", warning)
+	}
+}
+
+// With another change at the same time it is the same.
+func TestGiveUpWithAnotherSpec(t *testing.T) {
+	was := moved(t)
+	cm := was.DeepCopy()
+	cm.Annotations["krake.dev/force-delete"] = "local"
+	cm.Data["spec.manifest"] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}"
+	cm.Data["spec.observer_schema"] = ""
+	prepared := mutate.PrepareForUpdate(cm, was)
+	equal(t, "refusals", []any{}, messages(prepared.Refusals))
+	equal(t, "holders", []string{"edge"}, application.HoldersOf(cm))
+}
+
+func TestWhatCannotBeGivenUp(t *testing.T) {
+	for value, want := range map[string]string{
+		"edge":       `metadata.annotations[krake.dev/force-delete]: Invalid value: "edge": the Application is on cluster edge: move it to another one, or delete it, to give up what it has there`,
+		"local;edge": `metadata.annotations[krake.dev/force-delete]: Invalid value: "local;edge": it has to be "true", or the names of clusters, with commas between`,
+	} {
+		was := moved(t)
+		cm := was.DeepCopy()
+		cm.Annotations["krake.dev/force-delete"] = value
+		equal(t, "refusals", []any{want}, messages(mutate.PrepareForUpdate(cm, was).Refusals))
+	}
+}
+
+// All of a deleted one are given up at once.
+func TestGiveUpADeletedApplication(t *testing.T) {
+	was := moved(t)
+	now := metav1.Now()
+	was.DeletionTimestamp = &now
+	cm := was.DeepCopy()
+	cm.Annotations["krake.dev/force-delete"] = "true"
+	prepared := mutate.PrepareForUpdate(cm, was)
+	equal(t, "holders", nil, application.HoldersOf(cm))
+	equal(t, "warnings", 1, len(prepared.Warnings)) // edge has nothing yet
+}
+
+// What one cluster has assigned is not published for another.
+func TestMovingLeavesWhatWasLearned(t *testing.T) {
+	was := stored(t)
+	cm := was.DeepCopy()
+	cm.Annotations["krake.dev/cluster"] = "edge"
+	prepareUpdate(t, cm, was)
+	equal(t, "desired", desire(t, song(), nil).Resources, appliedBy(t, cm))
+	cm.Annotations["krake.dev/cluster"] = "local"
+	prepareUpdate(t, cm, was)
+	equal(t, "desired back home", desire(t, song(), key3()).Resources, appliedBy(t, cm))
+}
+
+func appliedBy(t *testing.T, cm *corev1.ConfigMap) []map[string]any {
+	t.Helper()
+	app, err := application.Read(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app.LastApplied
+}

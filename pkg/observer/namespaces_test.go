@@ -1,0 +1,256 @@
+package observer
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+var (
+	roles    = gvr.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+	bindings = gvr.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+)
+
+// paths are those of the requests that pass through a test's transport.
+type paths struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (p *paths) option() func(*Options, *rest.Config) {
+	return throughTransport(func(next http.RoundTripper) roundTrip {
+		return func(request *http.Request) (*http.Response, error) {
+			p.mu.Lock()
+			p.seen[request.URL.Path] = true
+			p.mu.Unlock()
+			return next.RoundTrip(request)
+		}
+	})
+}
+
+func (p *paths) all() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.seen))
+}
+
+// asUser has the observers be a user who has no rights but those of grant.
+func asUser(name string) func(*Options, *rest.Config) {
+	return func(_ *Options, config *rest.Config) { config.Impersonate = rest.ImpersonationConfig{UserName: name} }
+}
+
+// grant lets a user list and watch ConfigMaps in the namespace of the fixture.
+func (f *fixture) grant(t *testing.T, user string) {
+	t.Helper()
+	for resource, object := range map[gvr.GroupVersionResource]map[string]any{
+		roles: {
+			"kind":  "Role",
+			"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"list", "watch"}}},
+		},
+		bindings: {
+			"kind":     "RoleBinding",
+			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}},
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "watcher"},
+		},
+	} {
+		object["apiVersion"], object["metadata"] = "rbac.authorization.k8s.io/v1", map[string]any{"name": "watcher"}
+		_, err := f.client.Resource(resource).Namespace(f.namespace).
+			Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// namespaceTarget wants a namespace, which is an object of the cluster.
+func (f *fixture) namespaceTarget() Target {
+	return targetOf(manifest.Ref{
+		ID:       manifest.ID{APIVersion: "v1", Kind: "Namespace", Name: f.namespace},
+		Resource: namespaces,
+	}, map[string]any{})
+}
+
+// Each namespace has informers of its own, and the cluster is asked only for what
+// has no namespace.
+func TestInformersOfNamespaces(t *testing.T) {
+	asked := &paths{seen: map[string]bool{}}
+	f, elsewhere := newFixture(t, asked.option()), newFixture(t)
+	f.Namespaces = []string{f.namespace, elsewhere.namespace}
+	here, there := "in namespace "+f.namespace, "in namespace "+elsewhere.namespace
+	steps := []struct {
+		name string
+		do   func()
+		want map[string]int // users of each scope
+	}{
+		{"a namespace in which nobody wants anything is not watched",
+			func() { f.observe(t, web, f.target("a")) }, map[string]int{"/v1, Resource=configmaps " + here: 1}},
+		{"another object of the kind in the namespace needs no other informer",
+			func() { f.observe(t, web, f.target("a"), f.target("b")) }, map[string]int{"/v1, Resource=configmaps " + here: 2}},
+		{"one in another namespace does", func() { f.observe(t, other, elsewhere.target("a")) },
+			map[string]int{"/v1, Resource=configmaps " + here: 2, "/v1, Resource=configmaps " + there: 1}},
+		{"an object of the cluster is in no namespace", func() { f.observe(t, other, f.namespaceTarget()) },
+			map[string]int{"/v1, Resource=configmaps " + here: 2, "/v1, Resource=namespaces": 1}},
+		{"the last owner in a namespace stops its informer",
+			func() { f.Stop(web) }, map[string]int{"/v1, Resource=namespaces": 1}},
+		{"the last owner stops that of the cluster", func() { f.Stop(other) }, map[string]int{}},
+	}
+	for _, step := range steps {
+		step.do()
+		if diff := cmp.Diff(step.want, f.usersOfScopes()); diff != "" {
+			t.Errorf("%s: users (-want +got):\n%s", step.name, diff)
+		}
+	}
+	want := []string{
+		"/api/v1/namespaces",
+		"/api/v1/namespaces/" + f.namespace + "/configmaps",
+		"/api/v1/namespaces/" + elsewhere.namespace + "/configmaps",
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, asked.all()); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+}
+
+func (f *fixture) usersOfScopes() map[string]int {
+	f.Observers.mu.RLock()
+	defer f.Observers.mu.RUnlock()
+	users := map[string]int{}
+	for s, k := range f.kinds {
+		users[s.String()] = k.users
+	}
+	return users
+}
+
+// Rights in a namespace suffice for what is in it: for events, and for finding what
+// a watch has lost. A namespace without rights is an error of its own targets, and
+// its owner is told when there are rights.
+func TestNamespaceWithoutRights(t *testing.T) {
+	elsewhere := newFixture(t)
+	user := "watcher-of-" + elsewhere.namespace
+	w := &watches{}
+	f := newFixture(t, w.option, asUser(user))
+	f.grant(t, user)
+	f.Namespaces = []string{f.namespace, elsewhere.namespace}
+	f.resyncs(t)
+	live, unseen := f.create(t, "web"), elsewhere.create(t, "web")
+	f.forbidden(t, other, elsewhere.target("web"))
+	f.observe(t, web, f.target("web"))
+	f.Start(web, []Target{f.target("web")}, []map[string]any{live})
+	f.heardOf(t, web, other) // of what is known now, and of what is not
+
+	f.change(t, "web", `{"data": {"a": "2"}}`)
+	f.heardOf(t, web)
+	w.losing(f, func(int) bool { return true })
+	f.change(t, "web", `{"data": {"a": "3"}}`)
+	f.heardOf(t, web)
+	f.converges(t)
+	f.forbidden(t, other, elsewhere.target("web"))
+
+	elsewhere.grant(t, user)
+	f.ResyncNow()
+	f.heardOf(t, other)
+	if current := f.observe(t, other, elsewhere.target("web")); current[0].UID != uidOf(unseen) {
+		t.Errorf("known is %+v, want what is there", current[0])
+	}
+}
+
+// forbidden waits until the API server is known to refuse the kind of a target.
+func (f *fixture) forbidden(t *testing.T, owner Owner, target Target) {
+	t.Helper()
+	eventually(t, func() (string, error) {
+		if err := f.Observe(owner, []Target{target})[0].Err; !apierrors.IsForbidden(err) {
+			return "the error is not that it is forbidden: " + said(err), nil
+		}
+		return "", nil
+	})
+}
+
+// A target that is in none of the namespaces is an error, and the API server is
+// not asked for it, whatever the rights are.
+func TestNamespaceThatIsNotWatched(t *testing.T) {
+	asked := &paths{seen: map[string]bool{}}
+	elsewhere := newFixture(t)
+	f := newFixture(t, asked.option(), func(options *Options, _ *rest.Config) { options.Resync = 100 * time.Millisecond })
+	f.Namespaces = []string{f.namespace}
+	f.resyncs(t)
+	for range 2 {
+		if err := f.Observe(other, []Target{elsewhere.target("web")})[0].Err; !errors.Is(err, ErrNamespace) {
+			t.Errorf("the error is %v, want ErrNamespace", err)
+		}
+	}
+	f.ResyncNow()
+	f.observe(t, web, f.target("web"))
+	f.Stop(other)
+	if slices.ContainsFunc(asked.all(), func(path string) bool { return strings.Contains(path, elsewhere.namespace) }) {
+		t.Errorf("asked for %s", asked.all())
+	}
+	if diff := cmp.Diff(map[string]int{"/v1, Resource=configmaps in namespace " + f.namespace: 1}, f.usersOfScopes()); diff != "" {
+		t.Errorf("users (-want +got):\n%s", diff)
+	}
+}
+
+// What is in another namespace is not missing from the list of this one: as long as
+// no event is lost no informer is replaced.
+func TestResyncOfNamespaces(t *testing.T) {
+	w := &watches{}
+	f, elsewhere := newFixture(t, w.option), newFixture(t)
+	f.Namespaces = []string{f.namespace, elsewhere.namespace}
+	targets := []Target{f.target("web"), elsewhere.target("web"), f.namespaceTarget()}
+	f.create(t, "web")
+	elsewhere.create(t, "web")
+	f.observe(t, web, targets...)
+	former := f.informers()
+	f.resyncs(t)
+	eventually(t, func() (string, error) {
+		if w.lists.Load() > 10 {
+			return "", nil
+		}
+		return "the lists are still compared", nil
+	})
+	if got := f.informers(); !maps.Equal(former, got) {
+		t.Errorf("informers %v were replaced by %v", former, got)
+	}
+}
+
+// Strays are found in the namespaces that are watched for anybody, and the figures
+// of a kind are those of all its namespaces.
+func TestStraysAndStatsOfNamespaces(t *testing.T) {
+	f, elsewhere := newFixture(t), newFixture(t)
+	withOwners(&f.Options, nil)
+	f.Namespaces = []string{f.namespace, elsewhere.namespace}
+	f.create(t, "stray")
+	f.say(t, "stray", web)
+	elsewhere.create(t, "stray")
+	elsewhere.say(t, "stray", web)
+	f.observe(t, web, f.target("absent"))
+	if diff := cmp.Diff([]manifest.ID{f.ref("stray").ID}, idsOf(f.Strays(web))); diff != "" {
+		t.Errorf("strays with one namespace (-want +got):\n%s", diff)
+	}
+	one := f.Stats()
+
+	f.Start(web, []Target{f.target("absent")}, nil)
+	f.expect(t, web) // of its own namespace
+	f.observe(t, other, elsewhere.target("absent"))
+	f.heardOf(t, web, other)
+	if got := idsOf(f.Strays(web)); len(got) != 2 {
+		t.Errorf("strays with two namespaces: %s", got)
+	}
+	both := f.Stats()
+	if len(one) != 1 || len(both) != 1 || one[0].Objects != 1 || both[0].Objects != 2 || both[0].Bytes <= one[0].Bytes {
+		t.Errorf("held in one namespace: %+v, in both: %+v", one, both)
+	}
+}

@@ -1,0 +1,142 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// origin is where an Application comes from: what its documents say of the cluster
+// where it was.
+type origin struct {
+	learned []map[string]any
+	status  application.Status
+}
+
+// arrive takes over an Application whose documents are of another cluster; nil
+// tells that they are of this one. What the API server of that one has assigned is
+// nothing to want here. The documents stay as they are stored until those of this
+// cluster take their place: whoever goes back, or begins anew, needs them.
+func (r *Reconciler) arrive(app *application.Application) *origin {
+	if app.Status.ClusterName() == r.ClusterName {
+		return nil
+	}
+	from := &origin{app.Learned, app.Status}
+	delete(app.Damaged, application.LearnedKey)
+	app.Learned, app.Status = nil, application.Status{}.On(r.ClusterName)
+	return from
+}
+
+// undo leaves the documents what they were, whatever the conditions say.
+func (o *origin) undo(app *application.Application) {
+	if o != nil {
+		app.Learned, app.Status.Cluster = o.learned, o.status.Cluster
+	}
+}
+
+// around writes an Application that has not arrived yet: its documents and its
+// status are what they were.
+func (o *origin) around(app *application.Application, write func() error) error {
+	if o == nil {
+		return write()
+	}
+	arrived, learned := app.Status, app.Learned
+	app.Learned, app.Status = o.learned, o.status
+	err := write()
+	app.Learned, app.Status = learned, arrived
+	return err
+}
+
+// leave is what the agent of a former cluster does: nothing, until the objects are
+// where they belong, and then it deletes those that it has. Of what the Application
+// says of itself it goes by where it is to be; the status of the other agent only
+// says when.
+func (r *Reconciler) leave(ctx context.Context, app *application.Application) (ctrl.Result, error) {
+	r.Observers.Stop(app.NamespacedName)
+	r.memories.forget(app.NamespacedName) // of what happens from now on, nothing is seen
+	if damaged := app.Damaged[application.InventoryKey(app.Holder)]; damaged != nil {
+		return ctrl.Result{}, fmt.Errorf("leave cluster %s: %w", app.Holder, damaged)
+	}
+	switch {
+	case len(app.Inventory) == 0:
+		return ctrl.Result{}, r.left(ctx, app)
+	case app.Deleted:
+	case !app.HandedOver() || app.Wishes.Mode != application.Enforce:
+		return ctrl.Result{}, nil
+	case r.isHere(app.Status.Target):
+		app.Inventory = nil // what is there is here
+		return ctrl.Result{}, r.left(ctx, app)
+	}
+	ids := inOrder(app.Inventory)
+	slices.Reverse(ids)
+	remaining, failure := r.deleteAll(ctx, app, r.actorFor(app), ids)
+	slices.Reverse(remaining)
+	patience, _ := stay(app, remaining)
+	if app.Deleted {
+		r.memories.of(app).leaving = app
+	}
+	if err := r.left(ctx, app); err != nil || failure != nil || !app.Finalized {
+		return ctrl.Result{}, errors.Join(failure, err)
+	}
+	return ctrl.Result{RequeueAfter: patience}, nil
+}
+
+// isHere tells if a target is this one, by another name: to delete there what a
+// former cluster has would be to delete it where it was moved to.
+func (r *Reconciler) isHere(target types.UID) bool {
+	return r.Target != nil && target != "" && target == r.Target()
+}
+
+// left stores what a former cluster still has, and lets the Application go if that
+// is nothing.
+func (r *Reconciler) left(ctx context.Context, app *application.Application) error {
+	app.Finalized = len(app.Inventory) > 0
+	err := r.Applications.Update(ctx, app)
+	r.hub.answered(err, r.Now())
+	return err
+}
+
+// moving says where a move stands, for as long as another cluster has objects, and
+// tells if they are not all here yet.
+func (r *Reconciler) moving(app *application.Application) bool {
+	status := &app.Status
+	if len(app.OtherHolders) == 0 {
+		meta.RemoveStatusCondition(&status.Conditions, application.MigratingCondition)
+		return false
+	}
+	others := strings.Join(app.OtherHolders, ", ")
+	moving := metav1.Condition{Status: metav1.ConditionTrue, Reason: "Creating", Message: "the objects are being created; those of the former cluster stay until then: " + others}
+	ready := meta.IsStatusConditionTrue(status.Conditions, application.ReadyCondition)
+	switch {
+	case ready:
+		moving.Reason, moving.Message = "LeavingFormerCluster", "all objects are here; those of the former cluster are being deleted by its agent: "+others
+	case meta.IsStatusConditionTrue(status.Conditions, application.ReconciledCondition):
+		moving.Reason, moving.Message = "WaitingForHealth", "all objects are here, and not all are healthy; those of the former cluster stay until then: "+others
+	}
+	if r.Target != nil {
+		status.Target = r.Target()
+	}
+	r.set(app, application.MigratingCondition, moving)
+	return !ready
+}
+
+// abandoned tells what is left of an Application that is gone, though its objects
+// are not: somebody has given up on them.
+func (r *Reconciler) abandoned(name types.NamespacedName) {
+	app := r.memories.leavingOf(name)
+	if app == nil {
+		return
+	}
+	for _, id := range app.Inventory {
+		r.Report(app, Outcome{Action: Abandoned, Object: id})
+	}
+}

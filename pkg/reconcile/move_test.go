@@ -1,0 +1,500 @@
+package reconcile_test
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// travel has the Application move, as a user writes it and admission completes it.
+func (w *world) travel(t *testing.T, to string) {
+	t.Helper()
+	stored := w.cm.DeepCopy()
+	w.annotate(application.ClusterAnnotation, to)
+	if prepared := mutate.PrepareForUpdate(w.cm, stored); len(prepared.Refusals) > 0 {
+		t.Fatal(prepared.Refusals)
+	}
+	w.cm.ResourceVersion = w.next()
+}
+
+// visit has the agent of another cluster take part, which begins without memory; its
+// objects are those that are given.
+func (w *world) visit(cluster string, objects map[string]map[string]any) {
+	w.restart()
+	w.ClusterName, w.objects = cluster, objects
+	w.forget()
+}
+
+func (w *world) holders() []string { return application.HoldersOf(w.cm) }
+
+func (w *world) checkHolders(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, w.holders()); diff != "" {
+		t.Errorf("holders (-want +got):\n%s", diff)
+	}
+}
+
+// The whole of a move: nothing goes from the former cluster before everything is
+// there, and healthy; each agent writes what is its own.
+func TestMove(t *testing.T) {
+	w := running(t, twoObjects, "")
+	here, there := w.objects, map[string]map[string]any{}
+	w.travel(t, "edge")
+	w.checkHolders(t, "edge", "local")
+	w.forget()
+
+	w.mustReconcile(t) // nothing is there yet
+	w.checkCalls(t, "Stop")
+
+	w.visit("edge", there)
+	w.answer = func(live map[string]any) { setPods(&unstructured.Unstructured{Object: live}, 0) }
+	w.mustReconcile(t)
+	w.checkReason(t, application.MigratingCondition, "WaitingForHealth")
+	w.checkReason(t, application.ReadyCondition, "InProgress")
+	if state := w.app(t).Status.State; state != application.StateMigrating {
+		t.Errorf("state %s", state)
+	}
+	w.visit("local", here)
+	w.mustReconcile(t)
+	w.checkCalls(t, "Stop")
+
+	w.visit("edge", there)
+	w.change(t, "Deployment web", func(live *unstructured.Unstructured) { setPods(live, 1) })
+	w.mustReconcile(t)
+	w.checkReason(t, application.MigratingCondition, "LeavingFormerCluster")
+
+	w.visit("local", here)
+	w.mustReconcile(t)
+	w.checkCalls(t, "Stop", "Delete Deployment web", "Delete ConfigMap config",
+		"Write inventory.local holder.krake.dev/local finalizers")
+	if len(here) > 0 || len(there) != 2 {
+		t.Errorf("left behind: %v; arrived: %v", here, there)
+	}
+	w.checkHolders(t, "edge")
+
+	w.visit("edge", there)
+	w.mustReconcile(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+	w.checkCondition(t, application.MigratingCondition, "", "")
+}
+
+// What has to be there, or not to be, before a former cluster lets go.
+func TestWhenAFormerClusterLetsGo(t *testing.T) {
+	handedOver := func(w *world, t *testing.T) {
+		t.Helper()
+		w.travel(t, "edge")
+		w.visit("edge", map[string]map[string]any{})
+		w.mustReconcile(t)
+	}
+	cases := []struct {
+		name string
+		set  func(w *world, t *testing.T)
+		lets bool
+	}{
+		{"everything is there", func(*world, *testing.T) {}, true},
+		{"another spec is not there yet", func(w *world, _ *testing.T) {
+			w.cm.Data[application.ManifestKey] = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`
+		}, false},
+		{"it goes on to a third cluster, which has nothing yet", func(w *world, t *testing.T) { w.travel(t, "third") }, false},
+		{"it says to write nothing", func(w *world, _ *testing.T) { w.annotate(application.ModeAnnotation, application.Observe) }, false},
+		{"it is suspended", func(w *world, _ *testing.T) { w.annotate(application.ModeAnnotation, application.Suspend) }, false},
+		{"it is being deleted, wherever it was to be", func(w *world, t *testing.T) { w.travel(t, "third"); deleted(w) }, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			here := w.objects
+			handedOver(w, t)
+			c.set(w, t)
+			w.visit("local", here)
+			w.mustReconcile(t)
+			if lets := len(here) == 0; lets != c.lets {
+				t.Errorf("left: %v", here)
+			}
+			w.checkQuietLeaving(t)
+		})
+	}
+}
+
+// checkQuietLeaving: a former cluster's next pass does nothing more.
+func (w *world) checkQuietLeaving(t *testing.T) {
+	t.Helper()
+	w.forget()
+	w.mustReconcile(t)
+	w.checkCalls(t, "Stop")
+}
+
+// Back home before anything was done about it, and back home after the other
+// cluster had everything: what there is here is healed, and what the other has goes.
+func TestThereAndBack(t *testing.T) {
+	w := running(t, oneObject, "")
+	here, there := w.objects, map[string]map[string]any{}
+	w.travel(t, "edge")
+	w.travel(t, "local")
+	w.checkHolders(t, "local") // edge never had anything, if there is such a cluster
+
+	w.travel(t, "edge")
+	w.visit("edge", there)
+	w.mustReconcile(t)
+	w.travel(t, "local")
+	w.mustReconcile(t)
+	if len(there) != 1 {
+		t.Error("the status speaks of the other cluster, and it was deleted there")
+	}
+	w.visit("local", here)
+	delete(here, "ConfigMap config")
+	w.mustReconcile(t)
+	w.visit("edge", there)
+	w.mustReconcile(t)
+	w.checkHolders(t, "local")
+	if len(here) != 1 || len(there) != 0 {
+		t.Errorf("here: %v, there: %v", here, there)
+	}
+}
+
+// What an agent could not write before the Application went elsewhere is not what
+// there is to say when it is back: the other cluster would let go at once.
+func TestWhatWasPendingBeforeAMove(t *testing.T) {
+	w := running(t, oneObject, "")
+	here, there := w.objects, map[string]map[string]any{}
+	home := w.Reconciler
+	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.Object["data"] = map[string]any{"a": "drifted"} })
+	w.hubFails = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	w.mustTry(t)
+	w.hubFails = nil
+	w.travel(t, "edge")
+	w.visit("edge", there)
+	w.mustReconcile(t)
+	w.travel(t, "local")
+
+	delete(here, "ConfigMap config")
+	w.Reconciler, w.objects = home, here
+	w.failures["Create ConfigMap config"] = errors.New("no")
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	clear(w.failures)
+	w.visit("edge", there)
+	w.mustReconcile(t)
+	if len(there) != 1 {
+		t.Error("it is nowhere")
+	}
+}
+
+// One cluster by two names, of which one agent knows nothing of the other: what was
+// moved is there, and must not be deleted.
+func TestMoveToTheSameClusterByAnotherName(t *testing.T) {
+	w := running(t, oneObject, "")
+	here := w.objects
+	identity := func() types.UID { return "one" }
+	w.travel(t, "edge")
+	w.visit("edge", here)
+	w.Target = identity
+	w.mustReconcile(t)
+	w.visit("local", here)
+	w.Target = identity
+	w.mustReconcile(t)
+	if len(here) != 1 {
+		t.Error("it is nowhere")
+	}
+	w.checkHolders(t, "edge")
+}
+
+// A cluster that was given up once is not given up again when the Application comes
+// back to it.
+func TestMoveToAClusterThatWasGivenUp(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.travel(t, "edge")
+	w.annotate(application.ForceDeleteAnnotation, "local")
+	stored := w.cm.DeepCopy()
+	w.annotate(application.ClusterAnnotation, "local")
+	prepared := mutate.PrepareForUpdate(w.cm, stored)
+	if len(prepared.Refusals) != 1 || prepared.Refusals[0].Field != "metadata.annotations[krake.dev/force-delete]" {
+		t.Errorf("refusals: %v", prepared.Refusals)
+	}
+}
+
+// An agent that could not do anything yet leaves what the former one has learned.
+func TestArrivalThatIsNone(t *testing.T) {
+	w := running(t, oneObject, "")
+	documents := func() []string {
+		return []string{w.cm.Data[application.LearnedKey], w.cm.Data[application.LastObservedKey], w.app(t).Status.ClusterName()}
+	}
+	want := documents()
+	w.travel(t, "edge")
+	for name, fails := range map[string]func(){
+		"refused":     func() { w.Namespaces.Allowed = []string{"other"} },
+		"unreachable": func() { w.failures["Observe"] = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED} },
+		"suspended":   func() { w.annotate(application.ModeAnnotation, application.Suspend) },
+	} {
+		w.visit("edge", map[string]map[string]any{})
+		fails()
+		w.step = time.Minute
+		for range 2 {
+			_, err := w.reconcile(t)
+			if err != nil && name != "unreachable" {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if diff := cmp.Diff(want, documents()); diff != "" {
+			t.Errorf("%s: documents (-before +after):\n%s", name, diff)
+		}
+		w.checkReason(t, application.MigratingCondition, "Creating")
+		clear(w.failures)
+		delete(w.cm.Annotations, application.ModeAnnotation)
+	}
+}
+
+// What the API server of one cluster has assigned is not sent to that of another,
+// nor is it taken off where it was set.
+func TestAssignedValuesStayWhereTheyAre(t *testing.T) {
+	const service = `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}`
+	const observed = `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: null}}`
+	assign := func(address string) func(map[string]any) {
+		return func(live map[string]any) {
+			object := unstructured.Unstructured{Object: live}
+			if value, _, _ := unstructured.NestedString(live, "spec", "clusterIP"); value == "" {
+				_ = unstructured.SetNestedField(object.Object, address, "spec", "clusterIP")
+			}
+		}
+	}
+	w := newWorld(t, service, observed)
+	w.answer = assign("10.0.0.1")
+	w.mustReconcile(t)
+	here, there := w.objects, map[string]map[string]any{}
+	if !strings.Contains(w.cm.Data[application.LearnedKey], "10.0.0.1") {
+		t.Fatalf("learned: %s", w.cm.Data[application.LearnedKey])
+	}
+
+	w.travel(t, "edge")
+	if strings.Contains(w.cm.Data[application.LastAppliedKey], "10.0.0.1") {
+		t.Errorf("the other cluster is to have %s", w.cm.Data[application.LastAppliedKey])
+	}
+	w.visit("edge", there)
+	w.answer = assign("10.9.9.9")
+	w.mustReconcile(t)
+	if got, _, _ := unstructured.NestedString(there["Service web"], "spec", "clusterIP"); got != "10.9.9.9" {
+		t.Errorf("the Service has address %q", got)
+	}
+	if learned := w.cm.Data[application.LearnedKey]; strings.Contains(learned, "10.0.0.1") || !strings.Contains(learned, "10.9.9.9") {
+		t.Errorf("learned: %s", learned)
+	}
+
+	w.travel(t, "local")
+	w.visit("local", here)
+	w.mustReconcile(t)
+	w.checkTouches(t)
+}
+
+// A field that has left the spec while the Application was elsewhere is taken off
+// the object all the same: privileged must not stay.
+func TestReleasedAtHome(t *testing.T) {
+	w := running(t, privileged, "")
+	here := w.objects
+	w.travel(t, "edge")
+	w.visit("edge", map[string]map[string]any{})
+	w.mustReconcile(t)
+	w.respec(plain, "")
+	w.travel(t, "local")
+	w.visit("local", here)
+	w.mustReconcile(t)
+	w.checkTouches(t, release)
+}
+
+// What a former cluster cannot delete stays held, and is tried again.
+func TestLeavingIsNotDoneByHalves(t *testing.T) {
+	w := running(t, twoObjects, "")
+	here := w.objects
+	w.travel(t, "edge")
+	w.visit("edge", map[string]map[string]any{})
+	w.answer = func(live map[string]any) { setPods(&unstructured.Unstructured{Object: live}, 1) }
+	w.mustReconcile(t)
+	w.visit("local", here)
+	w.failures["Delete ConfigMap config"] = errors.New("no")
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	w.checkHolders(t, "edge", "local")
+	clear(w.failures)
+	w.mustReconcile(t)
+	w.checkHolders(t, "edge")
+}
+
+// While the hub does not answer, objects are healed, and nothing is created that it
+// does not know of; what was done is written when it is back.
+func TestHubThatDoesNotAnswer(t *testing.T) {
+	w := running(t, oneObject, "")
+	silent := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	drift := func() {
+		w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
+			live.Object["data"] = map[string]any{"a": "drifted"}
+		})
+	}
+	w.hubFails = silent
+	for range 3 {
+		drift()
+		w.forget()
+		w.mustTry(t)
+		w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+	}
+	delete(w.objects, "ConfigMap config")
+	w.gone["ConfigMap config"] = true
+	w.mustTry(t)
+	if len(w.objects) != 1 {
+		t.Error("what is held already was not created again")
+	}
+	if diff := cmp.Diff([]types.NamespacedName{appName}, w.Pending()); diff != "" {
+		t.Errorf("pending (-want +got):\n%s", diff)
+	}
+
+	w.hubFails = nil
+	w.mustReconcile(t)
+	if drifts := w.app(t).Status.Drifts; len(drifts) != 2 || drifts[1].Count != 3 {
+		t.Errorf("the history: %v", drifts)
+	}
+	if len(w.Pending()) > 0 {
+		t.Error("something is pending still")
+	}
+	w.checkQuiet(t)
+}
+
+// mustTry makes a pass that may fail, at a time when the hub is left alone or not.
+func (w *world) mustTry(t *testing.T) {
+	t.Helper()
+	if result, err := w.reconcile(t); err == nil && result == (ctrl.Result{}) {
+		t.Error("it is not to be tried again")
+	}
+}
+
+// A new object waits for the hub, the others do not.
+func TestNothingIsCreatedBehindTheHub(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.respec(oneObject+"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: more}}", "")
+	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.Object["data"] = map[string]any{"a": "drifted"} })
+	w.hubFails = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	for range 3 {
+		w.mustTry(t)
+	}
+	if len(w.objects) != 1 {
+		t.Errorf("created: %v", w.objects)
+	}
+	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+	w.hubFails = nil
+	w.step = time.Minute
+	w.mustReconcile(t)
+	if len(w.objects) != 2 {
+		t.Errorf("not created: %v", w.objects)
+	}
+}
+
+// A target that is known not to answer is asked nothing, and the conditions say so;
+// once it does, they tell of the objects again.
+func TestUnreachable(t *testing.T) {
+	w := running(t, oneObject, "")
+	for range 2 {
+		if result, err := w.Unreachable(t.Context(), ctrl.Request{NamespacedName: appName}); err != nil || result != (ctrl.Result{}) {
+			t.Errorf("result %+v, error %v", result, err)
+		}
+	}
+	w.checkCalls(t, "Write status") // once
+	w.checkCondition(t, application.ReadyCondition, "TargetUnreachable", "the API server of cluster local does not answer")
+	w.mustReconcile(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+}
+
+// A target that stays silent is told of, but not at once.
+func TestSilence(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.failures["Observe"] = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	w.step = 6 * time.Second
+	for _, want := range []string{"Ready", "Ready", "TargetUnreachable"} {
+		if _, err := w.reconcile(t); err == nil {
+			t.Error("no error")
+		}
+		w.checkReason(t, application.ReadyCondition, want)
+	}
+}
+
+// The agent maps namespaces, whatever the hub calls them; documents and manifest
+// keep to the hub's name.
+func TestMappedNamespace(t *testing.T) {
+	for _, manifest := range []string{
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "1"}}`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: demo}, data: {a: "1"}}`,
+	} {
+		w := newWorld(t, manifest, "")
+		applied := w.cm.Data[application.LastAppliedKey]
+		w.Namespaces.Map = map[string]string{"demo": "tenant"}
+		w.mustReconcile(t)
+		live := unstructured.Unstructured{Object: w.objects["ConfigMap config"]}
+		if live.GetNamespace() != "tenant" {
+			t.Errorf("it is in %q", live.GetNamespace())
+		}
+		if diff := cmp.Diff(applied, w.cm.Data[application.LastAppliedKey]); diff != "" {
+			t.Errorf("what is applied (-admission +agent):\n%s", diff)
+		}
+		w.checkQuiet(t)
+		w.respec(strings.Replace(manifest, `, data: {a: "1"}`, "", 1), "")
+		w.stale["ConfigMap config"] = true
+		w.mustReconcile(t)
+		w.checkTouches(t, "Patch ConfigMap config remove /data")
+		deleted(w)
+		w.mustReconcile(t)
+		if len(w.objects) > 0 {
+			t.Errorf("left: %v", w.objects)
+		}
+	}
+}
+
+// Where the agent has no business nothing is done, wherever the hub sends it.
+func TestNamespacesOfTheAgent(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.Namespaces.Allowed = []string{"tenant"}
+	w.mustReconcile(t)
+	w.checkReason(t, application.ReadyCondition, "Refused")
+	if len(w.objects) > 0 {
+		t.Errorf("created: %v", w.objects)
+	}
+}
+
+// Who gives up on objects is told which: nobody else knows of them any more.
+func TestAbandoned(t *testing.T) {
+	w := running(t, twoObjects, "")
+	deleted(w)
+	w.failures["Delete ConfigMap config"] = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	w.checkReason(t, application.ReadyCondition, "TargetUnreachable")
+	w.forget()
+	w.cm = nil
+	w.mustReconcile(t)
+	w.checkReports(t, "Abandoned v1 ConfigMap demo/config")
+	w.forget()
+	w.mustReconcile(t)
+	w.checkReports(t)
+}
+
+// setPods has a Deployment of one Pod be as if so many were ready.
+func setPods(live *unstructured.Unstructured, ready int64) {
+	if live.GetKind() != "Deployment" {
+		return
+	}
+	live.SetGeneration(1)
+	live.Object["status"] = map[string]any{
+		"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "readyReplicas": ready, "availableReplicas": ready,
+		"conditions": []any{map[string]any{"type": "Available", "status": string(metav1.ConditionTrue)}},
+	}
+}

@@ -1,0 +1,601 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/apply"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+)
+
+// journeys is of how many Applications the test tells, and journeySteps how much
+// happens to each of them before everything is left in peace.
+const (
+	journeys     = 300
+	journeySteps = 40
+)
+
+// restless is a hub with one Application that its user moves, changes and deletes
+// at any time, and clusters with an agent each: each of them crashes, is not
+// answered, and reads what is not the newest, at any of its calls.
+type restless struct {
+	t      *testing.T
+	chance *rand.Rand
+	// versions are all that the hub has had, and has as the last; nil: there is none.
+	versions []*corev1.ConfigMap
+	seats    []*seat
+	now      time.Time
+	// peace: nothing fails any more, and nobody interferes.
+	peace bool
+	// depth is how many things happen within one another.
+	depth int
+	// safe are the objects that were ready somewhere, and that the user wants still:
+	// from then on each of them is on one cluster at least.
+	safe map[string]bool
+	// happened is the story so far.
+	happened []string
+}
+
+// seat is a cluster, with its agent.
+type seat struct {
+	*restless
+
+	name string
+	w    *world
+	// cached is which version of the Application the agent's watch has come to,
+	// written the one that it has written itself.
+	cached  int
+	written *corev1.ConfigMap
+	// acting: a pass is under way; due: there is reason for another.
+	acting, due bool
+	// addresses counts those that the API server has assigned.
+	addresses int
+}
+
+// crash is what a process dies of.
+type crash struct{}
+
+// Whatever the user does, and whatever fails, and when: an object that was ready
+// somewhere is never on no cluster while it is wanted, nobody's objects are
+// deleted, and what one API server assigned comes to no other. Left in peace,
+// each object is on exactly the cluster that the Application names, healthy, or on
+// none if that was deleted.
+func TestRestlessApplication(t *testing.T) {
+	seed := seedOf(t)
+	for run := range uint64(journeys) {
+		j := newRestless(t, rand.New(rand.NewPCG(seed, run)))
+		for range journeySteps {
+			j.step()
+		}
+		j.settle()
+		if t.Failed() {
+			t.Fatalf("journey %d:\n%s", run, strings.Join(j.happened, "\n"))
+		}
+	}
+}
+
+// seedOf gives the seed of a test's chances, and prints it: with KRAKE_TEST_SEED
+// the same comes again.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("KRAKE_TEST_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("KRAKE_TEST_SEED=%d", seed)
+	return seed
+}
+
+// The specs among which the user changes.
+var restlessSpecs = [][2]string{
+	{configOf("a"), ""},
+	{configOf("a") + configOf("b"), ""},
+	{configOf("b") + "---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}\n", ""},
+	{
+		configOf("a") + "---\n{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}\n",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: null}}\n---\n" +
+			"{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: null}}\n",
+	},
+	{configOf("a") + "---\n{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}\n", ""},
+}
+
+func configOf(name string) string {
+	return "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + `}, data: {a: "1"}}` + "\n"
+}
+
+// foreign is an object that is nobody's, where one of the specs wants to have its own.
+const foreign = "ConfigMap b"
+
+func newRestless(t *testing.T, chance *rand.Rand) *restless {
+	t.Helper()
+	j := &restless{t: t, chance: chance, now: noon, safe: map[string]bool{}}
+	for _, name := range []string{application.LocalCluster, "edge", "third"} {
+		s := &seat{restless: j, name: name, w: newWorld(t, restlessSpecs[0][0], "")}
+		s.w.answer = s.assign
+		j.seats = append(j.seats, s)
+	}
+	j.versions = []*corev1.ConfigMap{j.seats[0].w.cm}
+	j.seats[2].w.objects[foreign] = map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "b", "namespace": appName.Namespace, "uid": "theirs", "resourceVersion": "1"},
+	}
+	for _, s := range j.seats {
+		s.start()
+	}
+	return j
+}
+
+func (j *restless) say(format string, args ...any) {
+	j.happened = append(j.happened, fmt.Sprintf("%s%s", strings.Repeat("  ", j.depth), fmt.Sprintf(format, args...)))
+}
+
+func (j *restless) complain(format string, args ...any) {
+	j.t.Helper()
+	j.say(format, args...)
+	j.t.Errorf(format, args...)
+}
+
+// step is one thing that happens.
+func (j *restless) step() {
+	j.now = j.now.Add(time.Duration(j.chance.IntN(20)) * time.Second)
+	if j.depth > 2 {
+		return
+	}
+	j.depth++
+	defer func() { j.depth-- }()
+	switch s := j.seats[j.chance.IntN(len(j.seats))]; {
+	case j.happens(25):
+		j.user()
+	case j.happens(15):
+		s.disturb()
+	case !s.acting:
+		s.catchUp(s.cached + j.chance.IntN(len(j.versions)-s.cached))
+		s.pass()
+	}
+}
+
+func (j *restless) happens(percent int) bool { return !j.peace && j.chance.IntN(100) < percent }
+
+// stored is what the hub has.
+func (j *restless) stored() *corev1.ConfigMap { return j.versions[len(j.versions)-1] }
+
+func (j *restless) store(cm *corev1.ConfigMap) {
+	if cm.DeletionTimestamp != nil && len(cm.Finalizers) == 0 {
+		cm = nil
+		j.say("the Application is gone")
+	} else {
+		cm.ResourceVersion = strconv.Itoa(len(j.versions) + 1)
+	}
+	j.versions = append(j.versions, cm)
+	j.assess()
+}
+
+// user is one thing that a user does.
+func (j *restless) user() {
+	if j.stored() == nil {
+		return
+	}
+	cm := j.stored().DeepCopy()
+	switch {
+	case j.happens(2):
+		j.say("the user deletes the Application")
+		cm.DeletionTimestamp = &metav1.Time{Time: j.now}
+	case j.happens(60):
+		to := j.seats[j.chance.IntN(len(j.seats))].name
+		j.say("the user moves the Application to %s", to)
+		cm.Annotations[application.ClusterAnnotation] = to
+	case j.happens(20):
+		mode := []application.Mode{application.Enforce, application.Observe, application.Suspend}[j.chance.IntN(3)]
+		j.say("the user says %s", mode)
+		cm.Annotations[application.ModeAnnotation] = string(mode)
+	default:
+		n := j.chance.IntN(len(restlessSpecs))
+		j.say("the user wants spec %d", n)
+		cm.Data[application.ManifestKey], cm.Data[application.ObserverSchemaKey] = restlessSpecs[n][0], restlessSpecs[n][1]
+	}
+	j.admit(cm)
+}
+
+// admit is what admission makes of a user's update.
+func (j *restless) admit(cm *corev1.ConfigMap) {
+	if prepared := mutate.PrepareForUpdate(cm, j.stored()); len(prepared.Refusals) > 0 {
+		j.t.Fatal(prepared.Refusals)
+	}
+	wanted := wantedBy(j.t, cm)
+	maps.DeleteFunc(j.safe, func(name string, _ bool) bool { return cm.DeletionTimestamp != nil || !slices.Contains(wanted, name) })
+	j.store(cm)
+}
+
+func wantedBy(t *testing.T, cm *corev1.ConfigMap) []string {
+	t.Helper()
+	resources, err := manifest.Decode([]byte(cm.Data[application.ManifestKey]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, resource := range resources {
+		object, _ := resource.(map[string]any)
+		id, err := manifest.Identify(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, label(id))
+	}
+	return names
+}
+
+// secure takes note of what an agent has said that is ready.
+func (j *restless) secure(before, after *corev1.ConfigMap) {
+	said := before.Data[application.StatusKey] != after.Data[application.StatusKey]
+	app, err := application.Read(after)
+	if err != nil {
+		j.t.Error(err)
+	}
+	if said && !app.Deleted && app.HandedOver() {
+		for _, name := range wantedBy(j.t, after) {
+			j.safe[name] = true
+		}
+	}
+}
+
+// assess looks if what is safe is there.
+func (j *restless) assess() {
+	for name := range j.safe {
+		if len(j.at(name)) == 0 {
+			j.complain("%s is on no cluster, though it was ready", name)
+		}
+	}
+}
+
+// at gives the clusters that have an object of the Application.
+func (j *restless) at(name string) []string {
+	var clusters []string
+	for _, s := range j.seats {
+		if owner, ok := application.OwnerOf(s.w.objects[name]); ok && owner == appName {
+			clusters = append(clusters, s.name)
+		}
+	}
+	return clusters
+}
+
+// start is a new process of the agent, which knows nothing.
+func (s *seat) start() {
+	s.w.restart()
+	s.w.ClusterName, s.w.Applications, s.w.Clusters = s.name, s, s
+	s.cached, s.written, s.due = len(s.versions)-1, nil, true
+}
+
+// catchUp has the watch come to a version of the Application.
+func (s *seat) catchUp(to int) {
+	before, after := s.listed(), s.versions[to]
+	s.cached = to
+	after = s.listed()
+	switch {
+	case (before == nil) != (after == nil):
+		s.due = true
+	case before != nil && !application.SameFor(before, after, s.name):
+		s.due = true
+	}
+}
+
+// listed is what the agent's selector lets through.
+func (s *seat) listed() *corev1.ConfigMap {
+	cm := s.versions[s.cached]
+	if cm == nil || cm.Labels[application.HolderLabel(s.name)] == "" {
+		return nil
+	}
+	return cm
+}
+
+// newest is the newer of what the watch has told and what was written.
+func (s *seat) newest() *corev1.ConfigMap {
+	listed := s.listed()
+	if listed == nil || s.written == nil {
+		s.written = nil
+		return listed
+	}
+	if versionOf(listed) < versionOf(s.written) {
+		return s.written
+	}
+	s.written = nil
+	return listed
+}
+
+func versionOf(cm *corev1.ConfigMap) int {
+	version, err := strconv.Atoi(cm.ResourceVersion)
+	if err != nil {
+		panic(err) // the hub's are numbers
+	}
+	return version
+}
+
+// pass has the agent look at the Application.
+func (s *seat) pass() {
+	s.acting, s.due, s.w.now = true, false, s.now
+	s.say("agent %s, which knows version %d of %d", s.name, s.cached+1, len(s.versions))
+	defer func() {
+		s.acting = false
+		switch cause := recover(); cause.(type) {
+		case nil:
+		case crash:
+			s.say("agent %s crashes", s.name)
+			s.start()
+		default:
+			panic(cause)
+		}
+	}()
+	result, err := s.w.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: appName})
+	if err != nil || result != (ctrl.Result{}) {
+		s.due = true
+	}
+	if err != nil {
+		s.say("agent %s: %v", s.name, err)
+	}
+}
+
+// meanwhile is between any two things that an agent does.
+func (s *seat) meanwhile() {
+	switch {
+	case s.happens(2):
+		panic(crash{})
+	case s.happens(15):
+		s.step()
+	}
+}
+
+// try does what an API server is asked for, which may fail before or after it.
+func (s *seat) try(what string, do func() error) error {
+	s.meanwhile()
+	if s.happens(4) {
+		s.say("agent %s: %s: not done", s.name, what)
+		return s.failure()
+	}
+	err := do()
+	s.say("agent %s: %s: %v", s.name, what, err)
+	s.assess()
+	s.meanwhile()
+	if s.happens(4) {
+		s.say("agent %s: %s: no answer", s.name, what)
+		return s.failure()
+	}
+	return err
+}
+
+func (s *seat) failure() error {
+	if s.happens(50) {
+		return &net.OpError{Op: "read", Err: syscall.ECONNRESET}
+	}
+	return apierrors.NewInternalError(errors.New("of the test"))
+}
+
+// Get implements reconcile.Applications.
+func (s *seat) Get(_ context.Context, name types.NamespacedName) (*application.Application, error) {
+	s.meanwhile()
+	cm := s.newest()
+	if name != appName || cm == nil {
+		return nil, nil
+	}
+	return application.ReadFor(cm, s.name)
+}
+
+// Update implements reconcile.Applications, as the agent's store does.
+func (s *seat) Update(_ context.Context, app *application.Application) error {
+	stored := s.newest()
+	conflict := apierrors.NewConflict(gvr.GroupResource{Resource: "configmaps"}, app.Name, errors.New("it has changed"))
+	if stored == nil || stored.ResourceVersion != app.Version {
+		return conflict
+	}
+	updated := stored.DeepCopy()
+	if err := app.Record(updated); err != nil {
+		return err
+	}
+	if equality.Semantic.DeepEqual(stored, updated) {
+		return nil
+	}
+	err := s.try("write "+strings.Join(changed(stored, updated), " "), func() error {
+		if s.stored() == nil || s.stored().ResourceVersion != app.Version {
+			return conflict
+		}
+		if refusals := mutate.CheckAgentUpdate(updated, s.stored(), s.name); len(refusals) > 0 {
+			s.complain("agent %s: %v", s.name, refusals)
+		}
+		s.secure(s.stored(), updated)
+		s.store(updated)
+		return nil
+	})
+	if err == nil {
+		s.written, app.Version = updated, updated.ResourceVersion
+	}
+	return err
+}
+
+// As implements reconcile.Clusters.
+func (s *seat) As(context.Context, reconcile.Account) (reconcile.Cluster, error) {
+	return target{s}, nil
+}
+
+// target is the API server of a cluster.
+type target struct{ *seat }
+
+// Create implements reconcile.Cluster.
+func (a target) Create(ctx context.Context, ref manifest.Ref, object map[string]any) (live map[string]any, err error) {
+	err = a.try("create "+label(ref.ID), func() error {
+		if address := addressOf(object); address != "" && !strings.HasPrefix(address, a.name) {
+			a.complain("on %s, %s is to have address %s", a.name, ref, address)
+		}
+		live, err = cluster{a.w}.Create(ctx, ref, object)
+		return err
+	})
+	return live, err
+}
+
+// Patch implements reconcile.Cluster.
+func (a target) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (after map[string]any, err error) {
+	before := addressOf(a.w.objects[label(ref.ID)])
+	err = a.try("patch "+label(ref.ID), func() error {
+		after, err = cluster{a.w}.Patch(ctx, ref, live, repair)
+		return err
+	})
+	if address := addressOf(a.w.objects[label(ref.ID)]); address != before && after != nil {
+		a.complain("on %s, %s had address %s and has %s", a.name, ref, before, address)
+	}
+	return after, err
+}
+
+// Delete implements reconcile.Cluster.
+func (a target) Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (left map[string]any, err error) {
+	theirs := a.w.objects[label(ref.ID)]
+	err = a.try("delete "+label(ref.ID), func() error {
+		left, err = cluster{a.w}.Delete(ctx, ref, proof)
+		return err
+	})
+	if uidOf(theirs) == "theirs" && a.w.objects[label(ref.ID)] == nil {
+		a.complain("on %s, somebody else's %s was deleted", a.name, ref)
+	}
+	return left, err
+}
+
+func uidOf(live map[string]any) types.UID { return (&unstructured.Unstructured{Object: live}).GetUID() }
+
+// assign gives a Service an address of the cluster.
+func (s *seat) assign(live map[string]any) {
+	if live["kind"] != "Service" || addressOf(live) != "" {
+		return
+	}
+	s.addresses++
+	if err := unstructured.SetNestedField(live, fmt.Sprintf("%s-%d", s.name, s.addresses), "spec", "clusterIP"); err != nil {
+		s.t.Error(err)
+	}
+}
+
+func addressOf(live map[string]any) string {
+	address, _, err := unstructured.NestedString(live, "spec", "clusterIP")
+	if err != nil {
+		return ""
+	}
+	return address
+}
+
+// disturb is what happens to an object: somebody changes it, or it is not well.
+func (s *seat) disturb() {
+	for _, name := range slices.Sorted(maps.Keys(s.w.objects)) {
+		live := s.w.objects[name]
+		if name == foreign && uidOf(live) == "theirs" || !s.happens(50) {
+			continue
+		}
+		s.say("on %s, somebody changes %s", s.name, name)
+		object := &unstructured.Unstructured{Object: live}
+		if _, ok := live["data"]; ok {
+			live["data"] = map[string]any{"a": "theirs"}
+		}
+		setPods(object, s.chance.Int64N(2))
+		s.w.bump(live)
+		s.due = true
+	}
+}
+
+// settle leaves everything in peace, on a cluster where there is room for it, and
+// looks at what becomes of it.
+func (j *restless) settle() {
+	j.peace = true
+	j.say("peace")
+	var home string
+	if cm := j.stored(); cm != nil && cm.DeletionTimestamp == nil {
+		home = j.seats[j.chance.IntN(2)].name
+		cm = cm.DeepCopy()
+		cm.Annotations[application.ClusterAnnotation], cm.Annotations[application.ModeAnnotation] = home, string(application.Enforce)
+		j.admit(cm)
+	}
+	for _, s := range j.seats {
+		for _, live := range s.w.objects {
+			setPods(&unstructured.Unstructured{Object: live}, 1)
+		}
+		s.due = true
+	}
+	j.rest()
+	j.judge(home)
+}
+
+// rest goes on for as long as any agent has reason to.
+func (j *restless) rest() {
+	const most = 30
+	for range most {
+		j.now = j.now.Add(time.Minute)
+		busy := false
+		for _, s := range j.seats {
+			s.catchUp(len(j.versions) - 1)
+			if s.due {
+				busy = true
+				s.pass()
+			}
+		}
+		if !busy {
+			return
+		}
+	}
+	j.complain("it does not come to rest in %d rounds", most)
+}
+
+// judge looks at the end: home is where the Application is, empty if it was deleted.
+func (j *restless) judge(home string) {
+	var wanted, holders []string
+	if home == "" {
+		if j.stored() != nil {
+			j.complain("it was deleted, and is held by %v", application.HoldersOf(j.stored()))
+		}
+	} else {
+		wanted, holders = wantedBy(j.t, j.stored()), application.HoldersOf(j.stored())
+		if !slices.Equal(holders, []string{home}) {
+			j.complain("it is on %s, and held by %v", home, holders)
+		}
+		app, err := application.Read(j.stored())
+		if err != nil || !app.HandedOver() || meta.FindStatusCondition(app.Status.Conditions, application.MigratingCondition) != nil {
+			j.complain("on %s it is not at rest: %+v, %v", home, app.Status, err)
+		}
+	}
+	for _, s := range j.seats {
+		var want []string
+		if s.name == home {
+			want = slices.Sorted(slices.Values(wanted))
+		}
+		var got []string
+		for _, name := range slices.Sorted(maps.Keys(s.w.objects)) {
+			if uidOf(s.w.objects[name]) != "theirs" {
+				got = append(got, name)
+			}
+		}
+		if !slices.Equal(want, got) {
+			j.complain("cluster %s has %v, want %v", s.name, got, want)
+		}
+	}
+	if uidOf(j.seats[2].w.objects[foreign]) != "theirs" {
+		j.complain("somebody else's object is gone")
+	}
+}

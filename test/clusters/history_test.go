@@ -1,0 +1,187 @@
+package clusters
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// checkDump fails unless the Application's objects are on that cluster, as the spec
+// has them, and none is on any other one.
+func checkDump(t *testing.T, a app, cluster string, travellers map[string]*traveller) {
+	t.Helper()
+	for name, tr := range travellers {
+		var want []string
+		if name == cluster {
+			want = []string{"configmap web-settings green", "deployment web web:1", "service web 80"}
+		}
+		if diff := cmp.Diff(want, ownedBy(t, a, tr.plane)); diff != "" {
+			t.Fatalf("%s is on %s; on %s it has (-want +got):\n%s", a, cluster, name, diff)
+		}
+	}
+	stored := a.stored(t)
+	for key := range stored.Data {
+		if application.IsKeyOf(key, cluster, true) || !application.IsAgentKey(key) {
+			continue
+		}
+		t.Errorf("%s is on %s, and has %s", a, cluster, key)
+	}
+	for _, finalizer := range stored.Finalizers {
+		if finalizer != application.Finalizer(cluster) {
+			t.Errorf("%s is on %s, and has finalizer %s", a, cluster, finalizer)
+		}
+	}
+}
+
+// ownedBy gives the objects of the Application, by their own word, each with what
+// the spec says of it.
+func ownedBy(t *testing.T, a app, at plane) []string {
+	t.Helper()
+	marked := metav1.ListOptions{LabelSelector: application.OwnedByLabel}
+	configMaps, err := at.CoreV1().ConfigMaps(a.Namespace).List(t.Context(), marked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	services, err := at.CoreV1().Services(a.Namespace).List(t.Context(), marked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployments, err := at.AppsV1().Deployments(a.Namespace).List(t.Context(), marked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	add := func(object metav1.Object, kind string, value any) {
+		if strings.HasPrefix(object.GetAnnotations()[application.OwnerAnnotation], a.String()+" ") {
+			found = append(found, fmt.Sprintf("%s %s %v", kind, object.GetName(), value))
+		}
+	}
+	for i := range configMaps.Items {
+		add(&configMaps.Items[i], "configmap", configMaps.Items[i].Data["colour"])
+	}
+	for i := range services.Items {
+		add(&services.Items[i], "service", services.Items[i].Spec.Ports[0].Port)
+	}
+	for i := range deployments.Items {
+		add(&deployments.Items[i], "deployment", deployments.Items[i].Spec.Template.Spec.Containers[0].Image)
+	}
+	slices.Sort(found)
+	return found
+}
+
+// turn is one in the life of an object on a cluster.
+type turn struct {
+	at      time.Time
+	cluster string
+	what    string // created, deleted, available, unavailable
+	request request
+}
+
+// checkHistory fails unless each of the Application's objects was on some cluster
+// all the time, the Deployment available where another one was deleted, and no
+// Service came with what a cluster assigns.
+func checkHistory(t *testing.T, a app, travellers map[string]*traveller) {
+	t.Helper()
+	lives := map[string][]turn{}
+	for name, tr := range travellers {
+		for _, r := range tr.begin.requests(t, in(a.Namespace), request.isAccepted, request.isWrite) {
+			object := r.Object.Resource + " " + r.name()
+			if what := turnOf(t, r); what != "" {
+				at := r.Ended
+				if what == "deleted" {
+					at = r.Received // the earliest time
+				}
+				lives[object] = append(lives[object], turn{at, name, what, r})
+			}
+		}
+	}
+	for _, object := range []string{"configmaps web-settings", "services web", "deployments web"} {
+		checkLife(t, object, lives[object])
+	}
+	for _, turn := range lives["services web"] {
+		if turn.what == "created" {
+			checkUnassigned(t, turn.request)
+		}
+	}
+}
+
+// turnOf tells what an accepted request has made of its object, if anything that
+// matters here.
+func turnOf(t *testing.T, r request) string {
+	t.Helper()
+	switch {
+	case r.Object.Subresource == "" && r.Verb == "create":
+		return "created"
+	case r.Object.Subresource == "" && r.Verb == "delete":
+		return "deleted"
+	case r.Object.Resource == "deployments" && r.Object.Subresource == "status":
+		var body struct {
+			Status struct {
+				Available int `json:"availableReplicas"`
+			} `json:"status"`
+		}
+		if err := json.Unmarshal(r.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		if body.Status.Available > 0 {
+			return "available"
+		}
+		return "unavailable"
+	}
+	return ""
+}
+
+// checkLife fails unless the object was somewhere else whenever it was deleted,
+// and available there if it can be.
+func checkLife(t *testing.T, object string, life []turn) {
+	t.Helper()
+	slices.SortStableFunc(life, func(a, b turn) int { return a.at.Compare(b.at) })
+	has, available := map[string]bool{}, map[string]bool{}
+	moves := 0
+	for _, turn := range life {
+		switch turn.what {
+		case "available", "unavailable":
+			available[turn.cluster] = turn.what == "available"
+		case "created":
+			has[turn.cluster] = true
+			available[turn.cluster] = object != "deployments web"
+		case "deleted":
+			moves++
+			delete(has, turn.cluster)
+			delete(available, turn.cluster)
+			if len(has) == 0 {
+				t.Errorf("%s was on no cluster after %s", object, turn.request)
+			}
+			if !slices.Contains(slices.Collect(maps.Values(available)), true) {
+				t.Errorf("%s was available on no cluster after %s", object, turn.request)
+			}
+		}
+	}
+	if len(has) != 1 || moves == 0 {
+		t.Errorf("%s was deleted %d times, and is on %v, says the audit log", object, moves, has)
+	}
+}
+
+// checkUnassigned fails if a Service was created with an address or a port that
+// was assigned somewhere else.
+func checkUnassigned(t *testing.T, r request) {
+	t.Helper()
+	var service corev1.Service
+	if err := json.Unmarshal(r.Body, &service); err != nil {
+		t.Fatal(err)
+	}
+	if service.Spec.ClusterIP != "" || len(service.Spec.ClusterIPs) > 0 || service.Spec.Ports[0].NodePort != 0 {
+		t.Errorf("the Service was created with clusterIP %q, clusterIPs %v and nodePort %d: %s",
+			service.Spec.ClusterIP, service.Spec.ClusterIPs, service.Spec.Ports[0].NodePort, r)
+	}
+}

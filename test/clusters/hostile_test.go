@@ -1,0 +1,231 @@
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// forbidden are objects that no hub may ask an agent for, unless its cluster has
+// agreed to it.
+var forbidden = map[string]string{
+	"cluster-role":         `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a9}, rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}`,
+	"cluster-role-binding": `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a9}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: ServiceAccount, name: default, namespace: a9}]}`,
+	"role-binding":         `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a9}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}, subjects: [{kind: ServiceAccount, name: default, namespace: a9}]}`,
+	"namespace":            `{apiVersion: v1, kind: Namespace, metadata: {name: a9-more}}`,
+	"definition":           `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.example.org}, spec: {group: example.org, names: {kind: A, plural: as}, scope: Namespaced, versions: []}}`,
+	"webhook":              `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a9}}`,
+	"policy":               `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: krake-application}, spec: {}}`,
+	"elsewhere":            `{apiVersion: v1, kind: ConfigMap, metadata: {name: a9, namespace: kube-system}, data: {a: b}}`,
+	"beside-the-agent":     `{apiVersion: v1, kind: ServiceAccount, metadata: {name: a9, namespace: krake-agents}}`,
+	"secret":               `{apiVersion: v1, kind: Secret, metadata: {name: a9}, stringData: {password: a9}}`,
+	"application":          `{apiVersion: v1, kind: ConfigMap, metadata: {name: a9, annotations: {krake.dev/application: v1}}, data: {spec.manifest: ""}}`,
+	"marked":               `{apiVersion: v1, kind: ConfigMap, metadata: {name: a9, labels: {krake.dev/owned-by: "0123456789abcdef"}}, data: {a: b}}`,
+	"list":                 `{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a9}}]}`,
+}
+
+// Somebody has the hub: there the webhook is no obstacle any more, and the labels
+// are such that the agent sees everything. What its cluster has not agreed to, it
+// refuses nevertheless, and says so; nothing is written.
+func TestA9(t *testing.T) {
+	t.Parallel()
+	const namespace = "a9"
+	newNamespace(t, namespace, planes()...)
+	ninth := enrol(t, "ninth", env.east, []string{namespace}, quickLease()...)
+	takeHub(t, namespace)
+	ninth.mustStart(t)
+	begin := auditMark(t, env.east)
+	for name, manifest := range forbidden {
+		if cm := forge(t, ninth.Name, namespace, name, manifest); cm.Data[application.LastAppliedKey] != "" {
+			t.Fatalf("the webhook has admitted %s: the hub is not taken", name)
+		}
+	}
+	forge(t, ninth.Name, namespace, "harmless", `{apiVersion: v1, kind: ConfigMap, metadata: {name: harmless}, data: {a: b}}`)
+	mustHave(t, timeout, env.east, namespace, "harmless", "a", "b")
+	for name := range forbidden {
+		app{types.NamespacedName{Namespace: namespace, Name: name}}.awaitRefused(t)
+	}
+	writes := begin.requests(t, by(ninth.Name), request.isWork)
+	if len(writes) != 1 || writes[0].name() != "harmless" {
+		t.Errorf("writes, of which only that of harmless is right: %s", list(writes))
+	}
+}
+
+// takeHub has the webhook not called for a namespace.
+func takeHub(t *testing.T, namespace string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `[{"op": "add", "path": "/webhooks/0/namespaceSelector/matchExpressions/0/values/-", "value": %q}]`, namespace)
+	_, err := env.hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(t.Context(), "krake-webhook", types.JSONPatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe := forged("none", namespace, "probe", "")
+	eventually(t, timeout, func() string {
+		made, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil || made.Data[application.LastAppliedKey] != "" {
+			return fmt.Sprintf("the webhook is still called (%v)", err)
+		}
+		return ""
+	})
+}
+
+// forge makes an Application as if the webhook had admitted it.
+func forge(t *testing.T, cluster, namespace, name, manifest string) *corev1.ConfigMap {
+	t.Helper()
+	made, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), forged(cluster, namespace, name, manifest), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func forged(cluster, namespace, name, manifest string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name,
+			Annotations: map[string]string{application.FormatAnnotation: application.Format, application.ClusterAnnotation: cluster},
+			Labels:      map[string]string{application.HolderLabel(cluster): "true", application.ClusterLabel: cluster},
+		},
+		Data: map[string]string{application.ManifestKey: manifest},
+	}
+}
+
+// awaitRefused waits until the agent says that it does not carry the Application out.
+func (a app) awaitRefused(t *testing.T) {
+	t.Helper()
+	eventually(t, timeout, func() string {
+		status := a.status(t)
+		reconciled := meta.FindStatusCondition(status.Conditions, application.ReconciledCondition)
+		if reconciled != nil && reconciled.Status == metav1.ConditionFalse && reconciled.Reason == "Refused" {
+			return ""
+		}
+		return fmt.Sprintf("%s is not refused: %v", a, status.Conditions)
+	})
+}
+
+// flood is how many writes a cluster that somebody has taken makes at once.
+const flood = 1000
+
+// Somebody has a cluster, and with it the agent's token. What he writes about the
+// Applications there, as often as he likes, harms no other cluster: one that is
+// moved away arrives as its spec says, with nothing of what was forged, and one of
+// another cluster is repaired and changed while he writes.
+func TestA10(t *testing.T) {
+	t.Parallel()
+	const namespace = "a10"
+	newNamespace(t, namespace, planes()...)
+	taken := enrol(t, "taken", env.west, []string{namespace}) // its agent does not run: this test is it
+	sound := enrol(t, "sound", env.east, []string{namespace}, quickLease()...)
+	sound.mustStart(t)
+	as := taken.onHub(t)
+	moved := newApp(t, taken.Name, namespace, "moved", webManifest, webSchema)
+	neighbour := newSettings(t, sound, namespace, "neighbour")
+	neighbour.mustSettle(t, sound.Name)
+
+	t.Run("forgery", func(t *testing.T) {
+		forgeStatus(t, as, moved, sound.Name)
+		moved.annotate(t, application.ClusterAnnotation, sound.Name)
+		moved.awaitReady(t, sound.Name)
+		service, err := env.east.CoreV1().Services(namespace).Get(t.Context(), moved.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if service.Spec.ClusterIP == forgedAddress || service.Spec.Ports[0].NodePort == forgedPort {
+			t.Errorf("the Service has what was forged: %v", service.Spec)
+		}
+		if want, got := []string{"configmap moved-settings green", "deployment moved web:1", "service moved 80"}, ownedBy(t, moved, env.east); !slices.Equal(got, want) {
+			t.Errorf("objects are %q, want %q", got, want)
+		}
+	})
+	t.Run("flood", func(t *testing.T) {
+		own := newSettings(t, taken, namespace, "own")
+		ctx, stop := context.WithCancel(t.Context())
+		flooded := make(chan int)
+		began := time.Now()
+		go func() { flooded <- writeFlood(ctx, as, own) }()
+		mustChange(t, env.east, namespace, settingsOf(neighbour), keyOf(0), "wrong")
+		mustHave(t, promptly, env.east, namespace, settingsOf(neighbour), keyOf(0), "right")
+		neighbour.patch(t, fmt.Sprintf(`{"data": {%q: %q}}`, application.ManifestKey, `{apiVersion: v1, kind: ConfigMap, metadata: {name: neighbour-settings}, data: {key0: changed}}`))
+		mustHave(t, promptly, env.east, namespace, settingsOf(neighbour), keyOf(0), "changed")
+		neighbours := time.Since(began)
+		made := <-flooded
+		stop()
+		t.Logf("a repair and a change took %s, during %d writes in %s", neighbours.Round(time.Millisecond), made, time.Since(began).Round(time.Millisecond))
+	})
+	sound.mustLive(t)
+}
+
+// What the cluster that is taken says was assigned there.
+const (
+	forgedAddress = "10.0.66.66"
+	forgedPort    = 31666
+)
+
+// forgeStatus has the agent of a cluster say that its Application is on another
+// one, and has learned what it has not.
+func forgeStatus(t *testing.T, as kubernetes.Interface, a app, cluster string) {
+	t.Helper()
+	read, err := application.Read(a.stored(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	learned := []map[string]any{{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": a.Name, "namespace": a.Namespace},
+		"spec": map[string]any{"clusterIP": forgedAddress, "ports": []any{map[string]any{"nodePort": forgedPort}}},
+	}}
+	status := application.Status{
+		ObservedSpec: read.Spec.Digest(), State: application.StateRunning, Cluster: cluster,
+		Conditions: []metav1.Condition{{Type: application.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Forged", LastTransitionTime: metav1.Now()}},
+	}
+	data := map[string]string{}
+	for key, document := range map[string]any{
+		application.StatusKey: status, application.LearnedKey: learned, application.LastAppliedKey: learned, application.LastObservedKey: learned,
+	} {
+		text, err := json.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[key] = string(text)
+	}
+	patch, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := as.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), a.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeFlood writes the status of an Application again and again, some at a time,
+// and gives how many writes were accepted.
+func writeFlood(ctx context.Context, as kubernetes.Interface, a app) (made int) {
+	accepted := make(chan int)
+	const writers = 8
+	for writer := range writers {
+		go func() {
+			count := 0
+			for i := range flood / writers {
+				patch := fmt.Appendf(nil, `{"data": {"status": "{\"state\": \"FORGED-%d-%d\"}"}}`, writer, i)
+				if _, err := as.CoreV1().ConfigMaps(a.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err == nil {
+					count++
+				}
+			}
+			accepted <- count
+		}()
+	}
+	for range writers {
+		made += <-accepted
+	}
+	return made
+}

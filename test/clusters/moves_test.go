@@ -1,0 +1,254 @@
+package clusters
+
+import (
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/faults/proxy"
+)
+
+// An Application is moved between three clusters, of which the hub is one; at times
+// on to another one, or back, before it has arrived. Each time an agent is killed
+// at one of its requests: before it is sent, or when it is carried out and nobody
+// hears of it. At times the user goes on while the agent is down.
+//
+// In the end each object is on exactly one cluster, as the spec has it. It was on
+// one all the time: none is deleted before it is on another one, and the
+// Deployment is available there. What a cluster has assigned is on no other one.
+func TestMoves(t *testing.T) {
+	t.Parallel()
+	rounds := 20
+	if isLong() {
+		rounds = 50
+	}
+	const namespace = "moves"
+	newNamespace(t, namespace, planes()...)
+	seed := seedOf(t)
+	j := &journey{random: rand.New(rand.NewPCG(seed, 0)), travellers: map[string]*traveller{}}
+	for name, at := range map[string]plane{"east": env.east, "west": env.west, application.LocalCluster: env.hub} {
+		j.travellers[name] = newTraveller(t, name, at, namespace)
+	}
+	j.app = newApp(t, "east", namespace, "web", webManifest, webSchema)
+	j.at = []string{"east"}
+	j.arrive(t)
+	for round := range rounds {
+		j.round(t, round+1)
+	}
+	j.revive(t)
+	j.arrive(t)
+	t.Logf("%d of %d agents were killed at a request, the others at rest", j.killed, rounds)
+	checkHistory(t, j.app, j.travellers)
+}
+
+// seedOf gives the seed of the test's chances, and prints it: KRAKE_TEST_SEED
+// repeats a run.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("KRAKE_TEST_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("KRAKE_TEST_SEED=%d", seed)
+	return seed
+}
+
+// traveller is a cluster that takes part, with its agent behind proxies.
+type traveller struct {
+	*spoke
+
+	begin mark
+
+	mu    sync.Mutex
+	count int  // of the agent's calls since it was armed
+	fatal int  // the call at which it is killed; 0 if at none
+	sent  bool // that call is carried out
+	fired bool
+}
+
+func newTraveller(t *testing.T, name string, at plane, namespace string) *traveller {
+	t.Helper()
+	arguments := []string{"--leader-elect=false"} // whoever is killed has a successor at once
+	tr := &traveller{spoke: enrol(t, name, at, []string{namespace}, arguments...), begin: auditMark(t, at)}
+	tr.proxied(t, &tr.Target, at)
+	if tr.Hub != "" {
+		tr.proxied(t, &tr.Hub, env.hub)
+	}
+	tr.mustStart(t)
+	return tr
+}
+
+// proxied puts a proxy between the agent and an API server.
+func (tr *traveller) proxied(t *testing.T, file *string, to plane) {
+	t.Helper()
+	p, err := proxy.Start(to.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	p.Intercept(tr.meet)
+	tr.through(t, file, p)
+}
+
+// arm has the agent killed at one of its next calls.
+func (tr *traveller) arm(call int, sent bool) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.count, tr.fatal, tr.sent, tr.fired = 0, call, sent, false
+}
+
+// disarm has the agent live, and tells if it was killed before.
+func (tr *traveller) disarm() (killed bool) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.fatal = 0
+	return tr.fired
+}
+
+// meet decides what befalls a call. Those of both proxies are counted together.
+func (tr *traveller) meet(call proxy.Call) *proxy.Fault {
+	if call.Number == 0 {
+		return nil
+	}
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.count++
+	if tr.count != tr.fatal {
+		return nil
+	}
+	tr.fired = true
+	return &proxy.Fault{Sent: tr.sent, Do: func() { _ = tr.Kill() }} // if it lives, the test waits for its death in vain
+}
+
+// journey is the way of an Application.
+type journey struct {
+	app        app
+	random     *rand.Rand
+	travellers map[string]*traveller
+	// at are the clusters where it may have something; the last is where it is to be.
+	at []string
+	// down is whose agent was killed in an earlier round, and stays down until the
+	// user has made the next step; empty if none is.
+	down   string
+	killed int
+}
+
+// round moves the Application, and kills an agent.
+func (j *journey) round(t *testing.T, round int) {
+	t.Helper()
+	began, way := time.Now(), j.way()
+	victim := j.victim(way)
+	call, sent, hold := 1+j.random.IntN(8), j.random.IntN(2) == 0, j.random.IntN(3) == 0
+	j.travellers[victim].arm(call, sent)
+	for i, next := range way {
+		if i > 0 {
+			time.Sleep(time.Duration(j.random.IntN(400)) * time.Millisecond) // the user thinks; nothing is waited for
+		}
+		j.app.annotate(t, application.ClusterAnnotation, next)
+		j.at = append(j.at, next)
+	}
+	j.revive(t)
+	killed := j.awaitDeath(t, victim)
+	if killed {
+		j.killed++
+		j.down = victim
+	}
+	if !killed || !hold {
+		j.revive(t)
+		j.arrive(t)
+	}
+	if !killed {
+		j.replace(t, victim)
+	}
+	t.Logf("round %d: to %v, agent of %s killed at its call %d (met: %t, sent: %t, stays down: %t), %s",
+		round, way, victim, call, killed, sent, hold && killed, time.Since(began).Round(time.Millisecond))
+}
+
+// way is where the Application goes from where it is: to another cluster, or to one
+// and on, perhaps back, before it has arrived.
+func (j *journey) way() []string {
+	first := j.other(j.at[len(j.at)-1])
+	if j.random.IntN(3) > 0 {
+		return []string{first}
+	}
+	return []string{first, j.other(first)}
+}
+
+// other chooses a cluster that is not that one.
+func (j *journey) other(than string) string {
+	names := slices.Sorted(maps.Keys(j.travellers))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == than })
+	return names[j.random.IntN(len(names))]
+}
+
+// victim chooses an agent that has something to do with the way.
+func (j *journey) victim(way []string) string {
+	involved := slices.Sorted(slices.Values(append(slices.Clone(j.at), way...)))
+	involved = slices.DeleteFunc(slices.Compact(involved), func(name string) bool { return name == j.down })
+	return involved[j.random.IntN(len(involved))]
+}
+
+// revive starts the agent that is down.
+func (j *journey) revive(t *testing.T) {
+	t.Helper()
+	if j.down == "" {
+		return
+	}
+	if err := j.travellers[j.down].Begin(); err != nil {
+		t.Fatal(err)
+	}
+	j.down = ""
+}
+
+// awaitDeath waits until the agent is killed, or has no reason to be any more: the
+// Application has arrived.
+func (j *journey) awaitDeath(t *testing.T, victim string) (killed bool) {
+	t.Helper()
+	tr := j.travellers[victim]
+	eventually(t, timeout, func() string {
+		tr.mu.Lock()
+		killed = tr.fired
+		tr.mu.Unlock()
+		if killed {
+			return ""
+		}
+		return j.app.settledOn(t, j.at[len(j.at)-1])
+	})
+	return tr.disarm()
+}
+
+// replace kills an agent that has nothing to do, and starts its successor.
+func (j *journey) replace(t *testing.T, name string) {
+	t.Helper()
+	tr := j.travellers[name]
+	if err := tr.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Begin(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arrive waits until the Application is where it is to be, and looks that it is
+// nowhere else.
+func (j *journey) arrive(t *testing.T) {
+	t.Helper()
+	end := j.at[len(j.at)-1]
+	eventually(t, timeout, func() string {
+		for _, tr := range j.travellers {
+			tr.mustLive(t)
+		}
+		return j.app.settledOn(t, end)
+	})
+	j.at = []string{end}
+	checkDump(t, j.app, end, j.travellers)
+}

@@ -1,0 +1,253 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/installation"
+)
+
+const (
+	// crowd is how many Applications drift while the hub is away, keys how often
+	// each: fifty drifts in all, and no history full.
+	crowd = 10
+	keys  = 5
+	// promptly is how soon after the hub's return everything is as the hub says, and
+	// the hub knows everything.
+	promptly = 10 * time.Second
+)
+
+// quickLease has a killed agent's successor wait no longer than the test likes.
+func quickLease() []string {
+	return []string{"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms"}
+}
+
+// The hub is away: its address refuses connections, or swallows what is sent. The
+// agent repairs every drift all the same, and what it did is in the history of each
+// Application when the hub is back. What a user asked for meanwhile is done then, at
+// once. An agent that is started while the hub is away does nothing, and above all
+// deletes nothing.
+func TestA38(t *testing.T) {
+	for name, leave := range map[string]func(*installation.Wire) error{
+		"refusing":   func(w *installation.Wire) error { w.Cut(); return nil },
+		"swallowing": (*installation.Wire).Silence,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			newOutage(t, name).run(t, leave)
+		})
+	}
+}
+
+// outage is a time without hub, for the agents of two clusters.
+type outage struct {
+	namespace string
+	duration  time.Duration
+	wire      *installation.Wire
+	// steady is there all along, fresh is started while the hub is away.
+	steady, fresh *spoke
+	apps          []app // of the steady one
+	// edited and removed are what a user does with Applications of the steady one
+	// meanwhile, and stale is the fresh one's.
+	edited, removed, stale app
+}
+
+func newOutage(t *testing.T, name string) *outage {
+	t.Helper()
+	o := &outage{namespace: "a38-" + name, duration: 20 * time.Second, wire: newWire(t, env.hub)}
+	if isLong() {
+		o.duration = 2 * time.Minute
+	}
+	newNamespace(t, o.namespace, planes()...)
+	o.steady = enrol(t, name+"-steady", env.east, []string{o.namespace}, quickLease()...)
+	o.fresh = enrol(t, name+"-fresh", env.west, []string{o.namespace}, quickLease()...)
+	for _, s := range []*spoke{o.steady, o.fresh} {
+		s.through(t, &s.Hub, o.wire)
+		s.mustStart(t)
+	}
+	for i := range crowd {
+		o.apps = append(o.apps, newSettings(t, o.steady, o.namespace, fmt.Sprintf("app-%d", i)))
+	}
+	o.edited, o.removed = newSettings(t, o.steady, o.namespace, "edited"), newSettings(t, o.steady, o.namespace, "removed")
+	o.stale = newSettings(t, o.fresh, o.namespace, "stale")
+	for _, each := range append([]app{o.edited, o.removed}, o.apps...) {
+		each.mustSettle(t, o.steady.Name)
+	}
+	o.stale.mustSettle(t, o.fresh.Name)
+	return o
+}
+
+// newSettings makes an Application of a ConfigMap, with its name and some values.
+func newSettings(t *testing.T, of *spoke, namespace, name string) app {
+	t.Helper()
+	return newApp(t, of.Name, namespace, name, settingsManifest("right"), "")
+}
+
+func settingsManifest(value string) string {
+	var data []string
+	for key := range keys {
+		data = append(data, keyOf(key)+": "+value)
+	}
+	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME-settings}, data: {" + strings.Join(data, ", ") + "}}"
+}
+
+func keyOf(number int) string { return fmt.Sprintf("key%d", number) }
+
+func settingsOf(a app) string { return a.Name + "-settings" }
+
+func (o *outage) run(t *testing.T, leave func(*installation.Wire) error) {
+	if err := leave(o.wire); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	hub, east, west := auditMark(t, env.hub), auditMark(t, env.east), auditMark(t, env.west)
+	before := o.wire.Connections()
+
+	o.restart(t)
+	o.edited.patch(t, fmt.Sprintf(`{"data": {%q: %q}}`, application.ManifestKey,
+		strings.ReplaceAll(settingsManifest("edited"), "NAME", o.edited.Name)))
+	o.removed.delete(t)
+	for key := range keys {
+		o.driftAll(t, key)
+		time.Sleep(time.Until(began.Add(o.duration * time.Duration(key+1) / keys))) // an outage takes its time
+	}
+	o.checkAway(t, hub, east, west)
+	tries := o.wire.Connections() - before
+	if most := int64(o.duration/time.Second) * 2; tries > most {
+		t.Errorf("%d connections were tried in %s, want at most %d", tries, o.duration, most)
+	}
+
+	if err := o.wire.Mend(); err != nil {
+		t.Fatal(err)
+	}
+	returned := time.Now()
+	o.awaitDone(t)
+	t.Logf("the hub was away for %s, in which %d connections were tried; all was well after %s",
+		o.duration, tries, time.Since(returned).Round(time.Millisecond))
+	o.checkDone(t, east, west)
+}
+
+// restart kills the fresh agent, has its object drift, and starts it again.
+func (o *outage) restart(t *testing.T) {
+	t.Helper()
+	if err := o.fresh.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	mustChange(t, env.west, o.namespace, settingsOf(o.stale), keyOf(0), "wrong")
+	if err := o.fresh.Begin(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// driftAll has one value of each Application's object changed, and waits until all
+// are repaired.
+func (o *outage) driftAll(t *testing.T, key int) {
+	t.Helper()
+	var group errgroup.Group
+	for _, each := range o.apps {
+		group.Go(func() error { return change(t.Context(), env.east, o.namespace, settingsOf(each), keyOf(key), "wrong") })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range o.apps {
+		mustHave(t, timeout, env.east, o.namespace, settingsOf(each), keyOf(key), "right")
+	}
+}
+
+// checkAway looks at what was done without the hub: each drift was repaired once,
+// nothing else was written, and the hub heard nothing.
+func (o *outage) checkAway(t *testing.T, hub, east, west mark) {
+	t.Helper()
+	if repairs := east.requests(t, by(o.steady.Name), request.isWork, request.isAccepted); len(repairs) != crowd*keys {
+		t.Errorf("%d writes for %d drifts: %s", len(repairs), crowd*keys, list(repairs))
+	}
+	if deletions := east.requests(t, by(o.steady.Name), isDeletion); len(deletions) > 0 {
+		t.Errorf("without a hub its agent deleted: %s", list(deletions))
+	}
+	if writes := west.requests(t, by(o.fresh.Name), request.isWork); len(writes) > 0 {
+		t.Errorf("an agent that was started without a hub wrote: %s", list(writes))
+	}
+	for _, s := range []*spoke{o.steady, o.fresh} {
+		s.mustLive(t)
+		if heard := hub.requests(t, by(s.Name), request.isWrite); len(heard) > 0 {
+			t.Errorf("the hub was not away: %s", list(heard))
+		}
+	}
+	if !o.steady.IsReady(t.Context()) {
+		t.Error("the agent is not ready, only because its hub is away")
+	}
+}
+
+func isDeletion(r request) bool { return strings.HasPrefix(r.Verb, "delete") }
+
+// awaitDone waits until all is as the hub says, and the hub knows of all drifts.
+func (o *outage) awaitDone(t *testing.T) {
+	t.Helper()
+	eventually(t, promptly, func() string {
+		for _, each := range o.apps {
+			if known := o.drifts(t, each); len(known) < keys {
+				return fmt.Sprintf("of %s the hub knows only the drifts of %v", each, known)
+			}
+		}
+		return o.undone(t.Context())
+	})
+}
+
+// undone says what is not done yet of what a user and somebody else did meanwhile.
+func (o *outage) undone(ctx context.Context) string {
+	if got, err := setting(ctx, env.east, o.namespace, settingsOf(o.edited), keyOf(0)); err != nil || got != "edited" {
+		return fmt.Sprintf("the edited Application has %q (%v)", got, err)
+	}
+	if _, err := setting(ctx, env.east, o.namespace, settingsOf(o.removed), keyOf(0)); !apierrors.IsNotFound(err) {
+		return fmt.Sprintf("the object of the deleted Application is still there (%v)", err)
+	}
+	if got, err := setting(ctx, env.west, o.namespace, settingsOf(o.stale), keyOf(0)); err != nil || got != "right" {
+		return fmt.Sprintf("the agent that was started again leaves %q (%v)", got, err)
+	}
+	return ""
+}
+
+// drifts gives the paths of the reverted drifts that the Application's history has.
+func (o *outage) drifts(t *testing.T, of app) []string {
+	t.Helper()
+	var paths []string
+	for _, drift := range of.status(t).Drifts {
+		for _, field := range drift.Fields {
+			if drift.Repaired == "Reverted" {
+				paths = append(paths, field.Path)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// checkDone looks at what was done in all: each drift is in the history once, and
+// nothing was deleted but what a user deleted.
+func (o *outage) checkDone(t *testing.T, east, west mark) {
+	t.Helper()
+	for _, each := range o.apps {
+		var want []string
+		for key := range keys {
+			want = append(want, "data."+keyOf(key))
+		}
+		if diff := cmp.Diff(want, o.drifts(t, each)); diff != "" {
+			t.Errorf("history of %s (-want +got):\n%s", each, diff)
+		}
+	}
+	o.removed.mustGo(t)
+	deletions := append(east.requests(t, by(o.steady.Name), isDeletion), west.requests(t, by(o.fresh.Name), isDeletion)...)
+	if len(deletions) != 1 || deletions[0].name() != settingsOf(o.removed) {
+		t.Errorf("deletions, of which only that of %s is right: %s", settingsOf(o.removed), list(deletions))
+	}
+}

@@ -1,0 +1,306 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// attempt is something that the agent of one cluster tries with an Application of
+// another one.
+type attempt struct {
+	what string
+	do   func(context.Context, kubernetes.Interface, types.NamespacedName) error
+}
+
+// patched is an attempt to change the Application by a patch of this type.
+func patched(what string, kind types.PatchType, body string) attempt {
+	return attempt{what, func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
+		options := metav1.PatchOptions{}
+		if kind == types.ApplyPatchType {
+			options = metav1.PatchOptions{FieldManager: "north", Force: new(true)}
+		}
+		_, err := as.CoreV1().ConfigMaps(name.Namespace).Patch(ctx, name.Name, kind, []byte(body), options)
+		return err
+	}}
+}
+
+// merged is an attempt to change the Application by a merge patch.
+func merged(what, body string) attempt { return patched(what, types.MergePatchType, body) }
+
+// writes are attempts to change or delete the Application.
+func writes() []attempt {
+	return []attempt{
+		merged("patch data spec.manifest", `{"data": {"spec.manifest": ""}}`),
+		merged("patch data status", `{"data": {"status": "{\"state\": \"FORGED\"}"}}`),
+		merged("patch data status.learned", `{"data": {"status.learned": "[]"}}`),
+		merged("patch data status.last_observed_manifest", `{"data": {"status.last_observed_manifest": "[]"}}`),
+		merged("patch data status.last_applied_manifest", `{"data": {"status.last_applied_manifest": "[]"}}`),
+		merged("patch data inventory.south", `{"data": {"inventory.south": null}}`),
+		merged("patch data, another key", `{"data": {"other": "value"}}`),
+		merged("patch binaryData", `{"binaryData": {"inventory.east": "e30="}}`),
+		merged("patch label holder.krake.dev/south", `{"metadata": {"labels": {"holder.krake.dev/south": null}}}`),
+		merged("patch label holder.krake.dev/north", `{"metadata": {"labels": {"holder.krake.dev/north": "forged"}}}`),
+		merged("patch label krake.dev/state", `{"metadata": {"labels": {"krake.dev/state": "FAILED"}}}`),
+		merged("patch another label", `{"metadata": {"labels": {"team": "north"}}}`),
+		merged("patch finalizers: none", `{"metadata": {"finalizers": null}}`),
+		merged("patch finalizers: more", `{"metadata": {"finalizers": ["north.krake.dev/resources", "south.krake.dev/resources", "east.krake.dev/resources"]}}`),
+		merged("patch annotation krake.dev/cluster", `{"metadata": {"annotations": {"krake.dev/cluster": "north"}}}`),
+		merged("patch annotation krake.dev/application", `{"metadata": {"annotations": {"krake.dev/application": null}}}`),
+		merged("patch annotation krake.dev/force-delete", `{"metadata": {"annotations": {"krake.dev/force-delete": "south"}}}`),
+		merged("patch another annotation", `{"metadata": {"annotations": {"team": "north"}}}`),
+		merged("patch ownerReferences", `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}]}}`),
+		merged("patch immutable", `{"immutable": true}`),
+		patched("patch as JSON Patch", types.JSONPatchType, `[{"op": "remove", "path": "/data/inventory.south"}]`),
+		patched("patch as strategic merge", types.StrategicMergePatchType, `{"data": {"status": "{\"state\": \"FORGED\"}"}}`),
+		patched("patch as server-side apply", types.ApplyPatchType, `{"apiVersion": "v1", "kind": "ConfigMap", "data": {"status": "{\"state\": \"FORGED\"}"}}`),
+		{"update", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
+			_, err := as.CoreV1().ConfigMaps(name.Namespace).Update(ctx, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
+			}, metav1.UpdateOptions{})
+			return err
+		}},
+		{"delete", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
+			return as.CoreV1().ConfigMaps(name.Namespace).Delete(ctx, name.Name, metav1.DeleteOptions{})
+		}},
+		{"deletecollection", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
+			return as.CoreV1().ConfigMaps(name.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		}},
+		{"create one for that cluster", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
+			_, err := as.CoreV1().ConfigMaps(name.Namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: name.Namespace, Name: "forged", Annotations: map[string]string{
+					application.FormatAnnotation: application.Format, application.ClusterAnnotation: "south",
+				},
+			}}, metav1.CreateOptions{})
+			return err
+		}},
+	}
+}
+
+// reads are attempts to see the Application among the others of its namespace.
+func reads() []attempt {
+	return []attempt{
+		{"list", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
+			_, err := as.CoreV1().ConfigMaps(name.Namespace).List(ctx, metav1.ListOptions{LabelSelector: application.HolderLabel("south")})
+			return err
+		}},
+		{"watch", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
+			watch, err := as.CoreV1().ConfigMaps(name.Namespace).Watch(ctx, metav1.ListOptions{})
+			if err == nil {
+				watch.Stop()
+			}
+			return err
+		}},
+	}
+}
+
+// strays are attempts to read what no agent has to.
+func strays() []attempt {
+	return []attempt{
+		{"get", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
+			_, err := as.CoreV1().ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+			return err
+		}},
+		{"list in all namespaces", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+			_, err := as.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+			return err
+		}},
+	}
+}
+
+// tellings are attempts to say something about the Application.
+func tellings() []attempt {
+	return []attempt{{"create an Event about it", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
+		_, err := as.EventsV1().Events(name.Namespace).Create(ctx, &eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, GenerateName: "forged-"},
+			EventTime:  metav1.NowMicro(), Type: corev1.EventTypeWarning, Reason: "Forged", Action: "Forge",
+			ReportingController: "krake-agent", ReportingInstance: "north",
+			Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: name.Namespace, Name: name.Name},
+		}, metav1.CreateOptions{})
+		return err
+	}}}
+}
+
+// takeovers are attempts to be the other cluster: by its Leases, its Secret, or its
+// ServiceAccount. They have nothing to do with an Application.
+func takeovers(own *rest.Config) []attempt {
+	leases := func(as kubernetes.Interface) coordinationclient.LeaseInterface {
+		return as.CoordinationV1().Leases(application.AgentsNamespace)
+	}
+	var found []attempt
+	for _, name := range []string{application.HubLease("south"), application.TargetLease("south"), "other"} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: application.AgentsNamespace, Name: name}}
+		found = append(found,
+			attempt{"get Lease " + name, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+				_, err := leases(as).Get(ctx, name, metav1.GetOptions{})
+				return err
+			}},
+			attempt{"create Lease " + name, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+				_, err := leases(as).Create(ctx, lease, metav1.CreateOptions{})
+				return err
+			}},
+			attempt{"update Lease " + name, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+				_, err := leases(as).Update(ctx, lease, metav1.UpdateOptions{})
+				return err
+			}},
+			attempt{"patch Lease " + name, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+				_, err := leases(as).Patch(ctx, name, types.MergePatchType, []byte(`{"spec": {"holderIdentity": "north"}}`), metav1.PatchOptions{})
+				return err
+			}},
+			attempt{"delete Lease " + name, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+				return leases(as).Delete(ctx, name, metav1.DeleteOptions{})
+			}},
+		)
+	}
+	return append(found,
+		attempt{"list Leases", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+			_, err := leases(as).List(ctx, metav1.ListOptions{})
+			return err
+		}},
+		attempt{"list Secrets of the agents", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+			_, err := as.CoreV1().Secrets(application.AgentsNamespace).List(ctx, metav1.ListOptions{})
+			return err
+		}},
+		attempt{"get the Secret of its enrolment", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+			_, err := as.CoreV1().Secrets(application.AgentsNamespace).Get(ctx, "south-enrolment", metav1.GetOptions{})
+			return err
+		}},
+		attempt{"create a token of its ServiceAccount", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+			_, err := as.CoreV1().ServiceAccounts(application.AgentsNamespace).CreateToken(ctx, "south", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+			return err
+		}},
+		attempt{"impersonate its ServiceAccount", func(ctx context.Context, _ kubernetes.Interface, name types.NamespacedName) error {
+			config := rest.CopyConfig(own)
+			config.Impersonate = rest.ImpersonationConfig{UserName: agentUser("south")}
+			as, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return err
+			}
+			_, err = as.CoreV1().ConfigMaps(name.Namespace).List(ctx, metav1.ListOptions{})
+			return err
+		}},
+	)
+}
+
+// As the agent of the cluster north, on the hub: whatever is tried with an
+// Application of the cluster south is refused by the API server, which is asked
+// without any of our code. Where each cluster has its namespace, that includes
+// every sight of it; in a namespace of several clusters it does not. An Application
+// that has left north for south is no exception, but for what north still holds.
+func TestA8(t *testing.T) {
+	t.Parallel()
+	newNamespace(t, "north", env.hub)
+	newNamespace(t, "south", env.hub)
+	newNamespace(t, "shared", env.hub)
+	south := enrol(t, "south", env.east, []string{"south", "shared"}).onHub(t)
+	config := configOf(t, enrol(t, "north", env.west, []string{"north", "shared"}).Hub)
+	north := clientOf(t, config)
+
+	apart := newApp(t, "south", "south", "apart", settingsManifest("right"), "")
+	beside := newApp(t, "south", "shared", "beside", settingsManifest("right"), "")
+	left := newApp(t, "north", "shared", "left", settingsManifest("right"), "")
+	left.claim(t, north, "north")
+	left.annotate(t, application.ClusterAnnotation, "south")
+	for _, each := range []app{apart, beside, left} {
+		each.claim(t, south, "south")
+	}
+
+	versions := map[app]string{}
+	for _, each := range []app{apart, beside, left} {
+		versions[each] = each.stored(t).ResourceVersion
+	}
+	m := &matrix{columns: []column{{"its own namespace", apart}, {"a shared namespace", beside}, {"left north", left}}}
+	for _, each := range append(reads(), tellings()...) {
+		m.try(t, north, each, refused, allowed, allowed)
+	}
+	for _, each := range append(writes(), strays()...) {
+		m.try(t, north, each, refused, refused, refused)
+	}
+	m.columns = m.columns[:1]
+	for _, each := range takeovers(config) {
+		m.try(t, north, each, refused)
+	}
+	t.Logf("as the agent of north, with Applications of south:\n%s", m)
+	for each, version := range versions {
+		if now := each.stored(t).ResourceVersion; now != version {
+			t.Errorf("%s was changed after all", each)
+		}
+	}
+	for _, each := range []attempt{
+		merged("patch data inventory.north", `{"data": {"inventory.north": null}}`),
+		patched("drop its own label and finalizer", types.StrategicMergePatchType,
+			`{"metadata": {"labels": {"holder.krake.dev/north": null}, "$deleteFromPrimitiveList/finalizers": ["north.krake.dev/resources"]}}`),
+	} {
+		if err := each.do(t.Context(), north, left.NamespacedName); err != nil {
+			t.Errorf("what north holds of %s is its own: %s: %v", left, each.what, err)
+		}
+	}
+}
+
+// claim has an agent say that it is about to create an object, as it does first.
+func (a app) claim(t *testing.T, as kubernetes.Interface, cluster string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata": {"finalizers": [%q]}, "data": {%q: "[]", "status": "{}"}}`, application.Finalizer(cluster), application.InventoryKey(cluster))
+	_, err := as.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), a.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// matrix is what was tried, and what the API server said to it.
+type matrix struct {
+	columns []column
+	text    strings.Builder
+}
+
+type column struct {
+	where string
+	app   app
+}
+
+// The answers.
+const (
+	refused = "403"
+	allowed = "allowed"
+)
+
+// try tries something in each column, and fails if the answer is not as wanted.
+func (m *matrix) try(t *testing.T, as kubernetes.Interface, each attempt, want ...string) {
+	t.Helper()
+	fmt.Fprintf(&m.text, "%-50s", each.what)
+	for i, column := range m.columns {
+		got := answerOf(each.do(t.Context(), as, column.app.NamespacedName))
+		fmt.Fprintf(&m.text, " %-20s", got)
+		if got != want[i] {
+			t.Errorf("%s, %s: %s, want %s", each.what, column.where, got, want[i])
+		}
+	}
+	m.text.WriteByte('\n')
+}
+
+func answerOf(err error) string {
+	switch {
+	case err == nil:
+		return allowed
+	case apierrors.IsForbidden(err):
+		return refused
+	}
+	return err.Error()
+}
+
+// String gives a line for each attempt.
+func (m *matrix) String() string { return m.text.String() }

@@ -1,0 +1,123 @@
+package clusters
+
+import (
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/krake-observer/krake-observer/test/installation"
+)
+
+// spoke is an enrolled cluster: the plane where its objects are, and its agent.
+type spoke struct {
+	*installation.Spoke
+
+	plane plane
+}
+
+// enrol enrols a cluster whose Applications are in these namespaces of the hub,
+// and ends its agent with the test. The agent is not started.
+func enrol(t *testing.T, name string, at plane, namespaces []string, arguments ...string) *spoke {
+	t.Helper()
+	if err := env.installation.Look(); err != nil {
+		t.Fatal(err)
+	}
+	enrolled, err := env.installation.Enrol(t.Context(), at.Cluster, installation.Enrolment{
+		Name: name, HubNamespaces: namespaces, AgentArgs: arguments,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := enrolled.Kill(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			showLog(enrolled.Log())
+		}
+	})
+	return &spoke{enrolled, at}
+}
+
+// mustStart starts the agent and waits until it is ready.
+func (s *spoke) mustStart(t *testing.T) {
+	t.Helper()
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustLive fails if the agent has ended by itself.
+func (s *spoke) mustLive(t *testing.T) {
+	t.Helper()
+	process := s.Process()
+	if process == nil {
+		return
+	}
+	select {
+	case <-process.Exited():
+		if s.Process() == process { // nobody has killed it meanwhile
+			t.Fatalf("the agent of %s has ended by itself: %v", s.Name, process.Wait())
+		}
+	default:
+	}
+}
+
+// detour is what can stand between a client and an API server.
+type detour interface {
+	WriteKubeconfig(from, to string) error
+}
+
+// through has a kubeconfig file of the agent lead over a detour from the next
+// start on.
+func (s *spoke) through(t *testing.T, file *string, way detour) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := way.WriteKubeconfig(*file, path); err != nil {
+		t.Fatal(err)
+	}
+	*file = path
+}
+
+// newWire lays a wire to a control plane that is there as long as the test.
+func newWire(t *testing.T, to plane) *installation.Wire {
+	t.Helper()
+	wire, err := installation.NewWire(to.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := wire.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return wire
+}
+
+// onHub gives a client that is the agent on the hub, by the very file it has.
+func (s *spoke) onHub(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	return clientOf(t, configOf(t, s.Hub))
+}
+
+func configOf(t *testing.T, kubeconfig string) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	return config
+}
+
+func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}

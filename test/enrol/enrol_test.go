@@ -1,0 +1,145 @@
+package enrol
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/internal/enrol"
+)
+
+func tokenOf(t *testing.T, options enrol.Options) string {
+	t.Helper()
+	token, err := os.ReadFile(filepath.Join(options.Out, "agent", "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(token)
+}
+
+// To enrol a cluster again renews the token, without an outage, and makes rights
+// and files what the options say now.
+func TestEnrolAgain(t *testing.T) {
+	newNamespace(t, "first")
+	newNamespace(t, "second")
+	options := optionsFor(t, "again")
+	options.HubNamespaces = []string{"first"}
+	said := enrolled(t, options)
+	token, before := tokenOf(t, options), agentOf(t, options)
+	awaitRights(t, before, "first")
+
+	options.HubNamespaces = []string{"second"}
+	saidAgain := enrolled(t, options)
+	awaitRights(t, agentOf(t, options), "second")
+	if tokenOf(t, options) == token {
+		t.Error("the token is the same")
+	}
+	if _, err := before.CoreV1().ConfigMaps("second").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Errorf("with the token of before: %v", err)
+	}
+	eventually(t, func() string {
+		if _, err := before.CoreV1().ConfigMaps("first").List(t.Context(), metav1.ListOptions{}); err == nil {
+			return "the rights in the first namespace are left"
+		}
+		return ""
+	})
+	for _, text := range []string{said, saidAgain} {
+		if strings.Contains(text, token) || strings.Contains(text, tokenOf(t, options)) {
+			t.Error("a token is shown")
+		}
+	}
+	for _, line := range []string{
+		"serviceaccount/again in namespace krake-agents serverside-applied\n",
+		"role.rbac.authorization.k8s.io/krake-cluster-again in namespace first deleted\n",
+		"\n    kubectl apply -k " + options.Out + "\n",
+		"\n    kubectl create clusterrolebinding krake-deploy-to-again-USER --clusterrole=krake-deploy-to-again --user=USER\n",
+		"is this machine",
+	} {
+		if !strings.Contains(saidAgain, line) {
+			t.Errorf("%q is not in\n%s", line, saidAgain)
+		}
+	}
+}
+
+// What would be somebody else's is refused, before anything is made.
+func TestEnrolRefuses(t *testing.T) {
+	newNamespace(t, "production")
+	if err := kubectl(t.Context(), hub, "create", "serviceaccount", "--namespace", "krake-agents", "taken"); err != nil {
+		t.Fatal(err)
+	}
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		why, cluster string
+		change       func(*enrol.Options)
+		want         string
+	}{
+		{"an agent of the hub has the name", "taken", func(*enrol.Options) {}, "is not of an enrolment"},
+		{"the namespace has other things in it", "production", func(*enrol.Options) {}, "name it by --hub-namespaces"},
+		{"the folder has other things in it", "refused", func(o *enrol.Options) { o.Out = full }, "name an empty folder"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			options := optionsFor(t, c.cluster)
+			c.change(&options)
+			err := enrol.Enrol(t.Context(), options, &strings.Builder{})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			secrets, err := client(t, hub).CoreV1().Secrets("krake-agents").List(t.Context(), metav1.ListOptions{LabelSelector: enrol.Label + "=" + c.cluster})
+			if err != nil || len(secrets.Items) > 0 {
+				t.Errorf("something was made: %v", err)
+			}
+		})
+	}
+	options := optionsFor(t, "production")
+	options.HubNamespaces = []string{"production"}
+	enrolled(t, options)
+	namespace, err := client(t, hub).CoreV1().Namespaces().Get(t.Context(), "production", get)
+	if err != nil || namespace.Labels[enrol.Label] != "" || namespace.Labels["pod-security.kubernetes.io/enforce"] != "" {
+		t.Errorf("the namespace, which is somebody's, was changed: %v %v", namespace, err)
+	}
+}
+
+// A hub without one of the policies would not keep its agents apart.
+func TestEnrolWantsThePolicies(t *testing.T) {
+	if err := kubectl(t.Context(), hub, "delete", "validatingadmissionpolicybinding", "krake-agents-leases"); err != nil {
+		t.Fatal(err)
+	}
+	err := enrol.Enrol(t.Context(), optionsFor(t, "early"), &strings.Builder{})
+	if err == nil || !strings.Contains(err.Error(), "apply manifests/overlays/hub") {
+		t.Errorf("it is not refused: %v", err)
+	}
+	if err := apply(t.Context(), hub, filepath.Join(hub.Dir(), "manifests", "base", "policies")); err != nil {
+		t.Error(err)
+	}
+}
+
+// The ClusterRole of the enrolment is what somebody needs to have Applications on
+// the cluster; nobody has it by itself.
+func TestDeployTo(t *testing.T) {
+	enrolled(t, optionsFor(t, "deploy"))
+	if err := kubectl(t.Context(), hub, "create", "clusterrolebinding", "krake-deploy-to-deploy-USER", "--clusterrole=krake-deploy-to-deploy", "--user=USER"); err != nil {
+		t.Fatal(err)
+	}
+	may := func(user, cluster string) bool { // as the webhook asks
+		return allows(t, hub, authorizationv1.SubjectAccessReviewSpec{
+			User: user, Groups: []string{"system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "deploy-to", Group: "krake.dev", Resource: "clusters", Name: cluster},
+		})
+	}
+	eventually(t, func() string {
+		if !may("USER", "deploy") {
+			return "the user may not deploy to the cluster"
+		}
+		return ""
+	})
+	if may("USER", "again") || may("somebody", "deploy") {
+		t.Error("more may deploy than was said, or to more clusters")
+	}
+}

@@ -1,0 +1,189 @@
+package enrol
+
+import (
+	"path/filepath"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/krake-observer/krake-observer/internal/enrol"
+)
+
+// agentOf is the client that the agent makes of the files of its cluster.
+func agentOf(t *testing.T, options enrol.Options) kubernetes.Interface {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(options.Out, "agent", "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	agent, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent
+}
+
+// awaitRights waits until RBAC knows of the rights in a namespace.
+func awaitRights(t *testing.T, agent kubernetes.Interface, namespace string) {
+	t.Helper()
+	eventually(t, func() string {
+		_, err := agent.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// application makes an Application as the webhook leaves it.
+func application(t *testing.T, namespace, name, cluster string) {
+	t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name:        name,
+		Annotations: map[string]string{"krake.dev/application": "v1", "krake.dev/cluster": cluster},
+		Labels:      map[string]string{"krake.dev/cluster": cluster, "holder.krake.dev/" + cluster: "true"},
+	}}
+	if _, err := client(t, hub).CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// claim is an agent's first write.
+func claim(cluster string) []byte {
+	return []byte(`{"metadata":{"finalizers":["` + cluster + `.krake.dev/resources"]},"data":{"inventory.` + cluster + `":"[]"}}`)
+}
+
+// attempt is a line of a matrix: what somebody tries, and whether the API server
+// lets them.
+type attempt struct {
+	what    string
+	try     func() error
+	allowed bool
+}
+
+func check(t *testing.T, attempts []attempt) {
+	t.Helper()
+	for _, a := range attempts {
+		err := a.try()
+		t.Logf("%-70s %s", a.what, map[bool]string{true: "allowed", false: "refused"}[err == nil])
+		if a.allowed && err != nil {
+			t.Errorf("%s: %v", a.what, err)
+		}
+		if !a.allowed && !apierrors.IsForbidden(err) {
+			t.Errorf("%s: it is not forbidden: %v", a.what, err)
+		}
+	}
+}
+
+// What an enrolment gives is what the agent does, and no more: it reads and marks
+// the Applications of its namespaces, and nothing else on the hub.
+func TestRightsOnTheHub(t *testing.T) {
+	options := optionsFor(t, "east")
+	enrolled(t, options)
+	newNamespace(t, "elsewhere")
+	application(t, "east", "ours", "east")
+	application(t, "east", "theirs", "local")
+	application(t, "elsewhere", "east", "east")
+	agent := agentOf(t, options)
+	awaitRights(t, agent, "east")
+
+	ctx := t.Context()
+	list := func(namespace string) func() error {
+		return func() error {
+			_, err := agent.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{})
+			return err
+		}
+	}
+	watch := func(namespace string) func() error {
+		return func() error {
+			changes, err := agent.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{})
+			if err == nil {
+				changes.Stop()
+			}
+			return err
+		}
+	}
+	patch := func(namespace, name string) func() error {
+		return func() error {
+			_, err := agent.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType, claim("east"), metav1.PatchOptions{})
+			return err
+		}
+	}
+	say := func(namespace string) func() error {
+		event := &eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "x-", Namespace: namespace},
+			EventTime:  metav1.NowMicro(), Type: "Normal", Reason: "Test", Action: "Test",
+			ReportingController: "krake-agent", ReportingInstance: "x",
+			Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "x"},
+		}
+		return func() error {
+			_, err := agent.EventsV1().Events(namespace).Create(ctx, event, metav1.CreateOptions{})
+			return err
+		}
+	}
+	leases := agent.CoordinationV1().Leases("krake-agents")
+	lease := func(name string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	check(t, []attempt{
+		{"list the ConfigMaps of its namespace", list("east"), true},
+		{"watch them", watch("east"), true},
+		{"claim its Application", patch("east", "ours"), true},
+		{"tell of it", say("east"), true},
+		{"tell of its Lease", say("krake-agents"), true},
+		{"create its Lease", func() error {
+			_, err := leases.Create(ctx, lease("krake-cluster-east"), metav1.CreateOptions{})
+			return err
+		}, true},
+		{"renew its Lease", func() error {
+			found, err := leases.Get(ctx, "krake-cluster-east", get)
+			if err != nil {
+				return err
+			}
+			_, err = leases.Update(ctx, found, metav1.UpdateOptions{})
+			return err
+		}, true},
+
+		{"claim another's Application in its namespace", patch("east", "theirs"), false},
+		{"claim its own in another namespace", patch("elsewhere", "east"), false},
+		{"list the ConfigMaps of another namespace", list("elsewhere"), false},
+		{"watch them", watch("elsewhere"), false},
+		{"list those of all namespaces", list(""), false},
+		{"watch them", watch(""), false},
+		{"list those of the agents' namespace", list("krake-agents"), false},
+		{"get a ConfigMap, which it does not need", func() error { _, err := agent.CoreV1().ConfigMaps("east").Get(ctx, "ours", get); return err }, false},
+		{"create a ConfigMap", func() error {
+			_, err := agent.CoreV1().ConfigMaps("east").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+			return err
+		}, false},
+		{"delete its Application", func() error { return agent.CoreV1().ConfigMaps("east").Delete(ctx, "ours", metav1.DeleteOptions{}) }, false},
+		{"tell of something elsewhere", say("elsewhere"), false},
+		{"list Secrets", func() error { _, err := agent.CoreV1().Secrets("east").List(ctx, metav1.ListOptions{}); return err }, false},
+		{"read what its token is bound to", func() error {
+			_, err := agent.CoreV1().Secrets("krake-agents").Get(ctx, "east-enrolment", get)
+			return err
+		}, false},
+		{"make another token", func() error {
+			_, err := agent.CoreV1().ServiceAccounts("krake-agents").CreateToken(ctx, "east", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+			return err
+		}, false},
+		{"create the Lease of another cluster", func() error {
+			_, err := leases.Create(ctx, lease("krake-cluster-west"), metav1.CreateOptions{})
+			return err
+		}, false},
+		{"read the Lease of another cluster", func() error { _, err := leases.Get(ctx, "krake-cluster-local", get); return err }, false},
+		{"list Leases", func() error { _, err := leases.List(ctx, metav1.ListOptions{}); return err }, false},
+		{"delete its Lease", func() error { return leases.Delete(ctx, "krake-cluster-east", metav1.DeleteOptions{}) }, false},
+		{"list Pods", func() error { _, err := agent.CoreV1().Pods("east").List(ctx, metav1.ListOptions{}); return err }, false},
+		{"list namespaces", func() error { _, err := agent.CoreV1().Namespaces().List(ctx, metav1.ListOptions{}); return err }, false},
+	})
+}

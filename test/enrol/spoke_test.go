@@ -1,0 +1,185 @@
+package enrol
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+const agents = "krake-agents"
+
+// A target that is a hub of its own has two agents. Nothing of the one is the
+// other's, and it stays when the other goes.
+func TestASpokeThatIsAHub(t *testing.T) {
+	if err := apply(t.Context(), spoke, filepath.Join(spoke.Dir(), "manifests", "base")); err != nil {
+		t.Fatal(err)
+	}
+	options := optionsFor(t, "spoke")
+	enrolled(t, options)
+	if err := apply(t.Context(), spoke, options.Out); err != nil {
+		t.Fatal(err)
+	}
+	admin := client(t, spoke)
+	own, err := admin.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent", get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enrolled, err := admin.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent-spoke", get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range [][2]map[string]string{
+		{own.Spec.Selector.MatchLabels, enrolled.Spec.Template.Labels},
+		{enrolled.Spec.Selector.MatchLabels, own.Spec.Template.Labels},
+	} {
+		if labels.SelectorFromSet(pair[0]).Matches(labels.Set(pair[1])) {
+			t.Errorf("the Pods %v are selected by %v", pair[1], pair[0])
+		}
+	}
+	args := enrolled.Spec.Template.Spec.Containers[0].Args
+	want := []string{"--cluster=spoke", "--namespace=krake-agents", "--hub-kubeconfig=/hub/kubeconfig", "--hub-namespaces=spoke"}
+	if !slices.Equal(args, want) {
+		t.Errorf("the agent's arguments are %v, want %v", args, want)
+	}
+	eventually(t, func() string { // admission of Pods included
+		pods, err := admin.CoreV1().Pods(agents).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=spoke"})
+		if err == nil && len(pods.Items) == 2 {
+			return ""
+		}
+		return "the agent has no two Pods"
+	})
+
+	if err := kubectl(t.Context(), spoke, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"krake-agents-configmaps", "krake-agents-leases", "krake-application", "krake-application-deletion"} {
+		if _, err := admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), name, get); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := admin.CoreV1().ServiceAccounts(agents).Get(t.Context(), "local", get); err != nil {
+		t.Error(err)
+	}
+	for what, err := range map[string]error{
+		"ServiceAccount": second(admin.CoreV1().ServiceAccounts(agents).Get(t.Context(), "spoke", get)),
+		"Secret":         second(admin.CoreV1().Secrets(agents).Get(t.Context(), "krake-hub-spoke", get)),
+		"binding":        second(admin.RbacV1().ClusterRoleBindings().Get(t.Context(), "krake-agent-target-spoke", get)),
+	} {
+		if !apierrors.IsNotFound(err) {
+			t.Errorf("the agent's %s is left: %v", what, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// What the agent may do on the target: write workloads, know which cluster it is,
+// and renew its own Lease.
+func TestRightsOnTheSpoke(t *testing.T) {
+	options := optionsFor(t, "rights")
+	enrolled(t, options)
+	if err := apply(t.Context(), spoke, options.Out); err != nil {
+		t.Fatal(err)
+	}
+	type attributes = authorizationv1.ResourceAttributes
+	deployments := attributes{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "default"}
+	eventually(t, func() string { // the role is made of others by a controller
+		if !may(t, spoke, "rights", deployments) {
+			return "the agent may not write workloads"
+		}
+		return ""
+	})
+	for _, c := range []struct {
+		attributes
+		want bool
+	}{
+		{attributes{Verb: "get", Resource: "namespaces", Name: "kube-system"}, true},
+		{attributes{Verb: "create", Group: "events.k8s.io", Resource: "events", Namespace: "default"}, true},
+		{attributes{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: agents}, true},
+		{attributes{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: agents, Name: "krake-agent-rights"}, true},
+		{attributes{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"}, true},
+		{attributes{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: agents, Name: "krake-agent-local"}, false},
+		{attributes{Verb: "get", Resource: "namespaces", Name: "default"}, false},
+		{attributes{Verb: "get", Resource: "secrets", Namespace: agents, Name: "krake-hub-rights"}, false},
+		{attributes{Verb: "create", Resource: "secrets", Namespace: "default"}, false},
+		{attributes{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "roles", Namespace: "default"}, false},
+	} {
+		if got := may(t, spoke, "rights", c.attributes); got != c.want {
+			t.Errorf("%+v: allowed: %t, want %t", c.attributes, got, c.want)
+		}
+	}
+}
+
+// may asks what an agent may do in a cluster.
+func may(t *testing.T, in *cluster.Cluster, name string, what authorizationv1.ResourceAttributes) bool {
+	t.Helper()
+	return allows(t, in, authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + agents + ":" + name,
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + agents, "system:authenticated"},
+		ResourceAttributes: &what,
+	})
+}
+
+func allows(t *testing.T, in *cluster.Cluster, who authorizationv1.SubjectAccessReviewSpec) bool {
+	t.Helper()
+	answer, err := client(t, in).AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+		&authorizationv1.SubjectAccessReview{Spec: who}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status.Allowed
+}
+
+// The folder of a strict agent can be applied, too, and gives it nothing to write
+// workloads with but the accounts of that name.
+func TestAStrictSpoke(t *testing.T) {
+	options := optionsFor(t, "strict")
+	options.RequireServiceAccount, options.Reach.Scope = true, "cluster"
+	options.HubServer = "https://hub.example.org:16443"
+	enrolled(t, options)
+	if err := apply(t.Context(), spoke, options.Out); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { // the other tests are about agents that are not strict
+		if err := apply(t.Context(), spoke, filepath.Join(spoke.Dir(), "manifests", "base")); err != nil {
+			t.Error(err)
+		}
+	}()
+	type attributes = authorizationv1.ResourceAttributes
+	accounts := attributes{Verb: "impersonate:serviceaccount", Group: "authentication.k8s.io", Resource: "serviceaccounts", Namespace: "default"}
+	deployer, admin := accounts, accounts
+	deployer.Name, admin.Name = "krake-deployer", "admin"
+	deployments := attributes{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "default"}
+	asOne := deployments
+	asOne.Verb = "impersonate-on:serviceaccount:patch"
+	eventually(t, func() string { // the role is made of others by a controller
+		act, write, itself := may(t, spoke, "strict", deployer), may(t, spoke, "strict", asOne), may(t, spoke, "strict", deployments)
+		if act && write && !itself {
+			return ""
+		}
+		return fmt.Sprintf("the agent may be the account: %t; write as it: %t; write as itself: %t", act, write, itself)
+	})
+	if may(t, spoke, "strict", admin) {
+		t.Error("the agent may act as an account of any name")
+	}
+	policy, err := client(t, spoke).NetworkingV1().NetworkPolicies(agents).Get(t.Context(), "krake-agent-strict", get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := policy.Spec.Egress[0].Ports
+	if last := ports[len(ports)-1].Port.IntValue(); last != 16443 {
+		t.Errorf("the last port that the agent reaches is %d, want that of the hub", last)
+	}
+	if _, err := os.Stat(filepath.Join(options.Out, "manifests", "components", "strict", "target", "deployers.yaml")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,115 @@
+package policies
+
+import (
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// What the policy krake-agents-leases says.
+const (
+	localsLeases = "an agent writes only its own Leases krake-agent-local and krake-cluster-local in namespace krake-agents: leave the others to theirs"
+	nobodys      = "an agent writes only its own Leases krake-agent- and krake-cluster- in namespace krake-agents: leave the others to theirs"
+	othersName   = "the name of the cluster is that of another target, as krake.dev/target says: for it to be this one's, have an administrator delete the Lease"
+)
+
+func lease(name string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// The Leases of its own cluster are an agent's, whatever it does with them, and
+// no others are: not by update, patch, creation or deletion.
+func TestAgentsWriteTheirOwnLeases(t *testing.T) {
+	for _, c := range []struct {
+		what, namespace, name string
+		who                   identity
+		want                  string
+	}{
+		{"the Lease of the target", "krake-agents", "krake-agent-local", agent("local"), allowed},
+		{"the Lease of the hub", "krake-agents", "krake-cluster-local", agent("local"), allowed},
+		{"that of another agent", "krake-agents", "krake-agent-other", agent("local"), localsLeases},
+		{"the name of another cluster", "krake-agents", "krake-cluster-other", agent("local"), localsLeases},
+		{"one whose name begins so", "krake-agents", "krake-agent-local2", agent("local"), localsLeases},
+		{"that of whose name its own begins with", "krake-agents", "krake-agent-loc", agent("local"), localsLeases},
+		{"any other", "krake-agents", "x", agent("local"), localsLeases},
+		{"its own name elsewhere", "default", "krake-agent-local", agent("local"), localsLeases},
+		{"that of a controller", "kube-system", "kube-controller-manager-2", agent("local"), localsLeases},
+		{"that of a node", "kube-node-lease", "node", agent("local"), localsLeases},
+		{"its own, by the name without the group", "krake-agents", "krake-agent-local", namesake, allowed},
+		{"another's, by the name without the group", "krake-agents", "krake-agent-other", namesake, localsLeases},
+		{"any, by the group alone", "krake-agents", "krake-agent-local", impostor, nobodys},
+		{"an administrator, whatever", "krake-agents", "krake-cluster-other", administrator, allowed},
+	} {
+		t.Run(c.who.name+": "+c.what, func(t *testing.T) {
+			theirs := c.who.mustClient(t).CoordinationV1().Leases(c.namespace)
+			admin := administrator.mustClient(t).CoordinationV1().Leases(c.namespace)
+			_, err := theirs.Create(t.Context(), lease(c.name), metav1.CreateOptions{})
+			expect(t, c.want, err)
+			if c.want != allowed {
+				if _, err := admin.Create(t.Context(), lease(c.name), metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stored, err := admin.Get(t.Context(), c.name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored.Spec.HolderIdentity = new(string)
+			_, err = theirs.Update(t.Context(), stored, metav1.UpdateOptions{})
+			expect(t, c.want, err)
+			_, err = theirs.Patch(t.Context(), c.name, types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":5}}`), metav1.PatchOptions{})
+			expect(t, c.want, err)
+			only := metav1.ListOptions{FieldSelector: "metadata.name=" + c.name}
+			expect(t, c.want, theirs.DeleteCollection(t.Context(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, only))
+			expect(t, c.want, theirs.Delete(t.Context(), c.name, metav1.DeleteOptions{}))
+			if c.want != allowed {
+				if err := admin.Delete(t.Context(), c.name, metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	generated := lease("")
+	generated.GenerateName = "krake-agent-local"
+	_, err := agent("local").mustClient(t).CoordinationV1().Leases("krake-agents").Create(t.Context(), generated, metav1.CreateOptions{})
+	expect(t, localsLeases, err)
+}
+
+// A name that a target has is its own until an administrator says otherwise: the
+// agent of another one neither overwrites nor deletes what says so.
+func TestAgentsKeepTheTargetOfALease(t *testing.T) {
+	const name = "krake-cluster-local"
+	admin := administrator.mustClient(t).CoordinationV1().Leases("krake-agents")
+	local := agent("local").mustClient(t).CoordinationV1().Leases("krake-agents")
+	set := func(l *coordinationv1.Lease, target string) *coordinationv1.Lease {
+		l.Annotations = map[string]string{"krake.dev/target": target}
+		return l
+	}
+	for _, c := range []struct {
+		what, before, after string
+		written, deleted    string // what the policy says
+	}{
+		{"take a name that nobody has", "", "a", allowed, othersName},
+		{"leave the name to nobody, as before", "", "", allowed, allowed},
+		{"renew it", "a", "a", allowed, othersName},
+		{"take it from another", "a", "b", othersName, othersName},
+		{"take it from another, and say nothing", "a", "", othersName, othersName},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			stored, err := admin.Create(t.Context(), set(lease(name), c.before), metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = local.Update(t.Context(), set(stored, c.after), metav1.UpdateOptions{})
+			expect(t, c.written, err)
+			expect(t, c.deleted, local.Delete(t.Context(), name, metav1.DeleteOptions{}))
+			if c.deleted != allowed {
+				if err := admin.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// layout is how agents read the Applications.
+type layout struct {
+	name string
+	// namespace is where the agent of a cluster reads.
+	namespace func(i int) string
+}
+
+func layouts() []layout {
+	return []layout{
+		{"a namespace for each cluster", clusterOf},
+		{"all namespaces, by label", func(int) string { return metav1.NamespaceAll }},
+	}
+}
+
+// cost is what something costs the hub.
+type cost struct {
+	layout   string
+	watchers int
+	// cpu is that of the API server, etcd that of etcd, for each; took is how long
+	// half of them took, slow how long at most 99 of 100.
+	cpu, etcd, took, slow time.Duration
+}
+
+// bench measures what writes and lists cost the hub. The agents do not run.
+type bench struct {
+	hub      *hub
+	client   kubernetes.Interface
+	metadata metadata.Interface
+	clusters int
+}
+
+// costName is the name of the ConfigMaps that are written to: no Applications, but
+// as large, and selected as they are.
+const costName = "cost"
+
+// prepare makes a ConfigMap for each cluster.
+func (b *bench) prepare(ctx context.Context) error {
+	return each(ctx, b.clusters, func(ctx context.Context, i int) error {
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: costName, Labels: map[string]string{application.HolderLabel(clusterOf(i)): "true"}},
+			Data:       map[string]string{"text": strings.Repeat("0123456789", 300), "count": ""},
+		}
+		_, err := b.client.CoreV1().ConfigMaps(clusterOf(i)).Create(ctx, cm, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// writes measures writes while the agents of so many clusters would watch. The
+// write counts until whoever has to hear of it has heard.
+func (b *bench) writes(ctx context.Context, in layout, watchers, writes int) (cost, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	heard, err := b.watch(ctx, in, watchers, writes)
+	if err != nil {
+		return cost{}, err
+	}
+	defer heard.stop()
+	before, err := b.hub.read(ctx)
+	if err != nil {
+		return cost{}, err
+	}
+	took, err := b.write(ctx, watchers, writes)
+	if err != nil {
+		return cost{}, err
+	}
+	if watchers > 0 {
+		if err := heard.await(ctx, writes); err != nil {
+			return cost{}, err
+		}
+	}
+	after, err := b.hub.read(ctx)
+	return costOf(in, watchers, after.since(before), took), err
+}
+
+// write writes so many times, to the ConfigMaps of the clusters that are watched.
+func (b *bench) write(ctx context.Context, watchers, writes int) ([]time.Duration, error) {
+	took := make([]time.Duration, writes)
+	return took, each(ctx, writes, func(ctx context.Context, i int) error {
+		start := time.Now()
+		patch := fmt.Appendf(nil, `{"data":{"count":"%d %d"}}`, start.UnixNano(), i)
+		_, err := b.client.CoreV1().ConfigMaps(clusterOf(i%max(1, watchers))).Patch(ctx, costName, types.MergePatchType, patch, metav1.PatchOptions{})
+		took[i] = time.Since(start)
+		return err
+	})
+}
+
+// lists measures lists of metadata, as agents compare them with what they know.
+func (b *bench) lists(ctx context.Context, in layout, times int) (cost, error) {
+	before, err := b.hub.read(ctx)
+	if err != nil {
+		return cost{}, err
+	}
+	took := make([]time.Duration, times)
+	err = each(ctx, times, func(ctx context.Context, i int) error {
+		start := time.Now()
+		_, err := b.metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(in.namespace(i%b.clusters)).
+			List(ctx, metav1.ListOptions{LabelSelector: application.HolderLabel(clusterOf(i % b.clusters))})
+		took[i] = time.Since(start)
+		return err
+	})
+	if err != nil {
+		return cost{}, err
+	}
+	after, err := b.hub.read(ctx)
+	return costOf(in, 0, after.since(before), took), err
+}
+
+func costOf(in layout, watchers int, passed reading, took []time.Duration) cost {
+	times := time.Duration(len(took))
+	slices.Sort(took)
+	return cost{
+		layout: in.name, watchers: watchers, took: quantile(took, 0.5), slow: quantile(took, 0.99),
+		cpu: passed.processes[apiServer].cpu / times, etcd: passed.processes[etcd].cpu / times,
+	}
+}
+
+// quantile gives the value that so much of the sorted values do not exceed.
+func quantile(sorted []time.Duration, part float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[int(part*float64(len(sorted)-1))]
+}
+
+// listeners are those who watch.
+type listeners struct {
+	watches []watch.Interface
+	heard   chan struct{}
+	all     sync.WaitGroup
+}
+
+// watch opens the watches of so many agents, from now on, for so many events: who
+// does not take them is cut off.
+func (b *bench) watch(ctx context.Context, in layout, watchers, events int) (*listeners, error) {
+	l := &listeners{heard: make(chan struct{}, events), watches: make([]watch.Interface, watchers)}
+	now, err := b.client.CoreV1().ConfigMaps(clusterOf(0)).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	err = each(ctx, watchers, func(_ context.Context, i int) (err error) {
+		l.watches[i], err = b.client.CoreV1().ConfigMaps(in.namespace(i)).Watch(ctx, metav1.ListOptions{
+			LabelSelector: application.HolderLabel(clusterOf(i)), ResourceVersion: now.ResourceVersion, AllowWatchBookmarks: true,
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch as %d agents: %w", watchers, err)
+	}
+	for _, w := range l.watches {
+		l.all.Go(func() { l.listen(w) })
+	}
+	return l, nil
+}
+
+func (l *listeners) listen(w watch.Interface) {
+	for event := range w.ResultChan() {
+		if event.Type == watch.Modified {
+			l.heard <- struct{}{}
+		}
+	}
+}
+
+// await waits until so many events were heard.
+func (l *listeners) await(ctx context.Context, events int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("not all watches have heard of all writes"))
+	defer cancel()
+	for range events {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.heard:
+		}
+	}
+	return nil
+}
+
+func (l *listeners) stop() {
+	for _, w := range l.watches {
+		w.Stop()
+	}
+	l.all.Wait()
+}

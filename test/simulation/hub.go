@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// usage is what a process has used and what it has.
+type usage struct {
+	cpu      time.Duration
+	resident int64
+}
+
+// reading is what the hub tells at one time: of requests, watches and the events
+// that were sent by them, by what they are about, and of its processes by name.
+type reading struct {
+	at                         time.Time
+	requests, events, watchers counts
+	// bytes is how much all events were.
+	bytes     float64
+	processes map[string]usage
+}
+
+// counts are how many, by what: "patch configmaps".
+type counts map[string]float64
+
+// hub is the API server that is measured.
+type hub struct {
+	client    kubernetes.Interface
+	processes []*cluster.Process
+}
+
+// read asks for its metrics.
+func (h *hub) read(ctx context.Context) (reading, error) {
+	text, err := h.client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return reading{}, fmt.Errorf("read the metrics of the hub: %w", err)
+	}
+	r := reading{at: time.Now(), requests: counts{}, events: counts{}, watchers: counts{}, processes: map[string]usage{}}
+	for line := range strings.Lines(string(text)) {
+		if err := r.take(strings.TrimSuffix(line, "\n")); err != nil {
+			return reading{}, fmt.Errorf("read the metrics of the hub: %s: %w", line, err)
+		}
+	}
+	for _, process := range h.processes {
+		used, err := usageOf(process.PID())
+		if err != nil {
+			return reading{}, fmt.Errorf("measure %s: %w", process.Name(), err)
+		}
+		r.processes[process.Name()] = used
+	}
+	return r, nil
+}
+
+var label = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
+
+// take takes a line of the metrics, if it is one that matters.
+func (r *reading) take(line string) error {
+	name, rest, _ := strings.Cut(line, "{")
+	text, value, _ := strings.Cut(rest, "} ")
+	switch name {
+	case "apiserver_request_total", "apiserver_longrunning_requests", "apiserver_watch_events_sizes_count", "apiserver_watch_events_sizes_sum":
+	default:
+		return nil
+	}
+	number, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return err
+	}
+	labels := map[string]string{}
+	for _, found := range label.FindAllStringSubmatch(text, -1) {
+		labels[found[1]] = found[2]
+	}
+	switch name {
+	case "apiserver_request_total":
+		r.requests[requestOf(labels)] += number
+	case "apiserver_longrunning_requests":
+		if labels["verb"] == "WATCH" {
+			r.watchers[labels["resource"]] += number
+		}
+	case "apiserver_watch_events_sizes_count":
+		r.events[labels["resource"]] += number
+	case "apiserver_watch_events_sizes_sum":
+		r.bytes += number
+	}
+	return nil
+}
+
+// requestOf names a request: "update leases", "get" of what is no resource.
+func requestOf(labels map[string]string) string {
+	verb := strings.ToLower(labels["verb"])
+	switch verb {
+	case "put":
+		verb = "update"
+	case "post":
+		verb = "create"
+	}
+	name := strings.TrimSpace(verb + " " + labels["resource"])
+	if labels["subresource"] != "" && labels["resource"] != "" {
+		name += "/" + labels["subresource"]
+	}
+	if code := labels["code"]; !strings.HasPrefix(code, "2") && code != "0" {
+		name += " (" + code + ")"
+	}
+	return name
+}
+
+// since gives what has happened since an earlier reading.
+func (r reading) since(former reading) reading {
+	passed := reading{
+		requests: r.requests.less(former.requests), events: r.events.less(former.events), watchers: r.watchers,
+		bytes: r.bytes - former.bytes, processes: map[string]usage{},
+	}
+	for name, used := range r.processes {
+		passed.processes[name] = usage{used.cpu - former.processes[name].cpu, used.resident}
+	}
+	return passed
+}
+
+// less takes other counts off, and leaves out what is not left.
+func (c counts) less(other counts) counts {
+	left := counts{}
+	for name, number := range c {
+		if number > other[name] {
+			left[name] = number - other[name]
+		}
+	}
+	return left
+}
+
+// times multiplies.
+func (c counts) times(factor float64) counts {
+	product := counts{}
+	for name, number := range c {
+		product[name] = number * factor
+	}
+	return product
+}
+
+// sum adds those up whose name begins with one of the words.
+func (c counts) sum(words ...string) (sum float64) {
+	for name, number := range c {
+		for _, word := range words {
+			if strings.HasPrefix(name, word) {
+				sum += number
+			}
+		}
+	}
+	return sum
+}
+
+// String gives those that round to something, the most frequent first.
+func (c counts) String() string {
+	names := slices.SortedFunc(maps.Keys(c), func(a, b string) int {
+		return int(c[b]*1000) - int(c[a]*1000)
+	})
+	var texts []string
+	for _, name := range names {
+		if text := decimals(c[name]); text != "0" {
+			texts = append(texts, text+" "+name)
+		}
+	}
+	if len(texts) == 0 {
+		return "none"
+	}
+	return strings.Join(texts, ", ")
+}
+
+// decimals gives two figures of a number, or all of it if it is large.
+func decimals(number float64) string {
+	switch {
+	case number < 0.005:
+		return "0"
+	case number < 1:
+		return fmt.Sprintf("%.2f", number)
+	case number < 100:
+		return fmt.Sprintf("%.1f", number)
+	}
+	return fmt.Sprintf("%.0f", number)
+}
+
+// usageOf asks the kernel about a process.
+func usageOf(pid int) (usage, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return usage{}, err
+	}
+	used, err := usageIn(string(text))
+	if err != nil {
+		return usage{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
+	}
+	return used, nil
+}
+
+// usageIn reads what stands behind the name of a process, which may have spaces and
+// parentheses: user and system time in hundredths of a second, and the pages that
+// are resident.
+func usageIn(stat string) (usage, error) {
+	const user, system, pages = 11, 12, 21
+	words := bufio.NewScanner(strings.NewReader(stat[strings.LastIndexByte(stat, ')')+1:]))
+	words.Split(bufio.ScanWords)
+	var numbers []int64
+	for words.Scan() {
+		number, err := strconv.ParseInt(words.Text(), 10, 64)
+		if err != nil && len(numbers) > 0 && len(numbers) <= pages {
+			return usage{}, err
+		}
+		numbers = append(numbers, number)
+	}
+	if len(numbers) <= pages {
+		return usage{}, fmt.Errorf("there are only %d numbers", len(numbers))
+	}
+	return usage{
+		cpu:      time.Duration(numbers[user]+numbers[system]) * 10 * time.Millisecond,
+		resident: numbers[pages] * int64(os.Getpagesize()),
+	}, nil
+}

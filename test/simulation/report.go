@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+)
+
+// window is what was measured of the hub in a time, and what was asked of the
+// clusters meanwhile.
+type window struct {
+	reading
+
+	long    time.Duration
+	targets counts
+}
+
+// perSecond are the requests to the hub in a second, without those of a hub that is
+// left alone.
+func (w window) perSecond(alone window) counts {
+	return w.requests.times(1 / w.long.Seconds()).less(alone.requests.times(1 / alone.long.Seconds()))
+}
+
+// share is how much of one processor a process had.
+func (w window) share(process string) float64 {
+	return 100 * w.processes[process].cpu.Seconds() / w.long.Seconds()
+}
+
+// results are what was measured.
+type results struct {
+	Options
+
+	alone, started, created, idle, drift, again window
+
+	// enrolled is how long it took to enrol all, admitted until all Applications
+	// were created, running until they ran, and acting until all agents had begun
+	// again.
+	enrolled, admitted, running, acting time.Duration
+	// repairs is how long each took, sorted.
+	repairs []time.Duration
+	// bare is the memory of the clusters and their agents without Applications, full
+	// with all of them, and empty that of the clusters without agents.
+	bare, full, empty int64
+
+	writes, lists []cost
+}
+
+// write writes the tables.
+func (r results) write(out io.Writer) {
+	columns := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, row := range r.rows() {
+		fmt.Fprintf(columns, "%s\t%s\n", row[0], row[1])
+	}
+	fmt.Fprintf(columns, "\nfor the hub\tlayout\twatches\tCPU of the API server\tof etcd\thalf take at most\t99 of 100\n")
+	for _, c := range r.writes {
+		fmt.Fprintf(columns, "a write\t%s\n", c)
+	}
+	for _, c := range r.lists {
+		fmt.Fprintf(columns, "a list of the versions\t%s\n", c)
+	}
+	_ = columns.Flush() // text for a person
+}
+
+// String gives the columns of a cost.
+func (c cost) String() string {
+	return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s", c.layout, c.watchers, milliseconds(c.cpu), milliseconds(c.etcd), milliseconds(c.took), milliseconds(c.slow))
+}
+
+func milliseconds(took time.Duration) string { return fmt.Sprintf("%.1f ms", 1000*took.Seconds()) }
+func seconds(took time.Duration) string      { return fmt.Sprintf("%.1f s", took.Seconds()) }
+func mebibytes(bytes int64) string           { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+
+func (r results) rows() [][2]string {
+	rows := [][2]string{
+		{"what", "measured"},
+		{"clusters, Applications", fmt.Sprintf("%d, %d", r.Clusters, r.Applications)},
+	}
+	rows = append(rows, r.setUp()...)
+	rows = append(rows, r.atRest()...)
+	rows = append(rows, r.underDrift()...)
+	return append(rows, r.afterwards()...)
+}
+
+func (r results) setUp() [][2]string {
+	each := r.created.requests.times(1 / float64(r.Applications))
+	return [][2]string{
+		{"set-up: all clusters are enrolled", seconds(r.enrolled)},
+		{"set-up: all agents act", seconds(r.started.long)},
+		{"set-up: all Applications are admitted", seconds(r.admitted)},
+		{"set-up: all run", seconds(r.running)},
+		{"set-up: requests for an Application", fmt.Sprintf("%s patches, %s Events", decimals(each["patch configmaps"]), decimals(each.sum("create events", "patch events")))},
+		{"set-up: processors", processors(r.created)},
+	}
+}
+
+func (r results) atRest() [][2]string {
+	return [][2]string{
+		{fmt.Sprintf("at rest for %s: requests in a second", r.Idle), r.idle.perSecond(r.alone).String()},
+		{"at rest: the hub left alone has", r.alone.perSecond(window{long: time.Second}).String()},
+		{"at rest: processors", processors(r.idle)},
+		{"at rest: watches on ConfigMaps", decimals(r.idle.watchers["configmaps"])},
+		{"at rest: events sent in a second", r.idle.events.times(1 / r.idle.long.Seconds()).String()},
+		{"at rest: requests of an agent to its cluster in a minute", r.idle.targets.times(60 / r.idle.long.Seconds() / float64(r.Clusters)).String()},
+	}
+}
+
+func (r results) underDrift() [][2]string {
+	writes := r.drift.requests["patch configmaps"]
+	return [][2]string{
+		{"drift: objects changed", fmt.Sprintf("%d, %s in a second", len(r.repairs), decimals(float64(len(r.repairs))/r.Drift.Seconds()))},
+		{"drift: repaired after", fmt.Sprintf("half: %s, 99 of 100: %s, all: %s", milliseconds(quantile(r.repairs, 0.5)), milliseconds(quantile(r.repairs, 0.99)), milliseconds(quantile(r.repairs, 1)))},
+		{"drift: requests in a second", r.drift.perSecond(r.alone).String()},
+		{"drift: writes to Applications for a drift", decimals(writes / float64(len(r.repairs)))},
+		{"drift: events sent for a write to an Application", decimals(r.drift.events["configmaps"] / max(1, writes))},
+		{"drift: processors", processors(r.drift)},
+	}
+}
+
+func (r results) afterwards() [][2]string {
+	return [][2]string{
+		{"all agents start again: until all act", seconds(r.acting)},
+		{"all agents start again: requests", r.again.requests.less(r.alone.requests.times(r.again.long.Seconds() / r.alone.long.Seconds())).String()},
+		{"all agents start again: writes but of Leases", decimals(writesOf(r.again))},
+		{"memory of the hub: left alone", memories(r.alone)},
+		{"memory of the hub: agents without Applications", memories(r.started)},
+		{"memory of the hub: at rest", memories(r.idle)},
+		{"memory of the hub: under drift", memories(r.drift)},
+		{"memory of the hub: after all have started again", memories(r.again)},
+		{"memory of all agents without Applications", mebibytes(r.bare)},
+		{"memory of all agents and their clusters", mebibytes(r.full)},
+		{"memory of all agents alone", mebibytes(r.full - r.empty)},
+		{"memory of an agent", mebibytes((r.full - r.empty) / int64(r.Clusters))},
+	}
+}
+
+func processors(w window) string {
+	return fmt.Sprintf("API server %s %%, etcd %s %%, webhook %s %% of one", decimals(w.share(apiServer)), decimals(w.share(etcd)), decimals(w.share(webhook)))
+}
+
+func memories(w window) string {
+	return fmt.Sprintf("API server %s, etcd %s, webhook %s",
+		mebibytes(w.processes[apiServer].resident), mebibytes(w.processes[etcd].resident), mebibytes(w.processes[webhook].resident))
+}
+
+// writesOf counts what agents write but their Leases.
+func writesOf(w window) float64 {
+	return w.requests.sum("patch configmaps", "create events", "patch events", "create configmaps", "delete configmaps")
+}
+
+// broken tells what is not as it is to be.
+func (r results) broken() error {
+	var failures []error
+	if writes := writesOf(r.idle); writes > 0 {
+		failures = append(failures, fmt.Errorf("agents at rest make %.0f writes: %s", writes, r.idle.requests))
+	}
+	if writes := writesOf(r.again); writes > 0 {
+		failures = append(failures, fmt.Errorf("agents that start again make %.0f writes: %s", writes, r.again.requests))
+	}
+	if asked := r.idle.targets.sum("patch configmaps", "patch services", "create configmaps", "create services", "get configmaps", "get services", "delete"); asked > 0 {
+		failures = append(failures, fmt.Errorf("agents at rest ask their clusters %.0f times: %s", asked, r.idle.targets))
+	}
+	return errors.Join(failures...)
+}

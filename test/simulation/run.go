@@ -1,0 +1,390 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/installation"
+)
+
+const (
+	// atOnce is how many requests of ours are under way.
+	atOnce = 8
+	// patience is how long anything may take.
+	patience = 40 * time.Minute
+	// alone is for how long the hub is measured without agents.
+	alone = 30 * time.Second
+	// still is for how long no Application is written to until all is done.
+	still = 10 * time.Second
+)
+
+// The processes that are measured, by their names.
+const (
+	apiServer = "kube-apiserver"
+	etcd      = "etcd"
+	webhook   = "webhook-1"
+)
+
+// auditPolicy has nothing written: requests are counted by the metrics.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+rules:
+- level: None
+`
+
+// world is what is measured.
+type world struct {
+	Options
+
+	hub      *hub
+	client   kubernetes.Interface
+	metadata metadata.Interface
+	fleet    *fleet
+	bench    *bench
+	// kubeconfig is that of the administrator, folder where the clusters' files are.
+	kubeconfig, folder string
+	log                io.Writer
+}
+
+func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	c, err := cluster.Start(ctx, cluster.Options{Log: log, AuditPolicy: auditPolicy})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	logger := logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	if _, err := installation.InstallWith(ctx, c, installation.Options{Hub: true}, log); err != nil {
+		return err
+	}
+	w, err := newWorld(c, options, log)
+	if err != nil {
+		return err
+	}
+	w.fleet = &fleet{logger: logger, fail: fail}
+	defer w.fleet.halt()
+	measured, err := w.measure(ctx)
+	if err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	measured.write(out)
+	return measured.broken()
+}
+
+func newWorld(c *cluster.Cluster, options Options, log io.Writer) (*world, error) {
+	config := c.RESTConfig()
+	client, err := kubernetes.NewForConfig(asAgents(config))
+	if err != nil {
+		return nil, err
+	}
+	listed, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	measured := &hub{client: client}
+	for _, process := range c.Processes() {
+		switch process.Name() {
+		case apiServer, etcd, webhook:
+			measured.processes = append(measured.processes, process)
+		}
+	}
+	return &world{
+		Options: options, hub: measured, client: client, metadata: listed,
+		bench:      &bench{hub: measured, client: client, metadata: listed, clusters: options.Clusters},
+		kubeconfig: c.Kubeconfig(), folder: filepath.Join(c.Dir(), "spokes"), log: log,
+	}, nil
+}
+
+// asAgents has ConfigMaps in protobuf, as the agents' watches have them.
+func asAgents(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	return config
+}
+
+// measure goes through it all.
+func (w *world) measure(ctx context.Context) (results, error) {
+	r := results{Options: w.Options}
+	steps := []struct {
+		what string
+		do   func(context.Context, *results) error
+	}{
+		{"a hub without agents", w.alone},
+		{"clusters", w.enrol},
+		{"agents without Applications", w.begin},
+		{"the Applications", w.create},
+		{"nothing happens", w.idle},
+		{"drifts", w.drift},
+		{"all agents start again", w.again},
+		{"without agents", w.end},
+		{"what writes cost", w.writes},
+		{"what lists cost", w.lists},
+	}
+	for _, step := range steps {
+		fmt.Fprintf(w.log, "simulation: %s\n", step.what)
+		if err := step.do(ctx, &r); err != nil {
+			return r, fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return r, nil
+}
+
+// alone measures what the hub does by itself.
+func (w *world) alone(ctx context.Context, r *results) (err error) {
+	r.alone, err = w.window(ctx, alone)
+	return err
+}
+
+// window measures the hub for a time.
+func (w *world) window(ctx context.Context, long time.Duration) (window, error) {
+	return w.while(ctx, func() error { return pause(ctx, long) })
+}
+
+// while measures the hub for as long as something is done.
+func (w *world) while(ctx context.Context, do func() error) (window, error) {
+	before, err := w.hub.read(ctx)
+	if err != nil {
+		return window{}, err
+	}
+	targets := w.fleet.requests()
+	if err := do(); err != nil {
+		return window{}, err
+	}
+	after, err := w.hub.read(ctx)
+	return window{after.since(before), after.at.Sub(before.at), w.fleet.requests().less(targets)}, err
+}
+
+func (w *world) enrol(ctx context.Context, r *results) error {
+	start := time.Now()
+	err := w.fleet.enrol(ctx, w.Clusters, w.kubeconfig, w.folder)
+	r.enrolled = time.Since(start)
+	return err
+}
+
+func (w *world) begin(ctx context.Context, r *results) (err error) {
+	r.started, err = w.while(ctx, func() error {
+		w.fleet.start(ctx)
+		return w.await(ctx, w.allAct(nil))
+	})
+	r.bare = heap()
+	return err
+}
+
+func (w *world) create(ctx context.Context, r *results) (err error) {
+	r.created, err = w.while(ctx, func() error {
+		start := time.Now()
+		if err := w.createAll(ctx); err != nil {
+			return err
+		}
+		r.admitted = time.Since(start)
+		if err := w.await(ctx, w.allRun); err != nil {
+			return err
+		}
+		r.running = time.Since(start)
+		return w.settle(ctx)
+	})
+	return err
+}
+
+func (w *world) createAll(ctx context.Context) error {
+	return each(ctx, w.Applications, func(ctx context.Context, i int) error {
+		cm, err := applicationOf(i, w.Clusters)
+		if err != nil {
+			return err
+		}
+		_, err = w.client.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{})
+		return err
+	})
+}
+
+func (w *world) idle(ctx context.Context, r *results) (err error) {
+	if r.idle, err = w.window(ctx, w.Idle); err != nil {
+		return err
+	}
+	r.full = heap()
+	return nil
+}
+
+func (w *world) drift(ctx context.Context, r *results) (err error) {
+	r.drift, err = w.while(ctx, func() (err error) {
+		r.repairs, err = w.fleet.drift(ctx, w.Applications, w.PerMinute/100*float64(w.Applications), w.Drift)
+		if err != nil {
+			return err
+		}
+		return w.settle(ctx)
+	})
+	return err
+}
+
+// again has all agents start at the same time, as when the hub comes back.
+func (w *world) again(ctx context.Context, r *results) error {
+	former, err := w.holders(ctx)
+	if err != nil {
+		return err
+	}
+	w.fleet.halt()
+	r.again, err = w.while(ctx, func() error {
+		start := time.Now()
+		w.fleet.start(ctx)
+		err := w.await(ctx, w.allAct(former))
+		r.acting = time.Since(start)
+		if err != nil {
+			return err
+		}
+		return w.settle(ctx)
+	})
+	return err
+}
+
+// end ends the agents, so that of this process the clusters are left.
+func (w *world) end(context.Context, *results) error {
+	w.fleet.halt()
+	return nil
+}
+
+func (w *world) writes(ctx context.Context, r *results) error {
+	r.empty = heap()
+	if err := w.bench.prepare(ctx); err != nil {
+		return err
+	}
+	for _, in := range layouts() {
+		for _, watchers := range w.watchers() {
+			fmt.Fprintf(w.log, "simulation: %s, %d watches\n", in.name, watchers)
+			measured, err := w.bench.writes(ctx, in, watchers, w.Writes)
+			if err != nil {
+				return err
+			}
+			r.writes = append(r.writes, measured)
+		}
+	}
+	return nil
+}
+
+// watchers are so many as there are clusters, and fewer.
+func (w *world) watchers() []int {
+	if w.Clusters < 4 {
+		return []int{0, w.Clusters}
+	}
+	return []int{0, w.Clusters / 4, w.Clusters}
+}
+
+func (w *world) lists(ctx context.Context, r *results) error {
+	for _, in := range layouts() {
+		measured, err := w.bench.lists(ctx, in, w.Clusters)
+		if err != nil {
+			return err
+		}
+		r.lists = append(r.lists, measured)
+	}
+	return nil
+}
+
+// allRun tells if the agents say of all Applications that they run.
+func (w *world) allRun(ctx context.Context) (bool, error) {
+	left, err := w.client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		LabelSelector: application.ClusterLabel + "," + application.StateLabel + "!=" + string(application.StateRunning), Limit: 1,
+	})
+	if err != nil {
+		return false, err
+	}
+	return len(left.Items) == 0, nil
+}
+
+// holders are who holds the Leases of the clusters on the hub.
+func (w *world) holders(ctx context.Context) (map[string]string, error) {
+	leases, err := w.client.CoordinationV1().Leases(application.AgentsNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	holders := map[string]string{}
+	for _, lease := range leases.Items {
+		if lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
+			holders[lease.Name] = *lease.Spec.HolderIdentity
+		}
+	}
+	return holders, nil
+}
+
+// allAct tells if each cluster has an agent that acts, and another than formerly.
+func (w *world) allAct(former map[string]string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		now, err := w.holders(ctx)
+		if err != nil {
+			return false, err
+		}
+		for i := range w.Clusters {
+			lease := application.HubLease(clusterOf(i))
+			if now[lease] == "" || now[lease] == former[lease] {
+				return false, nil
+			}
+		}
+		return true, nil
+	}
+}
+
+// settle waits until no Application is written to for a while.
+func (w *world) settle(ctx context.Context) error {
+	return w.await(ctx, func(ctx context.Context) (bool, error) {
+		meanwhile, err := w.window(ctx, still)
+		return meanwhile.requests.sum("patch configmaps", "create events", "patch events") == 0, err
+	})
+}
+
+// await asks once a second until the answer is yes.
+func (w *world) await(ctx context.Context, done func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		yes, err := done(ctx)
+		if yes || err != nil {
+			return err
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, long time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(long):
+		return nil
+	}
+}
+
+// each does something so many times, some of them at once.
+func each(ctx context.Context, times int, do func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range times {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return do(ctx, i)
+		})
+	}
+	return group.Wait()
+}

@@ -1,0 +1,18 @@
+package target_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// real leads to an API server.
+var real *rest.Config
+
+func TestMain(m *testing.M) {
+	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { real = c.RESTConfig() }))
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// servicesIn is of how many Applications one has a Service; all others have a
+// ConfigMap.
+const servicesIn = 10
+
+// clusterOf is the name of a cluster, and of its namespace on the hub and on itself.
+func clusterOf(i int) string { return fmt.Sprintf("sim-%d", i) }
+
+// nameOf is the name of an Application's object. Its own is another: it is a
+// ConfigMap as well.
+func nameOf(i int) string { return fmt.Sprintf("app-%d", i) }
+
+func isService(i int) bool { return i%servicesIn == 0 }
+
+// resourceOf is where an Application's object is.
+func resourceOf(i int) string {
+	if isService(i) {
+		return "services"
+	}
+	return "configmaps"
+}
+
+// applicationOf is an Application as a user creates it.
+func applicationOf(i, clusters int) (*corev1.ConfigMap, error) {
+	manifest, err := json.Marshal(objectOf(i))
+	name := clusterOf(i % clusters)
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: name, Name: nameOf(i) + "-application",
+			Annotations: map[string]string{application.FormatAnnotation: application.Format, application.ClusterAnnotation: name},
+		},
+		Data: map[string]string{application.ManifestKey: string(manifest)},
+	}, err
+}
+
+func objectOf(i int) map[string]any {
+	type object = map[string]any
+	metadata := object{"name": nameOf(i)}
+	if isService(i) {
+		return object{"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": object{
+			"selector": object{"app": nameOf(i)}, "ports": []any{object{"port": 80, "targetPort": 8080}},
+		}}
+	}
+	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": object{"key": "value", "another": "value"}}
+}
+
+// change changes what is observed of an Application's object, and isWanted tells if
+// it is as the Application has it.
+func change(content map[string]any) {
+	if data, ok := content["data"].(map[string]any); ok {
+		data["key"] = "changed"
+	}
+	if spec, ok := content["spec"].(map[string]any); ok {
+		spec["selector"] = map[string]any{"app": "changed"}
+	}
+}
+
+func isWanted(content map[string]any) bool {
+	if data, ok := content["data"].(map[string]any); ok {
+		return data["key"] == "value"
+	}
+	spec, _ := content["spec"].(map[string]any)
+	selector, _ := spec["selector"].(map[string]any)
+	return selector["app"] != "changed"
+}

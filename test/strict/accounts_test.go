@@ -1,0 +1,210 @@
+package strict
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: red}}"
+
+// TestA5: who has an Application carried out as an account, named or not, must
+// have the right to act as it, and one of another namespace it cannot be.
+func TestA5(t *testing.T) {
+	w := narrow
+	namespace := w.namespace(t)
+	w.account(t, namespace, "krake-deployer", "edit")
+	w.account(t, namespace, "builder", "edit")
+	w.kubectl(t, "--namespace", namespace, "create", "role", "low", "--verb=create,get,patch,delete", "--resource=configmaps")
+	w.kubectl(t, "--namespace", namespace, "create", "rolebinding", "low", "--role=low", "--user=low")
+	w.kubectl(t, "--namespace", namespace, "create", "rolebinding", "edith", "--clusterrole=edit", "--user=edith")
+	eventually(t, func() string {
+		for _, user := range []string{"low", "edith"} {
+			if text, err := w.try("", "--namespace", namespace, "auth", "can-i", "create", "configmaps", "--as", user); err != nil {
+				return text
+			}
+		}
+		return ""
+	})
+	const (
+		rights  = `user "low" may not impersonate serviceaccounts "%s" in namespace "%s"`
+		unnamed = " (an Application that names no account is carried out as this one): have an administrator bind a role that has these rights"
+	)
+	begin := w.mark(t)
+	for _, test := range []struct {
+		why, user, account string
+		want               string // what kubectl says; empty: it is admitted
+	}{
+		{"who may only write ConfigMaps", "low", "", fmt.Sprintf(rights, "krake-deployer", namespace) + unnamed},
+		{"nor as an account that they name", "low", "builder", fmt.Sprintf(rights, "builder", namespace)},
+		{"that of another namespace", "edith", "other/krake-deployer", "Invalid value"},
+		{"by its name as a user", "edith", "system:serviceaccount:kube-system:namespace-controller", "Invalid value"},
+		{"what every Pod acts as", "edith", "default", "every Pod of the namespace acts as default"},
+		{"nobody", "edith", " ", "Invalid value"},
+		{"who has the role edit", "edith", "", ""},
+	} {
+		var annotations []string
+		if test.account != "" {
+			annotations = []string{"service-account=" + test.account}
+		}
+		text, err := w.try(applicationOf(t, namespace, "app", settings, annotations...), "create", "-f", "-", "--as", test.user)
+		if (err == nil) != (test.want == "") || !strings.Contains(text, test.want) {
+			t.Errorf("%s: %v: %s\nwant %s", test.why, err, text, test.want)
+		}
+	}
+	w.reconciled(t, namespace, "app")
+	for _, r := range w.work(t, begin, namespace) {
+		if r.As.Username != "system:serviceaccount:"+namespace+":krake-deployer" {
+			t.Errorf("not as the account: %s", r)
+		}
+	}
+	if text, err := w.try("", "--namespace", namespace, "patch", "configmap", "app", "--type=merge", "--as", "low",
+		"--patch", `{"data": {"spec.manifest": "{apiVersion: v1, kind: ConfigMap, metadata: {name: others}}"}}`); err == nil || !strings.Contains(text, "may not impersonate") {
+		t.Errorf("low changes an Application of edith: %s", text)
+	}
+}
+
+// A missing account is a condition, and no write: not at creation, not to repair,
+// not to delete. When it is there the Application goes on by itself.
+func TestMissingAccount(t *testing.T) {
+	w := narrow
+	namespace := w.namespace(t)
+	begin := w.mark(t)
+	w.apply(t, namespace, "app", settings)
+	missing := func() {
+		t.Helper()
+		w.says(t, namespace, "app", "ServiceAccountNotFound", namespace+"/krake-deployer")
+	}
+	missing()
+	if c := w.condition(t, application.ReadyCondition, namespace, "app"); c.Status != metav1.ConditionFalse {
+		t.Errorf("Ready is %+v", c)
+	}
+	if work := w.work(t, begin, namespace); len(work) > 0 {
+		t.Errorf("without an account the agent has written %v", work)
+	}
+	if w.get(t, configMaps, namespace, "settings") != nil {
+		t.Error("the object is there")
+	}
+
+	w.account(t, namespace, "krake-deployer", "edit")
+	w.reconciled(t, namespace, "app")
+
+	w.kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
+	begin = w.mark(t)
+	disturbed := time.Now()
+	eventually(t, func() string { // for some seconds the agent remembers the account
+		w.change(t, configMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
+		if c := w.condition(t, application.ReconciledCondition, namespace, "app"); c.Reason != "ServiceAccountNotFound" {
+			return fmt.Sprintf("%+v", c)
+		}
+		return ""
+	})
+	t.Logf("%s after its deletion nobody acts as the account", time.Since(disturbed).Round(time.Second))
+	for _, r := range w.work(t, begin, namespace) {
+		if r.isOwn() {
+			t.Errorf("the agent itself: %s", r)
+		}
+	}
+	w.kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--wait=false")
+	begin = w.mark(t)
+	eventually(t, func() string {
+		if label := stringAt(w.get(t, configMaps, namespace, "app"), "metadata", "labels", application.StateLabel); label != string(application.StateDeleting) {
+			return "state " + label
+		}
+		return ""
+	})
+	missing()
+	if work := w.work(t, begin, namespace); len(work) > 0 || w.get(t, configMaps, namespace, "settings") == nil {
+		t.Errorf("without an account the agent has written %v", work)
+	}
+	w.kubectl(t, "--namespace", namespace, "create", "serviceaccount", "krake-deployer")
+	w.gone(t, configMaps, namespace, "app")
+	w.gone(t, configMaps, namespace, "settings")
+}
+
+// An account that may not do what the manifest asks for does not do it, and nobody
+// does it instead; and a name that the agent may not act as is nobody's.
+func TestAccountsThatMayNot(t *testing.T) {
+	w := narrow
+	namespace := w.namespace(t)
+	w.account(t, namespace, "krake-deployer", "")
+	w.account(t, namespace, "builder", "edit")
+	begin := w.mark(t)
+	w.apply(t, namespace, "app", settings)
+	w.says(t, namespace, "app", "Forbidden", "settings")
+	w.apply(t, namespace, "app-named", strings.ReplaceAll(settings, "settings", "named"), "service-account=builder")
+	w.says(t, namespace, "app-named", "Forbidden", "named")
+	for _, r := range w.work(t, begin, namespace) {
+		if r.isOwn() || r.isAccepted() {
+			t.Errorf("written: %s", r)
+		}
+	}
+	w.kubectl(t, "--namespace", namespace, "create", "rolebinding", "krake-deployer", "--clusterrole=edit", "--serviceaccount", namespace+":krake-deployer")
+	w.reconciled(t, namespace, "app")
+
+	// As the documentation says to allow another name.
+	if text, err := w.try(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: builders, labels: {krake.dev/aggregate-to-agent: "true"}}
+rules:
+- apiGroups: [authentication.k8s.io]
+  resources: [serviceaccounts]
+  resourceNames: [builder]
+  verbs: ["impersonate:serviceaccount"]
+`, "apply", "-f", "-"); err != nil {
+		t.Fatal(text)
+	}
+	t.Cleanup(func() { w.kubectl(t, "delete", "clusterrole", "builders") })
+	w.reconciled(t, namespace, "app-named")
+}
+
+// Who gives up on what the account may not delete leaves it as it is: nobody
+// deletes it instead.
+func TestForceDelete(t *testing.T) {
+	w := narrow
+	namespace := w.namespace(t)
+	w.account(t, namespace, "krake-deployer", "")
+	w.kubectl(t, "--namespace", namespace, "create", "role", "maker", "--verb=create,patch", "--resource=configmaps")
+	w.kubectl(t, "--namespace", namespace, "create", "rolebinding", "maker", "--role=maker", "--serviceaccount", namespace+":krake-deployer")
+	w.apply(t, namespace, "app", settings)
+	w.reconciled(t, namespace, "app")
+	begin := w.mark(t)
+	w.kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--wait=false")
+	w.says(t, namespace, "app", "Forbidden", "settings")
+	w.kubectl(t, "--namespace", namespace, "annotate", "configmap", "app", "krake.dev/force-delete=true")
+	w.gone(t, configMaps, namespace, "app")
+	if got := stringAt(w.get(t, configMaps, namespace, "settings"), "data", "color"); got != "red" {
+		t.Errorf("the object is not as it was: %q", got)
+	}
+	for _, r := range w.work(t, begin, namespace) {
+		if r.isOwn() || r.isAccepted() {
+			t.Errorf("written: %s", r)
+		}
+	}
+}
+
+// A namespace that is being deleted takes the account along first, often before
+// the objects: that they are gone nobody needs an account to see.
+func TestNamespaceIsDeleted(t *testing.T) {
+	w := narrow
+	namespace := w.namespace(t)
+	w.account(t, namespace, "krake-deployer", "edit")
+	for i := range 5 {
+		name := fmt.Sprintf("app-%d", i)
+		w.apply(t, namespace, name, strings.ReplaceAll(settings, "settings", fmt.Sprintf("settings-%d", i)))
+		w.reconciled(t, namespace, name)
+	}
+	w.kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
+	started := time.Now()
+	w.kubectl(t, "delete", "namespace", namespace, "--timeout", timeout.String())
+	t.Logf("gone after %s", time.Since(started).Round(time.Millisecond))
+	if took := time.Since(started); took > 30*time.Second {
+		t.Errorf("it took %s, want less than 30 s", took)
+	}
+}

@@ -1,0 +1,115 @@
+package strict
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const web = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {color: red, size: large}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: theirs}
+data: {color: red}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web:1}]}
+`
+
+const webService = `---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+`
+
+// TestA6: whatever becomes of an Application, all that the agent writes to the
+// target it writes as the Application's account: what it creates, takes over,
+// repairs, marks, takes out, deletes and lets go of. The ConfigMaps among them show
+// that the policy on the agents' own ConfigMaps keeps nothing from an account.
+func TestA6(t *testing.T) {
+	w := narrow
+	begin := w.mark(t)
+	namespace := w.namespace(t)
+	w.account(t, namespace, "krake-deployer", "edit")
+	w.kubectl(t, "--namespace", namespace, "create", "configmap", "theirs", "--from-literal", "color=blue")
+	expectField := func(want string, resource schema.GroupVersionResource, name string, path ...string) {
+		t.Helper()
+		eventually(t, func() string {
+			if got := stringAt(w.get(t, resource, namespace, name), path...); got != want {
+				return fmt.Sprintf("%v of %s %s is %q, want %q", path, resource.Resource, name, got, want)
+			}
+			return ""
+		})
+	}
+
+	w.apply(t, namespace, "app", web+webService, "adopt=true")
+	w.reconciled(t, namespace, "app")
+	expectField("red", configMaps, "theirs", "data", "color")
+
+	w.change(t, services, namespace, "web", `{"spec": {"selector": {"app": "other"}}}`)
+	expectField("web", services, "web", "spec", "selector", "app")
+	w.change(t, deployments, namespace, "web", `{"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:2"}]}}}}`)
+	w.change(t, configMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
+	expectField("red", configMaps, "settings", "data", "color")
+	mark := stringAt(w.get(t, configMaps, namespace, "settings"), "metadata", "labels", "krake.dev/owned-by")
+	w.change(t, configMaps, namespace, "settings", `{"metadata": {"labels": {"krake.dev/owned-by": null}}}`)
+	expectField(mark, configMaps, "settings", "metadata", "labels", "krake.dev/owned-by")
+	w.kubectl(t, "--namespace", namespace, "delete", "configmap", "settings")
+	expectField("red", configMaps, "settings", "data", "color")
+	w.reconciled(t, namespace, "app")
+
+	w.apply(t, namespace, "app", web, "adopt=true") // without the Service
+	w.gone(t, services, namespace, "web")
+
+	w.apply(t, namespace, "app-orphan", "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept}}", "deletion-policy=orphan")
+	w.reconciled(t, namespace, "app-orphan")
+	w.kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "app-orphan", "--timeout", timeout.String())
+	w.gone(t, configMaps, namespace, "settings")
+	w.gone(t, deployments, namespace, "web")
+	for _, name := range []string{"theirs", "kept"} {
+		object := w.get(t, configMaps, namespace, name)
+		if object == nil || stringAt(object, "metadata", "annotations", "krake.dev/owner") != "" {
+			t.Errorf("%s was not let go: %v", name, object)
+		}
+	}
+
+	counts := map[string]int{}
+	for _, r := range w.work(t, begin, namespace) {
+		counts[r.Verb]++
+		if want := "system:serviceaccount:" + namespace + ":krake-deployer"; r.As.Username != want || !slices.Contains(r.As.Groups, "system:serviceaccounts:"+namespace) {
+			t.Errorf("not as %s: %s", want, r)
+		}
+		if r.How.ImpersonationConstraint != "impersonate:serviceaccount" {
+			t.Errorf("by the right to be somebody else in everything, and not in this: %s", r)
+		}
+		if !r.isAccepted() && r.Status.Code != http.StatusConflict { // it exists already, and is taken over
+			t.Errorf("refused: %s", r)
+		}
+	}
+	t.Logf("writes to the target: %v", counts)
+	for verb, least := range map[string]int{"create": 5, "patch": 6, "delete": 3} {
+		if counts[verb] < least {
+			t.Errorf("%d times %s, want at least %d", counts[verb], verb, least)
+		}
+	}
+	if others := slices.Sorted(maps.Keys(counts)); len(others) != 3 {
+		t.Errorf("the agent writes by %v", others)
+	}
+}

@@ -1,0 +1,83 @@
+package strict
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// everywhere is what is in no namespace, and an object in another namespace.
+const everywhere = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: NAME-made}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: NAME-made}
+data: {color: red}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.NAME.example.com}
+spec:
+  group: NAME.example.com
+  names: {kind: Gadget, listKind: GadgetList, plural: gadgets, singular: gadget}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: NAME-reader}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
+`
+
+// With --scope=cluster an Application has objects in no namespace, and in others
+// than its own, as far as its account may, and no further.
+func TestClusterScope(t *testing.T) {
+	w := wide
+	begin := w.mark(t)
+	namespace := w.namespace(t)
+	manifest := strings.ReplaceAll(everywhere, "NAME", namespace)
+	w.account(t, namespace, "krake-deployer", "admin")
+	w.apply(t, namespace, "app", manifest)
+	w.says(t, namespace, "app", "Forbidden", namespace+"-made", "gadgets."+namespace+".example.com", namespace+"-reader")
+	for _, object := range []struct{ what, name string }{
+		{"namespace", namespace + "-made"}, {"crd", "gadgets." + namespace + ".example.com"}, {"clusterrole", namespace + "-reader"},
+	} {
+		if text := w.kubectl(t, "get", object.what, object.name, "--ignore-not-found", "-o", "name"); text != "" {
+			t.Errorf("there is %s", text)
+		}
+	}
+
+	w.kubectl(t, "create", "clusterrole", namespace, "--verb=create,patch,delete,get",
+		"--resource=namespaces,configmaps,customresourcedefinitions.apiextensions.k8s.io,clusterroles.rbac.authorization.k8s.io")
+	w.kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole", namespace, "--serviceaccount", namespace+":krake-deployer")
+	t.Cleanup(func() { w.kubectl(t, "delete", "clusterrole,clusterrolebinding", namespace) })
+	w.reconciled(t, namespace, "app")
+	w.change(t, configMaps, namespace+"-made", "settings", `{"data": {"color": "blue"}}`)
+	eventually(t, func() string {
+		if got := stringAt(w.get(t, configMaps, namespace+"-made", "settings"), "data", "color"); got != "red" {
+			return fmt.Sprintf("the color is %q", got)
+		}
+		return ""
+	})
+
+	w.kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", timeout.String())
+	w.gone(t, namespaces, "", namespace+"-made")
+	w.gone(t, definitions, "", "gadgets."+namespace+".example.com")
+	w.gone(t, clusterRoles, "", namespace+"-reader")
+
+	counts := map[string]int{}
+	for _, r := range w.work(t, begin, "") {
+		counts[r.Verb]++
+		if r.As.Username != "system:serviceaccount:"+namespace+":krake-deployer" {
+			t.Errorf("not as the account: %s", r)
+		}
+	}
+	t.Logf("writes to the target: %v", counts)
+}
