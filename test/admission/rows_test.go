@@ -344,7 +344,7 @@ spec:
 }
 
 // Who names a service account must have the right to act as it, and an agent
-// that does not act as accounts says so, rather than act as itself.
+// that cannot act as it says so, rather than act as itself.
 func TestA5(t *testing.T) {
 	namespace := newNamespace(t)
 	as := func(account string) *corev1.ConfigMap {
@@ -367,7 +367,7 @@ func TestA5(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventuallyState(t, application.StateFailed, namespace, "app")
-	if status := get(t, namespace, "app").Data[application.StatusKey]; !strings.Contains(status, `"reason":"Refused"`) || !strings.Contains(status, "builder") {
+	if status := get(t, namespace, "app").Data[application.StatusKey]; !strings.Contains(status, `"reason":"ServiceAccountNotFound"`) || !strings.Contains(status, "builder") {
 		t.Errorf("status is %s", status)
 	}
 	if v := verdictOf(patch(t, low, namespace, "app", `{"metadata": {"annotations": {"krake.dev/service-account": null}}}`)); v != admitted {
