@@ -43,7 +43,7 @@ type Options struct {
 	// OwnerOf tells to whom an object says it belongs. nil: nobody.
 	OwnerOf func(live map[string]any) (Owner, bool)
 	// Resync is how often, give or take a tenth, [Observers.Resync] compares each
-	// kind with a list; 0: never.
+	// kind with a list; 0: only when asked.
 	Resync time.Duration
 	Now    func() time.Time
 	Logger logr.Logger

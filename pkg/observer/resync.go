@@ -42,21 +42,21 @@ type identities map[string]identity
 // Resync compares lists of the observed kinds with what is known, each kind once
 // in the interval, until the context ends. A watch that has lost an event, or has
 // fallen silent, is found by it: its informer is replaced. Without an interval
-// nothing is compared.
+// they are compared only when [Observers.ResyncNow] asks for it.
 func (o *Observers) Resync(ctx context.Context) error {
-	if o.Options.Resync <= 0 {
-		<-ctx.Done()
-		return nil
-	}
 	for {
 		k, pause := o.nextResync()
+		var due <-chan time.Time // never, without an interval
+		if o.Options.Resync > 0 {
+			due = time.After(pause)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-o.hurry:
 			o.resyncAll(ctx)
 			continue
-		case <-time.After(pause):
+		case <-due:
 		}
 		if k != nil {
 			o.resync(ctx, k)
@@ -186,7 +186,7 @@ func (o *Observers) replace(k *kind, suspects map[string]suspect, listed identit
 func (o *Observers) renew(k *kind) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if k.next == nil || o.Now().Sub(k.next.started) < o.Options.Resync/2 {
+	if k.next == nil || o.Options.Resync <= 0 || o.Now().Sub(k.next.started) < o.Options.Resync/2 {
 		return
 	}
 	o.Logger.Info("An informer has not listed its objects", "of", k.String())

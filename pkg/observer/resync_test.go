@@ -385,7 +385,7 @@ func (f *fixture) next(resource gvr.GroupVersionResource) *informer {
 // blocks nobody, be there a Resync or not.
 func TestResyncNowWithoutLoss(t *testing.T) {
 	w := &watches{}
-	f, _ := started(t, w.option, func(options *Options, _ *rest.Config) { options.Resync = time.Hour })
+	f, _ := started(t, w.option, func(options *Options, _ *rest.Config) { options.Resync = 0 })
 	former := f.currently(configMaps)
 	f.ResyncNow()
 	f.ResyncNow()
@@ -406,7 +406,7 @@ func TestResyncNowWithoutLoss(t *testing.T) {
 	}
 }
 
-// Without an interval nothing is compared, and the end of the context ends it.
+// Without an interval nothing is compared unasked, and the end of the context ends it.
 func TestResyncNever(t *testing.T) {
 	f := newFixture(t)
 	ctx, stop := context.WithCancel(t.Context())

@@ -35,8 +35,8 @@ import (
 // journeys is of how many Applications the test tells, and journeySteps how much
 // happens to each of them before everything is left in peace.
 const (
-	journeys     = 300
-	journeySteps = 40
+	journeys     = 200
+	journeySteps = 60
 )
 
 // restless is a hub with one Application that its user moves, changes and deletes
@@ -72,6 +72,8 @@ type seat struct {
 	written *corev1.ConfigMap
 	// acting: a pass is under way; due: there is reason for another.
 	acting, due bool
+	// deaf: the hub does not reach the agent; mute: its target does not answer.
+	deaf, mute bool
 	// addresses counts those that the API server has assigned.
 	addresses int
 }
@@ -171,14 +173,23 @@ func (j *restless) step() {
 	j.depth++
 	defer func() { j.depth-- }()
 	switch s := j.seats[j.chance.IntN(len(j.seats))]; {
-	case j.happens(25):
+	case j.happens(12):
 		j.user()
-	case j.happens(15):
+	case j.happens(10):
 		s.disturb()
+	case j.happens(8):
+		s.fail()
 	case !s.acting:
 		s.catchUp(s.cached + j.chance.IntN(len(j.versions)-s.cached))
 		s.pass()
 	}
+}
+
+// fail has connections break, or come back.
+func (s *seat) fail() {
+	s.deaf, s.mute = s.happens(30), s.happens(30)
+	s.say("agent %s: without the hub: %v, without its target: %v", s.name, s.deaf, s.mute)
+	s.due = true
 }
 
 func (j *restless) happens(percent int) bool { return !j.peace && j.chance.IntN(100) < percent }
@@ -294,6 +305,9 @@ func (s *seat) start() {
 
 // catchUp has the watch come to a version of the Application.
 func (s *seat) catchUp(to int) {
+	if s.deaf {
+		return
+	}
 	before, after := s.listed(), s.versions[to]
 	s.cached = to
 	after = s.listed()
@@ -351,7 +365,11 @@ func (s *seat) pass() {
 			panic(cause)
 		}
 	}()
-	result, err := s.w.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: appName})
+	look := s.w.Reconcile
+	if s.mute && s.happens(50) { // it is known
+		look = s.w.Unreachable
+	}
+	result, err := look(s.t.Context(), ctrl.Request{NamespacedName: appName})
 	if err != nil || result != (ctrl.Result{}) {
 		s.due = true
 	}
@@ -370,9 +388,13 @@ func (s *seat) meanwhile() {
 	}
 }
 
-// try does what an API server is asked for, which may fail before or after it.
-func (s *seat) try(what string, do func() error) error {
+// try does what an API server is asked for, which may fail before or after it, or
+// be cut off.
+func (s *seat) try(what string, cut *bool, do func() error) error {
 	s.meanwhile()
+	if *cut {
+		return &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	}
 	if s.happens(4) {
 		s.say("agent %s: %s: not done", s.name, what)
 		return s.failure()
@@ -419,7 +441,7 @@ func (s *seat) Update(_ context.Context, app *application.Application) error {
 	if equality.Semantic.DeepEqual(stored, updated) {
 		return nil
 	}
-	err := s.try("write "+strings.Join(changed(stored, updated), " "), func() error {
+	err := s.try("write "+strings.Join(changed(stored, updated), " "), &s.deaf, func() error {
 		if s.stored() == nil || s.stored().ResourceVersion != app.Version {
 			return conflict
 		}
@@ -446,7 +468,7 @@ type target struct{ *seat }
 
 // Create implements reconcile.Cluster.
 func (a target) Create(ctx context.Context, ref manifest.Ref, object map[string]any) (live map[string]any, err error) {
-	err = a.try("create "+label(ref.ID), func() error {
+	err = a.try("create "+label(ref.ID), &a.mute, func() error {
 		if address := addressOf(object); address != "" && !strings.HasPrefix(address, a.name) {
 			a.complain("on %s, %s is to have address %s", a.name, ref, address)
 		}
@@ -459,7 +481,7 @@ func (a target) Create(ctx context.Context, ref manifest.Ref, object map[string]
 // Patch implements reconcile.Cluster.
 func (a target) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (after map[string]any, err error) {
 	before := addressOf(a.w.objects[label(ref.ID)])
-	err = a.try("patch "+label(ref.ID), func() error {
+	err = a.try("patch "+label(ref.ID), &a.mute, func() error {
 		after, err = cluster{a.w}.Patch(ctx, ref, live, repair)
 		return err
 	})
@@ -472,7 +494,7 @@ func (a target) Patch(ctx context.Context, ref manifest.Ref, live map[string]any
 // Delete implements reconcile.Cluster.
 func (a target) Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (left map[string]any, err error) {
 	theirs := a.w.objects[label(ref.ID)]
-	err = a.try("delete "+label(ref.ID), func() error {
+	err = a.try("delete "+label(ref.ID), &a.mute, func() error {
 		left, err = cluster{a.w}.Delete(ctx, ref, proof)
 		return err
 	})
@@ -537,7 +559,7 @@ func (j *restless) settle() {
 		for _, live := range s.w.objects {
 			setPods(&unstructured.Unstructured{Object: live}, 1)
 		}
-		s.due = true
+		s.deaf, s.mute, s.due = false, false, true
 	}
 	j.rest()
 	j.judge(home)
