@@ -36,7 +36,7 @@ var built = sync.OnceValues(func() ([]installed, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := buildAll(folder)
+	all, err := buildAll(context.Background(), folder)
 	return all, errors.Join(err, os.RemoveAll(folder))
 })
 
@@ -61,8 +61,8 @@ func installation(t *testing.T, name string) installed {
 	return all[at]
 }
 
-func buildAll(folder string) ([]installed, error) {
-	binaries, err := cluster.Build(context.Background(), io.Discard)
+func buildAll(ctx context.Context, folder string) ([]installed, error) {
+	binaries, err := cluster.Build(ctx, io.Discard)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func buildAll(folder string) ([]installed, error) {
 	}
 	var all []installed
 	for _, name := range append(overlays, "base") {
-		text, err := exec.Command(binaries.Kubectl, "kustomize", filepath.Join(folder, name)).CombinedOutput()
+		text, err := exec.CommandContext(ctx, binaries.Kubectl, "kustomize", filepath.Join(folder, name)).CombinedOutput()
 		if err != nil {
 			return nil, fmt.Errorf("build %s: %w\n%s", name, err, text)
 		}

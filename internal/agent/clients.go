@@ -4,22 +4,21 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
-// target are the clients of the target cluster.
+// target are the clients of the target cluster, all of them behind the fence.
 type target struct {
-	// objects only reads: whatever writes is made of writes, which the Lease guards.
+	config    *rest.Config
 	objects   dynamic.Interface
-	writes    *rest.Config
 	discovery discovery.DiscoveryInterface
 	// metadata is for what is watched, lists for what is compared: those requests
 	// are counted.
@@ -29,6 +28,7 @@ type target struct {
 // newTarget makes the clients of the target. may tells why nothing may be
 // written to it now.
 func newTarget(config *rest.Config, count func(reason string), may func() error) (target, error) {
+	config = fenced(config, may)
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return target{}, err
@@ -42,7 +42,7 @@ func newTarget(config *rest.Config, count func(reason string), may func() error)
 		return target{}, err
 	}
 	lists, err := newLists(config, count)
-	return target{objects, fenced(config, may), kinds, watched, lists}, err
+	return target{config, objects, kinds, watched, lists}, err
 }
 
 // newLists makes a client for lists of metadata, which counts them.
@@ -52,27 +52,43 @@ func newLists(config *rest.Config, count func(reason string)) (metadata.Interfac
 	}))
 }
 
-// newLeases makes a client for Leases, with a connection of its own: no list is
-// before a renewal, and a renewal that is not answered takes its connection with
-// it, as HTTP/2 does not.
-func newLeases(config *rest.Config) (coordinationv1.LeasesGetter, error) {
+// apart gives a connection apart from that of everything else, for the right to
+// act: no list is before a renewal, and a request that is not answered takes its TCP
+// connection with it, as over HTTP/2 it does not.
+func apart(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.NextProtos = []string{"http/1.1"}
 	config.QPS, config.RateLimiter = -1, nil // nor is it queued behind our own requests
-	return coordinationv1.NewForConfig(config)
+	return config
 }
 
-// uidOf asks a cluster who it is: the UID of its namespace kube-system.
-func uidOf(config *rest.Config) (func(context.Context) (types.UID, error), error) {
+// identity is who a cluster is, by whatever name and address: the UID of its
+// namespace kube-system.
+type identity struct {
+	namespaces corev1.NamespaceInterface
+	known      atomic.Value
+}
+
+func newIdentity(config *rest.Config) (*identity, error) {
 	client, err := corev1.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) (types.UID, error) {
-		namespace, err := client.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-		if err != nil {
-			return "", fmt.Errorf("read namespace %s: %w", metav1.NamespaceSystem, err)
-		}
-		return namespace.UID, nil
-	}, nil
+	return &identity{namespaces: client.Namespaces()}, nil
+}
+
+// ask asks the cluster.
+func (i *identity) ask(ctx context.Context) (types.UID, error) {
+	namespace, err := i.namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read namespace %s: %w", metav1.NamespaceSystem, err)
+	}
+	i.known.Store(namespace.UID)
+	return namespace.UID, nil
+}
+
+// uid is what the cluster has said, empty before that: before this replica acts.
+func (i *identity) uid() types.UID {
+	uid, _ := i.known.Load().(types.UID)
+	return uid
 }

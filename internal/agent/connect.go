@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -32,7 +30,7 @@ func (a *agent) connect() error {
 	if err != nil {
 		return err
 	}
-	clusters, err := newClusters(target.writes, a.counts.request)
+	clusters, err := newAccounts(target.config, apply.New(target.objects, name, a.counts.request), a.counts.request)
 	if err != nil {
 		return err
 	}
@@ -48,7 +46,7 @@ func (a *agent) connect() error {
 		Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
 	reconciler := &reconcile.Reconciler{
-		ClusterName: a.options.Cluster, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
+		ClusterName: a.options.Cluster, Target: a.who.uid, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
 		Namespaces:   reconcile.Namespaces{Map: a.options.Namespaces.mapping(), Allowed: a.options.Namespaces.Target},
 		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, FieldManager: name, MaxHold: a.options.MaxHold,
 		Report: newReporter(a.events.hub, a.events.target, a.configs.Logger, a.counts).report, Now: time.Now,
@@ -64,15 +62,6 @@ func (a *agent) connect() error {
 		}
 	}
 	return a.addLoop(&loop{confirmed{a.tenure, applications.confirmed}, kinds, reconciler})
-}
-
-// newClusters gives the target as whoever writes there.
-func newClusters(writes *rest.Config, count func(reason string)) (reconcile.Clusters, error) {
-	client, err := dynamic.NewForConfig(writes)
-	if err != nil {
-		return nil, err
-	}
-	return newAccounts(writes, apply.New(client, name, count), count)
 }
 
 // newHubResync compares the Applications with what is known of them.

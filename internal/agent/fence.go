@@ -5,10 +5,14 @@ import (
 	"net/http"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/internal/leases"
 )
 
-// fence lets writes through only as long as the agent may write. It is the last
-// thing before the wire, so that no client of the connection can pass it by.
+// fence lets writes through only as long as the agent may write, and nothing at
+// all while the target is known not to answer: the Lease is asked for, and that
+// tells when it does. It is the last thing before the wire, so that no client of
+// the connection can pass it by.
 type fence struct {
 	http.RoundTripper
 
@@ -18,16 +22,18 @@ type fence struct {
 
 // RoundTrip implements http.RoundTripper.
 func (f fence) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method == http.MethodGet || request.Method == http.MethodHead {
+	err := f.may()
+	if err == nil || isRead(request) && !errors.Is(err, leases.ErrTargetUnreachable) {
 		return f.RoundTripper.RoundTrip(request)
 	}
-	if err := f.may(); err != nil {
-		if request.Body != nil {
-			err = errors.Join(err, request.Body.Close())
-		}
-		return nil, err
+	if request.Body != nil {
+		err = errors.Join(err, request.Body.Close())
 	}
-	return f.RoundTripper.RoundTrip(request)
+	return nil, err
+}
+
+func isRead(request *http.Request) bool {
+	return request.Method == http.MethodGet || request.Method == http.MethodHead
 }
 
 // fenced gives the connection behind the fence.

@@ -1,13 +1,16 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/krake-observer/krake-observer/internal/leases"
 )
@@ -50,20 +53,16 @@ func (l *Lease) validate() error {
 }
 
 // newTenure makes the right to act of this process. changed is told of what becomes of it.
-func newTenure(options Options, configs Configs, changed func(leases.Change)) (*leases.Tenure, error) {
+func newTenure(options Options, configs Configs, targetUID func(context.Context) (types.UID, error), changed func(leases.Change)) (*leases.Tenure, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	target, err := newLeases(configs.Target)
+	target, err := coordinationv1.NewForConfig(apart(configs.Target))
 	if err != nil {
 		return nil, err
 	}
-	hub, err := newLeases(configs.Hub)
-	if err != nil {
-		return nil, err
-	}
-	uid, err := uidOf(configs.Target)
+	hub, err := coordinationv1.NewForConfig(apart(configs.Hub))
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +70,6 @@ func newTenure(options Options, configs Configs, changed func(leases.Change)) (*
 	return leases.New(leases.Options{
 		Cluster: options.Cluster, Namespace: options.Namespace, Identity: host + "_" + string(uuid.NewUUID()),
 		Elect: lease.Elect, Duration: lease.Duration, RenewDeadline: lease.RenewDeadline, RetryPeriod: lease.RetryPeriod,
-		Heartbeat: lease.Heartbeat, Target: target, Hub: hub, TargetUID: uid, Changed: changed, Logger: configs.Logger.WithName("leases"),
+		Heartbeat: lease.Heartbeat, Target: target, Hub: hub, TargetUID: targetUID, Changed: changed, Logger: configs.Logger.WithName("leases"),
 	}), nil
 }

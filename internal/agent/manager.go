@@ -67,7 +67,9 @@ func metricsServer(options Options, target *rest.Config) (metricsserver.Options,
 // knowConfigMaps knows the one kind that is wanted of the hub without asking it.
 func knowConfigMaps(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	for _, kind := range []string{"ConfigMap", "ConfigMapList"} { // a cache of several namespaces asks for the scope of the list
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
 	return mapper, nil
 }
 

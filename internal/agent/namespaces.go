@@ -43,7 +43,10 @@ func (n *Namespaces) validate() error {
 	for _, entry := range n.Map {
 		failures = append(failures, n.validateEntry(entry))
 	}
-	return errors.Join(append(failures, n.validateApart())...)
+	if err := errors.Join(failures...); err != nil {
+		return err
+	}
+	return n.validateApart()
 }
 
 func validateNames(flag string, names []string) error {

@@ -24,6 +24,21 @@ func TestValidate(t *testing.T) {
 		{"several mistakes are told at once", []string{"--namespace=", "--concurrency=0", "--log-format=xml"}, []string{
 			`--log-format: "xml" is neither json nor text`, "--namespace: must not be empty", "--concurrency: must be at least 1",
 		}},
+		{"a hub that is another cluster", []string{"--hub-kubeconfig=hub", "--require-service-account"}, nil},
+		{"cluster scope where the hub is the target", []string{"--scope=cluster"}, nil},
+		{"cluster scope for a hub elsewhere, each Application with rights of its own", []string{"--scope=cluster", "--hub-kubeconfig=hub", "--require-service-account"}, nil},
+		{"a hub elsewhere would own the cluster", []string{"--scope=cluster", "--hub-kubeconfig=hub"}, []string{
+			"--scope=cluster with --hub-kubeconfig: whoever writes to the hub would own this cluster: add --require-service-account",
+		}},
+		{"a Lease that is short", []string{"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=500ms", "--heartbeat=1s"}, nil},
+		{"a Lease that cannot be kept", []string{"--leader-elect-lease-duration=10s", "--leader-elect-retry-period=6s", "--heartbeat=0"}, []string{
+			"--leader-elect-renew-deadline: must be less than --leader-elect-lease-duration",
+			"--leader-elect-retry-period: must be more than 0, and at most half of --leader-elect-renew-deadline",
+			"--heartbeat: must be at least 1s",
+		}},
+		{"a renewal without a pause is a flood", []string{"--leader-elect-retry-period=0"}, []string{
+			"--leader-elect-retry-period: must be more than 0, and at most half of --leader-elect-renew-deadline",
+		}},
 		{"no holds, and no resync", []string{"--max-hold=0", "--resync=0"}, nil},
 		{"a time before now, and a resync that is a poll", []string{"--max-hold=-1s", "--resync=10ms"}, []string{
 			"--max-hold: must not be negative", "--resync: must be 0 or at least 1s",

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
@@ -56,6 +57,29 @@ func TestNotifications(t *testing.T) {
 	n.notify(appName)
 	n.notifyAfter(otherName, 0)
 	for _, want := range []string{appName.Name, otherName.Name} {
+		if got, _ := queue.Get(); got.Name != want {
+			t.Errorf("in the queue: %v, want %s", got, want)
+		}
+	}
+	if queue.Len() != 0 {
+		t.Errorf("%d more in the queue", queue.Len())
+	}
+}
+
+// Whom nothing has happened to takes its turn after those of whom there is news,
+// and what is told before there is a queue is left aside.
+func TestNotifyAll(t *testing.T) {
+	var n notifications
+	n.notify(appName)
+	n.notifyAll([]types.NamespacedName{appName})
+	queue := priorityqueue.New[ctrl.Request]("all")
+	defer queue.ShutDown()
+	if err := n.start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	n.notifyAll([]types.NamespacedName{appName})
+	n.notify(otherName)
+	for _, want := range []string{otherName.Name, appName.Name} {
 		if got, _ := queue.Get(); got.Name != want {
 			t.Errorf("in the queue: %v, want %s", got, want)
 		}

@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -98,6 +100,73 @@ func TestHubResyncOfWhatIsGone(t *testing.T) {
 	}
 	if known, err := h.store.newest(t.Context(), name); !apierrors.IsNotFound(err) {
 		t.Errorf("known is %v (%v)", known, err)
+	}
+}
+
+// A replica does not act before what it knows is no older than what there is: it
+// may follow one that has written since its watch fell silent. A hub that does not
+// answer, or not in one of the namespaces, is asked again.
+func TestConfirm(t *testing.T) {
+	live, err := client.NewWithWatch(server, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := types.NamespacedName{Namespace: "default", Name: newName()}
+	create(t, live, name)
+	silent := frozen(t, live, name)
+	change(t, live, name)
+	h, notified := newResync(t, live, silent, name)
+	h.namespaces, h.grace, h.confirmed = []string{"elsewhere", "default"}, time.Hour, make(chan struct{})
+	failures := 2
+	h.cached = interceptor.NewClient(silent, interceptor.Funcs{
+		List: func(ctx context.Context, cached client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			if failures > 0 {
+				failures--
+				return errors.New("not now")
+			}
+			return cached.List(ctx, into, options...)
+		},
+	})
+	if !h.confirm(t.Context()) {
+		t.Fatal("not confirmed")
+	}
+	select {
+	case <-h.confirmed:
+	default:
+		t.Error("it does not say so")
+	}
+	stored := &corev1.ConfigMap{}
+	if err := live.Get(t.Context(), name, stored); err != nil {
+		t.Fatal(err)
+	}
+	known, err := h.store.newest(t.Context(), name)
+	if err != nil || known.ResourceVersion != stored.ResourceVersion {
+		t.Errorf("known is %v (%v), want version %s", known, err, stored.ResourceVersion)
+	}
+	if len(*notified) == 0 {
+		t.Error("nobody is notified")
+	}
+	failures = 1
+	ending, end := context.WithCancel(t.Context())
+	end()
+	if h.confirm(ending) {
+		t.Error("confirmed at the end")
+	}
+}
+
+// Somebody who knows better than the clock has the Applications compared at once,
+// and once for several calls.
+func TestResyncNow(t *testing.T) {
+	h := &hubResync{hurry: make(chan struct{}, 1)}
+	h.now()
+	h.now()
+	if !h.wait(t.Context()) {
+		t.Error("it does not begin")
+	}
+	ending, end := context.WithCancel(t.Context())
+	end()
+	if h.wait(ending) {
+		t.Error("it begins twice, or at the end")
 	}
 }
 

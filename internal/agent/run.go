@@ -84,6 +84,7 @@ type agent struct {
 	notifications *notifications
 
 	hub, target connection
+	who         *identity // the target
 	manager     manager.Manager
 	known       *applications
 	events      *recorders
@@ -114,7 +115,7 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*agent, er
 		renewTarget: a.target.renew, renewHub: a.hub.renew, recorder: a.events.hub, logger: configs.Logger,
 	}
 	a.counts.act(options.Cluster, false)
-	if a.tenure, err = newTenure(options, configs, a.changes.tell); err != nil {
+	if a.tenure, err = newTenure(options, configs, a.who.ask, a.changes.tell); err != nil {
 		return nil, err
 	}
 	a.changes.refusal = a.tenure.Refusal
@@ -124,6 +125,9 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*agent, er
 // reach makes the connections to hub and target.
 func (a *agent) reach() error {
 	var err error
+	if a.who, err = newIdentity(apart(a.configs.Target)); err != nil {
+		return err
+	}
 	if a.target, err = newConnection(a.configs.Target); err != nil {
 		return err
 	}

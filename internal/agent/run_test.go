@@ -26,14 +26,24 @@ import (
 // newReplica makes one of several agents of a cluster, with its loop left out.
 func newReplica(t *testing.T, cluster string) *agent {
 	t.Helper()
-	var options Options
-	options.AddFlags(pflag.NewFlagSet("agent", pflag.ContinueOnError))
-	options.Cluster, options.Namespace, options.HealthAddress, options.Metrics.Address = cluster, metav1.NamespaceDefault, "0", "0"
-	replica, err := newAgent(t.Context(), options, Configs{Hub: server, Target: server, Logger: logr.Discard()})
+	replica, err := newAgent(t.Context(), optionsOf(t, cluster), Configs{Hub: server, Target: server, Logger: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return replica
+}
+
+// optionsOf gives those of an agent that serves nothing.
+func optionsOf(t *testing.T, cluster string, arguments ...string) Options {
+	t.Helper()
+	var options Options
+	flags := pflag.NewFlagSet("agent", pflag.ContinueOnError)
+	options.AddFlags(flags)
+	arguments = append(arguments, "--cluster", cluster, "--namespace=default", "--health-probe-bind-address=0", "--metrics-bind-address=0")
+	if err := errors.Join(flags.Parse(arguments), options.Validate()); err != nil {
+		t.Fatal(err)
+	}
+	return options
 }
 
 // start starts a replica, and gives what stops it and waits for its end.

@@ -21,7 +21,7 @@ import (
 
 // hubPatience is how long a write to the hub may take: a hub that swallows what it
 // is sent holds up no repair for longer.
-const hubPatience = 5 * time.Second
+const hubPatience = 3 * time.Second
 
 // store keeps Applications in the ConfigMaps of the hub, as the agent of a
 // cluster sees them. It reads from the cache, but never less than it has written

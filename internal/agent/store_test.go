@@ -5,16 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/krake-observer/krake-observer/internal/leases"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
@@ -334,5 +337,67 @@ func TestLastWrite(t *testing.T) {
 	cm := h.stored(t) // somebody else's finalizer keeps it
 	if _, holds := cm.Labels[application.HolderLabel("local")]; holds || len(cm.Finalizers) != 1 {
 		t.Errorf("labels %v, finalizers %v", cm.Labels, cm.Finalizers)
+	}
+}
+
+// A hub that swallows what it is sent holds a pass up for a few seconds, and not
+// until the connection is found to be dead.
+func TestUpdateIsBounded(t *testing.T) {
+	h := newHub(t)
+	app := h.mustGet(t)
+	var left time.Duration
+	h.client = interceptor.NewClient(h.server, interceptor.Funcs{
+		Patch: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			deadline, _ := ctx.Deadline()
+			left = time.Until(deadline)
+			return context.DeadlineExceeded
+		},
+	})
+	app.Status.State = application.StateRunning
+	if err := h.Update(t.Context(), app); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("updated: %v", err)
+	}
+	if left <= 0 || left > hubPatience {
+		t.Errorf("a write has %s, want no more than %s", left, hubPatience)
+	}
+}
+
+// Without the right to act nothing is written to the hub either.
+func TestUpdateWithoutTheRight(t *testing.T) {
+	h := newHub(t)
+	app := h.mustGet(t)
+	h.may = func() error { return leases.ErrNotActing }
+	app.Status.State = application.StateRunning
+	if err := h.Update(t.Context(), app); !errors.Is(err, leases.ErrNotActing) || len(h.patches) > 0 {
+		t.Errorf("updated: %v, with %v", err, h.patches)
+	}
+}
+
+// An Application that was moved is read as this cluster's agent sees it; when it
+// holds nothing any more, its label goes, and with it the Application from the
+// cache. It is not kept because the watch had missed it once.
+func TestLeaving(t *testing.T) {
+	h := newHub(t)
+	h.edit(t, func(cm *corev1.ConfigMap) {
+		cm.Annotations[application.ClusterAnnotation] = "edge"
+		cm.Labels[application.HolderLabel("edge")] = "true"
+		cm.Finalizers = append(cm.Finalizers, application.Finalizer("local"))
+	})
+	h.saw(h.stored(t))
+	app := h.mustGet(t)
+	if app.IsCurrent() || !app.Finalized || app.Cluster != "edge" || app.Holder != "local" {
+		t.Errorf("read as %+v", app)
+	}
+	app.Finalized = false
+	if err := h.Update(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{application.ClusterLabel: "local", application.HolderLabel("edge"): "true"}
+	if diff := cmp.Diff(want, h.stored(t).Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	h.failure = apierrors.NewNotFound(schema.GroupResource{}, appName.Name) // the cache selects by the label
+	if app, err := h.Get(t.Context(), appName); app != nil || err != nil {
+		t.Errorf("it is still known: %v, error %v", app, err)
 	}
 }

@@ -9,7 +9,7 @@
 // cluster's name, a Role in each namespace whose Applications it reads, and a
 // Secret that its token is bound to. All of it carries the label [Label], by
 // which it is found when the cluster is removed; what has the name but not the
-// label is somebody else's, and is left alone.
+// label is somebody else's, and so is what has the label but another name.
 //
 // It writes nothing on the target: what it needs there is a kustomization, which
 // has the hub's address and the token. The token is shown nowhere.

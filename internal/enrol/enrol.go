@@ -59,6 +59,9 @@ func (h *hub) enrol(ctx context.Context, options Options, say func(string, ...an
 	if err := h.checkFree(ctx, options.Cluster); err != nil {
 		return err
 	}
+	if err := h.checkOnlyName(ctx, options.Cluster); err != nil {
+		return err
+	}
 	objects, err := read("identity.yaml", options.Cluster, "")
 	if err != nil {
 		return err
@@ -106,6 +109,27 @@ func (h *hub) checkFree(ctx context.Context, cluster string) error {
 	return nil
 }
 
+// checkOnlyName refuses a second name for a target, as soon as its agent has been
+// there by both: its objects would be taken for those of a former cluster.
+func (h *hub) checkOnlyName(ctx context.Context, cluster string) error {
+	leases, err := h.client.CoordinationV1().Leases(application.AgentsNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the Leases of the clusters: %w", err)
+	}
+	targets := map[string]string{}
+	for _, lease := range leases.Items {
+		if name, ok := strings.CutPrefix(lease.Name, application.HubLease("")); ok {
+			targets[name] = lease.Annotations[application.TargetAnnotation]
+		}
+	}
+	for name, target := range targets {
+		if name != cluster && target != "" && target == targets[cluster] {
+			return fmt.Errorf("cluster %s is the same target as cluster %s, as krake.dev/target of their Leases says: remove one of them", cluster, name)
+		}
+	}
+	return nil
+}
+
 // inNamespace gives what an enrolment has in a namespace of the hub. That of the
 // cluster's name is made if it is not there. If it is, it may have ConfigMaps
 // that are no business of the agent's, so that it has to be named.
@@ -115,17 +139,16 @@ func (h *hub) inNamespace(ctx context.Context, cluster, namespace string, named 
 		return nil, err
 	}
 	found, err := h.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-	ours := found != nil && found.Labels[Label] == cluster
 	switch {
-	case err != nil && !apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err):
+		objects, err := read("namespace.yaml", cluster, namespace)
+		return slices.Concat(objects, rights), err
+	case err != nil:
 		return nil, fmt.Errorf("look for the namespace: %w", err)
-	case err == nil && !ours && !named:
+	case found.Labels[Label] != cluster && !named:
 		return nil, fmt.Errorf("the namespace %s of the hub exists already, and the agent would read all its ConfigMaps: name it by --hub-namespaces if it is meant", namespace)
-	case err == nil && !ours:
-		return rights, nil
 	}
-	objects, err := read("namespace.yaml", cluster, namespace)
-	return slices.Concat(objects, rights), err
+	return rights, nil
 }
 
 // token makes a token of the cluster's account. It is refused as soon as the

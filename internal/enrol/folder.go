@@ -42,7 +42,7 @@ func openFolder(path, cluster string) (folder, error) {
 	if err != nil {
 		return folder{}, fmt.Errorf("--out: %w", err)
 	}
-	text, err := os.ReadFile(filepath.Join(path, kustomization))
+	text, err := fs.ReadFile(os.DirFS(path), kustomization)
 	if err != nil || !bytes.HasPrefix(text, []byte(f.header)) {
 		return folder{}, fmt.Errorf("--out: %s has files that are not of an enrolment of %s: name an empty folder", path, cluster)
 	}

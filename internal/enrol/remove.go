@@ -144,7 +144,11 @@ func (h *hub) prune(ctx context.Context, cluster string, keep []*unstructured.Un
 			return deleted, fmt.Errorf("list %s of cluster %s: %w", kind.Resource, cluster, err)
 		}
 		for _, object := range list.Items {
-			if slices.ContainsFunc(keep, func(kept *unstructured.Unstructured) bool { return describe(kept) == describe(&object) }) {
+			made, err := everything(cluster, object.GetNamespace())
+			if err != nil {
+				return deleted, err
+			}
+			if !isAmong(made, &object) || isAmong(keep, &object) {
 				continue
 			}
 			if err := h.delete(ctx, &object); err != nil {
@@ -155,6 +159,21 @@ func (h *hub) prune(ctx context.Context, cluster string, keep []*unstructured.Un
 		}
 	}
 	return deleted, nil
+}
+
+// everything is what an enrolment makes. The label alone is no proof: whoever may
+// label an object of another name need not be one who may delete it.
+func everything(cluster, namespace string) ([]*unstructured.Unstructured, error) {
+	identity, err := read("identity.yaml", cluster, "")
+	if err != nil {
+		return nil, err
+	}
+	rights, err := read("rights.yaml", cluster, namespace)
+	return slices.Concat(identity, rights), err
+}
+
+func isAmong(objects []*unstructured.Unstructured, one *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return describe(o) == describe(one) })
 }
 
 // delete deletes an object, as it was seen: not another one of its name.

@@ -118,6 +118,7 @@ func TestCheckAllows(t *testing.T) {
 		{"the test of a package imports it", "pkg/manifest/a_test.go", `import "example.org/m/pkg/manifest"`},
 		{"a test may log, wait and read files", "pkg/manifest/a_test.go", "import (\n\"os\"\n\"time\"\n)\n\nvar _, _ = os.Args, time.Now()"},
 		{"a test applies what users apply", "pkg/apply/a_test.go", `import "example.org/m/manifests"`},
+		{"what is embedded is data", "internal/enrol/a.go", `import "example.org/m/manifests"`},
 		{"a test needs a cluster", "pkg/apply/a_test.go", `import "example.org/m/test/cluster"`},
 		{"who is not pure may be anything", "pkg/apply/a.go", "import (\n\"context\"\n\"time\"\n)\n\nvar _, _ = context.TODO, time.Now()"},
 		{"what is in no layer may import all", "test/e2e/a.go", `import "example.org/m/cmd/agent"`},

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -18,9 +18,10 @@ const (
 	beatsOfHub = 4
 	// hubTimeout is how long a request to the hub may take.
 	hubTimeout = 5 * time.Second
-	// What failed is tried again after retryMin at least and retryMax at most, so
-	// that thousands of agents do not ask in step when their hub is back.
-	retryMin, retryMax = 2 * time.Second, 5 * time.Second
+	// What failed is tried again after retry at least and retry*(1+retrySpread) at
+	// most: thousands of agents must not ask in step when their hub is back.
+	retry       = 2 * time.Second
+	retrySpread = 1.5
 )
 
 // hub keeps the Lease on the hub. It asks for it when that on the target was had.
@@ -120,7 +121,7 @@ func (h *hub) step(ctx context.Context) (next time.Duration, err error) {
 }
 
 func (h *hub) soon() time.Duration {
-	return min(h.tenure.options.Heartbeat, retryMin+rand.N(retryMax-retryMin))
+	return min(h.tenure.options.Heartbeat, wait.Jitter(retry, retrySpread))
 }
 
 // claim binds the Lease to our target.

@@ -81,7 +81,7 @@ func (l *lease) write(ctx context.Context, wanted *coordinationv1.Lease) (began 
 		written, err = l.client.Update(ctx, wanted, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return time.Time{}, fmt.Errorf("renew %s: %w", l, err)
+		return time.Time{}, fmt.Errorf("write %s: %w", l, err)
 	}
 	l.known, l.since = written, time.Now()
 	return began, nil
@@ -95,14 +95,14 @@ func (l *lease) claim() *coordinationv1.Lease {
 	case wanted == nil:
 		wanted = &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: l.name},
-			Spec:       coordinationv1.LeaseSpec{AcquireTime: &now, LeaseTransitions: ptr.To[int32](0)},
+			Spec:       coordinationv1.LeaseSpec{AcquireTime: &now, LeaseTransitions: new(int32(0))},
 		}
 	case !l.isOurs():
 		wanted.Spec.AcquireTime = &now
-		wanted.Spec.LeaseTransitions = ptr.To(l.term() + 1)
+		wanted.Spec.LeaseTransitions = new(l.term() + 1)
 	}
 	wanted.Spec.HolderIdentity = &l.identity
-	wanted.Spec.LeaseDurationSeconds = ptr.To(int32(math.Ceil(l.lasts.Seconds())))
+	wanted.Spec.LeaseDurationSeconds = new(int32(math.Ceil(l.lasts.Seconds())))
 	wanted.Spec.RenewTime = &now
 	return wanted
 }
@@ -117,7 +117,7 @@ func (l *lease) giveBack(ctx context.Context) error {
 			return nil
 		}
 		given := l.claim()
-		given.Spec.HolderIdentity = ptr.To("")
+		given.Spec.HolderIdentity = new("")
 		if _, err := l.write(ctx, given); !apierrors.IsConflict(err) {
 			return err
 		}

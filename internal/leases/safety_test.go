@@ -10,7 +10,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // hostile is a server on bad days: it refuses, swallows, loses answers, is slow,
@@ -20,25 +19,25 @@ type hostile struct {
 	server *server
 }
 
-func (h *hostile) request(ctx context.Context, _, _ string) (error, bool) {
+func (h *hostile) request(ctx context.Context, _, _ string) (bool, error) {
 	h.server.mu.Lock()
 	kind, d := h.random.IntN(100), time.Duration(h.random.Int64N(int64(6*time.Second)))
 	h.server.mu.Unlock()
 	switch {
 	case kind < 60:
-		return nil, false
+		return false, nil
 	case kind < 70:
-		return errRefused, false
+		return false, errRefused
 	case kind < 75:
-		return errRefused, true
+		return true, errRefused
 	case kind < 85:
 		<-ctx.Done()
-		return ctx.Err(), kind%2 == 0
+		return kind%2 == 0, ctx.Err()
 	case kind < 92: // slow, or stopped: the context is of no use
-		time.Sleep(d)
-		return nil, false
+		pass(d)
+		return false, nil
 	}
-	return stopped(func() { time.Sleep(d) }), true
+	return true, stopped(func() { pass(d) })
 }
 
 // Three replicas, which are started again when they end, at a target on bad days
@@ -54,7 +53,7 @@ func TestAtMostOneMayWrite(t *testing.T) {
 					s.setWeather(h.request)
 				}
 				agents, acted := make([]*agent, replicas), map[string]bool{}
-				for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+				for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); pass(50 * time.Millisecond) {
 					var writers []string
 					for i, a := range agents {
 						if a == nil || hasEnded(a) {
@@ -147,7 +146,7 @@ func TestA43(t *testing.T) {
 func skewed(holder string, lasts, skew time.Duration) func(*coordinationv1.Lease) {
 	return func(l *coordinationv1.Lease) {
 		l.Spec.HolderIdentity = &holder
-		l.Spec.LeaseDurationSeconds = ptr.To(int32(lasts.Seconds()))
+		l.Spec.LeaseDurationSeconds = new(int32(lasts.Seconds()))
 		at := metav1.NewMicroTime(time.Now().Add(skew))
 		l.Spec.RenewTime, l.Spec.AcquireTime = &at, &at
 	}

@@ -16,7 +16,7 @@ import (
 func takenBy(holder string) func(*coordinationv1.Lease) {
 	return func(l *coordinationv1.Lease) {
 		heldBy(holder)(l)
-		l.Spec.LeaseTransitions = ptr.To(ptr.Deref(l.Spec.LeaseTransitions, 0) + 1)
+		l.Spec.LeaseTransitions = new(ptr.Deref(l.Spec.LeaseTransitions, 0) + 1)
 	}
 }
 
@@ -150,16 +150,16 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-func losesEveryThird(verb string) func(context.Context, string, string) (error, bool) {
+func losesEveryThird(verb string) func(context.Context, string, string) (bool, error) {
 	made := 0
-	return func(_ context.Context, _, asked string) (error, bool) {
+	return func(_ context.Context, _, asked string) (bool, error) {
 		if asked != verb {
-			return nil, false
+			return false, nil
 		}
 		if made++; made%3 == 0 {
-			return errRefused, true
+			return true, errRefused
 		}
-		return nil, false
+		return false, nil
 	}
 }
 
@@ -183,12 +183,12 @@ func TestStoppedProcess(t *testing.T) {
 				a := w.start(t, ours)
 				a.awaitActing(t, 0)
 				goOn := make(chan struct{})
-				w.target.setWeather(func(context.Context, string, string) (error, bool) {
+				w.target.setWeather(func(context.Context, string, string) (bool, error) {
 					if !test.before {
-						return stopped(func() { <-goOn }), true
+						return true, stopped(func() { <-goOn })
 					}
 					<-goOn // whatever the context says: nobody looks at it
-					return context.DeadlineExceeded, false
+					return false, context.DeadlineExceeded
 				})
 				sleep(DefaultRenewDeadline - 1)
 				if a.stands() != "acts" {
@@ -203,9 +203,9 @@ func TestStoppedProcess(t *testing.T) {
 					w.target.edit(t, targetLease, takenBy("them"))
 				}
 				answer := make(chan struct{}) // to what it asks next
-				w.target.setWeather(func(context.Context, string, string) (error, bool) {
+				w.target.setWeather(func(context.Context, string, string) (bool, error) {
 					<-answer
-					return nil, false
+					return false, nil
 				})
 				close(goOn)
 				synctest.Wait()

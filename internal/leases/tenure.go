@@ -86,6 +86,7 @@ const (
 	HubBack
 )
 
+// String gives the name of the constant.
 func (c Change) String() string {
 	return [...]string{"Acting", "Refused", "TargetLost", "TargetBack", "HubLost", "HubBack"}[c]
 }

@@ -11,7 +11,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -28,13 +27,13 @@ func TestLeases(t *testing.T) {
 		sleep(time.Minute)
 		now := metav1.NowMicro()
 		want := coordinationv1.LeaseSpec{
-			HolderIdentity: ptr.To(ours), LeaseDurationSeconds: ptr.To[int32](15), LeaseTransitions: ptr.To[int32](0), AcquireTime: &began, RenewTime: &now,
+			HolderIdentity: new(ours), LeaseDurationSeconds: new(int32(15)), LeaseTransitions: new(int32(0)), AcquireTime: &began, RenewTime: &now,
 		}
 		onTarget := w.target.lease(t, targetLease)
 		if diff := gocmp.Diff(want, onTarget.Spec); diff != "" {
 			t.Errorf("the Lease on the target (-want +got):\n%s", diff)
 		}
-		want.LeaseDurationSeconds = ptr.To[int32](80)
+		want.LeaseDurationSeconds = new(int32(80))
 		onHub := w.hub.lease(t, hubLease)
 		if diff := gocmp.Diff(want, onHub.Spec); diff != "" {
 			t.Errorf("the Lease on the hub (-want +got):\n%s", diff)
@@ -64,11 +63,11 @@ func TestWritesAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		var reads atomic.Int32
-		count := func(_ context.Context, _, verb string) (error, bool) {
+		count := func(_ context.Context, _, verb string) (bool, error) {
 			if verb == "get" {
 				reads.Add(1)
 			}
-			return nil, false
+			return false, nil
 		}
 		w.start(t, ours).awaitActing(t, 0)
 		w.target.setWeather(count)
@@ -196,7 +195,7 @@ func TestWait(t *testing.T) {
 			t.Errorf("Wait before: %v, want the context's error", err)
 		}
 		w.hub.clear()
-		a.awaitActing(t, retryMax)
+		a.awaitActing(t, retryMost)
 
 		w.target.remove(targetLease)
 		a.awaitLoss(t)

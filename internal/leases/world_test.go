@@ -45,7 +45,7 @@ type server struct {
 	next  int
 	// weather says what becomes of a request: that of whom, and which. Its error
 	// is what the request fails with; if only the answer is lost, it has its effect.
-	weather func(ctx context.Context, identity, verb string) (err error, answerOnly bool)
+	weather func(ctx context.Context, identity, verb string) (answerOnly bool, err error)
 	written int
 	asked   []time.Time
 }
@@ -93,12 +93,12 @@ func (c client) request(ctx context.Context, verb string, do func() (*coordinati
 	if weather == nil {
 		return do()
 	}
-	err, answerOnly := weather(ctx, c.identity, verb)
+	answerOnly, err := weather(ctx, c.identity, verb)
 	if err != nil && !answerOnly {
 		return nil, err
 	}
 	found, failure := do()
-	if stop, is := err.(stopped); is {
+	if stop := stopped(nil); errors.As(err, &stop) {
 		stop()
 		return found, failure
 	}
@@ -205,7 +205,7 @@ func (s *server) holder(t *testing.T, name string) string {
 	return ptr.Deref(s.lease(t, name).Spec.HolderIdentity, "")
 }
 
-func (s *server) setWeather(w func(ctx context.Context, identity, verb string) (error, bool)) {
+func (s *server) setWeather(w func(ctx context.Context, identity, verb string) (bool, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.weather = w
@@ -213,24 +213,24 @@ func (s *server) setWeather(w func(ctx context.Context, identity, verb string) (
 
 // down refuses all requests; swallowing never answers; clear does.
 func (s *server) down() {
-	s.setWeather(func(context.Context, string, string) (error, bool) { return errRefused, false })
+	s.setWeather(func(context.Context, string, string) (bool, error) { return false, errRefused })
 }
 
 func (s *server) swallowing() {
-	s.setWeather(func(ctx context.Context, _, _ string) (error, bool) {
+	s.setWeather(func(ctx context.Context, _, _ string) (bool, error) {
 		<-ctx.Done()
-		return ctx.Err(), false
+		return false, ctx.Err()
 	})
 }
 
 // cut lets no request of one agent through: it was killed.
 func (s *server) cut(identity string) {
-	s.setWeather(func(ctx context.Context, by, _ string) (error, bool) {
+	s.setWeather(func(ctx context.Context, by, _ string) (bool, error) {
 		if by != identity {
-			return nil, false
+			return false, nil
 		}
 		<-ctx.Done()
-		return ctx.Err(), false
+		return false, ctx.Err()
 	})
 }
 
@@ -349,8 +349,16 @@ func (a *agent) stands() string {
 	return fmt.Sprintf("target: %v, hub: %v", err, a.Hub())
 }
 
+// retryMost is how long a request that failed waits at most.
+const retryMost = time.Duration((1 + retrySpread) * float64(retry))
+
 // sleep lets everything happen that is due within d.
 func sleep(d time.Duration) {
-	time.Sleep(d)
+	pass(d)
 	synctest.Wait()
+}
+
+// pass lets time pass.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // in a bubble of synctest nobody sleeps
 }

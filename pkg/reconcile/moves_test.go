@@ -100,6 +100,46 @@ func TestRestlessApplication(t *testing.T) {
 	}
 }
 
+// What an agent had still to write when it began to leave, which it could do by
+// halves only, is of the past when the Application comes back: nothing is said to be
+// there that is not, and nothing is created that the hub does not know of.
+func TestPendingBeforeALeavingByHalves(t *testing.T) {
+	w := running(t, twoObjects, "")
+	here, agent := w.objects, w.Reconciler
+	w.hubFails = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.Object["data"] = map[string]any{"a": "drifted"} })
+	w.mustTry(t)
+	if len(w.Pending()) != 1 {
+		t.Fatal("nothing is pending")
+	}
+	w.hubFails = nil
+	w.travel(t, "edge")
+	w.visit("edge", map[string]map[string]any{})
+	w.mustReconcile(t)
+
+	w.Reconciler, w.objects = agent, here
+	w.failures["Delete ConfigMap config"] = errors.New("no")
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	clear(w.failures)
+	w.travel(t, application.LocalCluster)
+	w.admit = func(before, after map[string]any) error {
+		app := w.app(t)
+		if id, err := manifest.Identify(after); err != nil || before == nil && !slices.Contains(app.Inventory, id) {
+			t.Errorf("%v is created, and the hub knows of %v: %v", id, app.Inventory, err)
+		}
+		if app.HandedOver() {
+			t.Errorf("all is said to be there: %+v", app.Status)
+		}
+		return nil
+	}
+	w.mustReconcile(t)
+	if len(here) != 2 {
+		t.Errorf("there is %v", here)
+	}
+}
+
 // seedOf gives the seed of a test's chances, and prints it: with KRAKE_TEST_SEED
 // the same comes again.
 func seedOf(t *testing.T) uint64 {
@@ -296,11 +336,12 @@ func (j *restless) at(name string) []string {
 	return clusters
 }
 
-// start is a new process of the agent, which knows nothing.
+// start is a new process of the agent, which knows nothing, and does nothing before
+// it has heard of the hub what there is.
 func (s *seat) start() {
 	s.w.restart()
 	s.w.ClusterName, s.w.Applications, s.w.Clusters = s.name, s, s
-	s.cached, s.written, s.due = len(s.versions)-1, nil, true
+	s.cached, s.written, s.deaf, s.due = len(s.versions)-1, nil, false, true
 }
 
 // catchUp has the watch come to a version of the Application.

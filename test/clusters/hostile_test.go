@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,7 +136,8 @@ func TestA10(t *testing.T) {
 	t.Run("forgery", func(t *testing.T) {
 		forgeStatus(t, as, moved, sound.Name)
 		moved.annotate(t, application.ClusterAnnotation, sound.Name)
-		moved.awaitReady(t, sound.Name)
+		want := []string{"configmap moved-settings green", "deployment moved web:1", "service moved 80"}
+		eventually(t, timeout, func() string { return cmp.Diff(want, ownedBy(t, moved, env.east)) })
 		service, err := env.east.CoreV1().Services(namespace).Get(t.Context(), moved.Name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -144,9 +145,13 @@ func TestA10(t *testing.T) {
 		if service.Spec.ClusterIP == forgedAddress || service.Spec.Ports[0].NodePort == forgedPort {
 			t.Errorf("the Service has what was forged: %v", service.Spec)
 		}
-		if want, got := []string{"configmap moved-settings green", "deployment moved web:1", "service moved 80"}, ownedBy(t, moved, env.east); !slices.Equal(got, want) {
-			t.Errorf("objects are %q, want %q", got, want)
-		}
+		// It says so itself, and no longer what was forged.
+		eventually(t, timeout, func() string {
+			if status := moved.status(t); status.State != application.StateRunning || len(status.Objects) != len(want) {
+				return fmt.Sprintf("%s says: %v", moved, status)
+			}
+			return ""
+		})
 	})
 	t.Run("flood", func(t *testing.T) {
 		own := newSettings(t, taken, namespace, "own")

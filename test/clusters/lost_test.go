@@ -7,95 +7,137 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/installation"
 )
 
 // soon is how soon an Application says that its cluster cannot be reached.
 const soon = time.Minute
 
-// A cluster does not answer any more. Its Applications say so; one that is deleted
-// waits, until a user gives up on what it has there, who is told what that is.
+// A cluster does not answer any more: its address refuses connections, or swallows
+// what is sent. Its Applications say so; one that is deleted waits, until a user
+// gives up on what it has there, who is told what that is. One that was moved away
+// goes on where it is, and the user gives up on the cluster alone.
 func TestA36(t *testing.T) {
-	t.Parallel()
-	const namespace = "a36"
-	newNamespace(t, namespace, planes()...)
-	lost := enrol(t, "lost", env.west, []string{namespace}, quickLease()...)
-	rescue := enrol(t, "rescue", env.east, []string{namespace}, quickLease()...)
-	wire := newWire(t, env.west)
-	lost.through(t, &lost.Target, wire)
-	lost.mustStart(t)
-	rescue.mustStart(t)
-	deleted := newApp(t, lost.Name, namespace, "deleted", webManifest, "")
-	moved := newApp(t, lost.Name, namespace, "moved", webManifest, "")
-	deleted.mustSettle(t, lost.Name)
-	moved.mustSettle(t, lost.Name)
-
-	wire.Cut()
-	gone := auditMark(t, env.west)
-	t.Run("deleted", func(t *testing.T) {
-		deleted.delete(t)
-		deleted.awaitUnreachable(t)
-		if !lost.IsReady(t.Context()) {
-			t.Error("the agent is not ready, only because its target does not answer")
-		}
-		said := kubectl(t, env.hub.Cluster, "--namespace", namespace, "annotate", "configmap", deleted.Name, application.ForceDeleteAnnotation+"=true")
-		checkLeft(t, "what kubectl says", said, "deleted")
-		deleted.mustGo(t)
-		deleted.awaitEvent(t, func(note string) bool { return mentionsAll(note, leftBehind("deleted")) })
-	})
-	t.Run("moved", func(t *testing.T) {
-		moved.annotate(t, application.ClusterAnnotation, rescue.Name)
-		moved.awaitReady(t, rescue.Name)
-		if holders := application.HoldersOf(moved.stored(t)); !slices.Contains(holders, lost.Name) {
-			t.Errorf("the lost cluster was given up although nobody said so: %v", holders)
-		}
-		said := kubectl(t, env.hub.Cluster, "--namespace", namespace, "annotate", "configmap", moved.Name, application.ForceDeleteAnnotation+"="+lost.Name)
-		checkLeft(t, "what kubectl says", said, "moved")
-		moved.mustSettle(t, rescue.Name)
-	})
-	if writes := gone.requests(t, by(lost.Name), request.isWork); len(writes) > 0 {
-		t.Errorf("the cluster was not lost: %s", list(writes))
+	for name, leave := range absences {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			newLoss(t, "a36-"+name).run(t, leave)
+		})
 	}
-	lost.mustLive(t)
+}
 
-	// It was not lost after all: what was given up is nobody's, and stays.
-	if err := wire.Mend(); err != nil {
+// loss is the loss of a cluster, with an Application that is deleted then, and one
+// that is moved to another cluster.
+type loss struct {
+	namespace      string
+	wire           *installation.Wire
+	lost, rescue   *spoke
+	deleted, moved app
+}
+
+// many is how many objects the Application has that is deleted: what cannot be
+// reached is not to be waited for as often.
+const many = 12
+
+func newLoss(t *testing.T, namespace string) *loss {
+	t.Helper()
+	l := &loss{namespace: namespace, wire: newWire(t, env.west)}
+	newNamespace(t, namespace, planes()...)
+	l.lost = enrol(t, namespace+"-lost", env.west, []string{namespace}, quickLease()...)
+	l.rescue = enrol(t, namespace+"-rescue", env.east, []string{namespace}, quickLease()...)
+	l.lost.through(t, &l.lost.Target, l.wire)
+	l.lost.mustStart(t)
+	l.rescue.mustStart(t)
+	var manifest strings.Builder
+	for i := range many {
+		fmt.Fprintf(&manifest, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME-%d}, data: {a: b}}\n", i)
+	}
+	l.deleted = newApp(t, l.lost.Name, namespace, "deleted", manifest.String(), "")
+	l.moved = newApp(t, l.lost.Name, namespace, "moved", webManifest, "")
+	l.deleted.mustSettle(t, l.lost.Name)
+	l.moved.mustSettle(t, l.lost.Name)
+	return l
+}
+
+func (l *loss) run(t *testing.T, leave func(*installation.Wire) error) {
+	if err := leave(l.wire); err != nil {
 		t.Fatal(err)
 	}
-	after := newApp(t, lost.Name, namespace, "after", webManifest, "")
-	after.mustSettle(t, lost.Name)
-	for _, name := range []string{"deleted", "moved"} {
-		_, err := env.west.AppsV1().Deployments(namespace).Get(t.Context(), name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			t.Errorf("Deployment %s, which was given up, was deleted", name)
-		} else if err != nil {
-			t.Fatal(err)
+	gone := auditMark(t, env.west)
+	l.deleted.delete(t)
+	l.moved.annotate(t, application.ClusterAnnotation, l.rescue.Name)
+	l.giveUpDeleted(t)
+	l.giveUpMoved(t)
+	if writes := gone.requests(t, by(l.lost.Name), request.isWork); len(writes) > 0 {
+		t.Errorf("the cluster was not lost: %s", list(writes))
+	}
+	l.lost.mustLive(t)
+	l.checkLeft(t)
+}
+
+// giveUpDeleted gives up on everything that the deleted Application has.
+func (l *loss) giveUpDeleted(t *testing.T) {
+	t.Helper()
+	l.deleted.awaitUnreachable(t)
+	if !l.lost.IsReady(t.Context()) {
+		t.Error("the agent is not ready, only because its target does not answer")
+	}
+	var left []string
+	for i := range many {
+		left = append(left, fmt.Sprintf("ConfigMap %s-%d", l.deleted.Name, i))
+	}
+	checkWarning(t, l.deleted.giveUp(t, "true"), left)
+	l.deleted.mustGo(t)
+	l.deleted.awaitEvent(t, left[0])
+}
+
+// giveUpMoved gives up on the cluster where the other Application is no more.
+func (l *loss) giveUpMoved(t *testing.T) {
+	t.Helper()
+	l.moved.awaitReady(t, l.rescue.Name)
+	if holders := application.HoldersOf(l.moved.stored(t)); !slices.Contains(holders, l.lost.Name) {
+		t.Errorf("the lost cluster was given up although nobody said so: %v", holders)
+	}
+	left := []string{"ConfigMap moved-settings", "Service moved", "Deployment moved"}
+	checkWarning(t, l.moved.giveUp(t, l.lost.Name), left)
+	l.moved.mustSettle(t, l.rescue.Name)
+}
+
+// checkLeft has the cluster come back after all. What was given up is nobody's, and
+// stays.
+func (l *loss) checkLeft(t *testing.T) {
+	t.Helper()
+	if err := l.wire.Mend(); err != nil {
+		t.Fatal(err)
+	}
+	after := newApp(t, l.lost.Name, l.namespace, "after", webManifest, "")
+	after.mustSettle(t, l.lost.Name)
+	for _, name := range []string{"deleted-0", "moved-settings"} {
+		if _, err := env.west.CoreV1().ConfigMaps(l.namespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Errorf("what was given up is gone, or cannot be read: %v", err)
 		}
 	}
 }
 
-// leftBehind are the objects of an Application of webManifest, as people name them.
-func leftBehind(name string) []string {
-	return []string{"ConfigMap " + name + "-settings", "Service " + name, "Deployment " + name}
-}
-
-func checkLeft(t *testing.T, where, text, name string) {
+// giveUp has the user annotate the Application, and gives what kubectl says.
+func (a app) giveUp(t *testing.T, what string) string {
 	t.Helper()
-	if !strings.Contains(text, "Warning: ") || !mentionsAll(text, leftBehind(name)) {
-		t.Errorf("%s does not warn of %v: %s", where, leftBehind(name), text)
-	}
+	return kubectl(t, env.hub.Cluster, "--namespace", a.Namespace, "annotate", "configmap", a.Name, application.ForceDeleteAnnotation+"="+what)
 }
 
-// mentionsAll tells if a text has the kind and the name of each object.
-func mentionsAll(text string, objects []string) bool {
-	return !slices.ContainsFunc(objects, func(object string) bool {
+// checkWarning fails unless kubectl has warned of each of these objects.
+func checkWarning(t *testing.T, said string, left []string) {
+	t.Helper()
+	for _, object := range left {
 		kind, name, _ := strings.Cut(object, " ")
-		return !strings.Contains(text, kind) || !strings.Contains(text, name)
-	})
+		if !strings.Contains(said, "Warning: ") || !strings.Contains(said, kind) || !strings.Contains(said, name) {
+			t.Errorf("kubectl does not warn that %s is left: %s", object, said)
+		}
+	}
 }
 
 // awaitUnreachable waits until the Application says that its cluster does not answer.
@@ -125,9 +167,10 @@ func (a app) awaitReady(t *testing.T, cluster string) {
 	})
 }
 
-// awaitEvent waits for an Event about the Application whose note is as wanted.
-func (a app) awaitEvent(t *testing.T, wanted func(note string) bool) {
+// awaitEvent waits for an Event about the Application that names an object.
+func (a app) awaitEvent(t *testing.T, object string) {
 	t.Helper()
+	_, name, _ := strings.Cut(object, " ")
 	eventually(t, timeout, func() string {
 		events, err := env.hub.EventsV1().Events(a.Namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -135,13 +178,14 @@ func (a app) awaitEvent(t *testing.T, wanted func(note string) bool) {
 		}
 		var notes []string
 		for _, event := range events.Items {
-			if event.Regarding.Name == a.Name && event.Regarding.Kind == "ConfigMap" {
-				if wanted(event.Note) {
-					return ""
-				}
-				notes = append(notes, event.Reason+": "+event.Note)
+			if event.Regarding.Name != a.Name || event.Regarding.Kind != "ConfigMap" || event.Reason == "Created" {
+				continue
 			}
+			if strings.Contains(event.Note, name) {
+				return ""
+			}
+			notes = append(notes, event.Reason+": "+event.Note)
 		}
-		return fmt.Sprintf("no Event about %s says what is left: %q", a, notes)
+		return fmt.Sprintf("no Event about %s says that %s is left: %q", a, object, notes)
 	})
 }

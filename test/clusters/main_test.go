@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
@@ -49,7 +51,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// atOnce is how many tests run at once, whatever the machine: they wait for others.
+const atOnce = "8"
+
 func run(ctx context.Context, m *testing.M) (code int, err error) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		return 1, err
+	}
 	defer func() { err = errors.Join(err, stop()) }()
 	if err := start(ctx); err != nil {
 		return 1, err
@@ -71,7 +80,9 @@ func start(ctx context.Context) error {
 				return err
 			}
 			each.Cluster = started
-			each.Interface, err = kubernetes.NewForConfig(started.RESTConfig())
+			config := started.RESTConfig()
+			config.WarningHandler = rest.NoWarnings{} // kubectl shows them where a test is about them
+			each.Interface, err = kubernetes.NewForConfig(config)
 			return err
 		})
 	}

@@ -3,12 +3,17 @@ package clusters
 import (
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
@@ -22,6 +27,7 @@ import (
 // In the end each object is on exactly one cluster, as the spec has it. It was on
 // one all the time: none is deleted before it is on another one, and the
 // Deployment is available there. What a cluster has assigned is on no other one.
+// Applications that stay where they are, and drift all the while, are repaired.
 func TestMoves(t *testing.T) {
 	t.Parallel()
 	rounds := 20
@@ -35,6 +41,9 @@ func TestMoves(t *testing.T) {
 	for name, at := range map[string]plane{"east": env.east, "west": env.west, application.LocalCluster: env.hub} {
 		j.travellers[name] = newTraveller(t, name, at, namespace)
 	}
+	for name, tr := range j.travellers {
+		j.residents = append(j.residents, newResident(t, tr, namespace, "on-"+name))
+	}
 	j.app = newApp(t, "east", namespace, "web", webManifest, webSchema)
 	j.at = []string{"east"}
 	j.arrive(t)
@@ -45,6 +54,56 @@ func TestMoves(t *testing.T) {
 	j.arrive(t)
 	t.Logf("%d of %d agents were killed at a request, the others at rest", j.killed, rounds)
 	checkHistory(t, j.app, j.travellers)
+	for _, each := range j.residents {
+		each.check(t)
+	}
+	for name, tr := range j.travellers {
+		if refused := tr.begin.requests(t, by(name), in(namespace), isRefused); len(refused) > 0 {
+			t.Errorf("the agent of %s tried what it may not: %s", name, list(refused))
+		}
+	}
+}
+
+func isRefused(r request) bool { return r.Status.Code == http.StatusForbidden }
+
+// resident is an Application that stays where it is, while its object drifts.
+type resident struct {
+	app
+
+	home *traveller
+	uid  types.UID // of its object
+}
+
+func newResident(t *testing.T, home *traveller, namespace, name string) resident {
+	t.Helper()
+	r := resident{app: newSettings(t, home.spoke, namespace, name), home: home}
+	r.mustSettle(t, home.Name)
+	r.uid = r.object(t).UID
+	return r
+}
+
+func (r resident) object(t *testing.T) *corev1.ConfigMap {
+	t.Helper()
+	object, err := r.home.plane.CoreV1().ConfigMaps(r.Namespace).Get(t.Context(), settingsOf(r.app), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// drift has somebody change the object.
+func (r resident) drift(t *testing.T) {
+	t.Helper()
+	mustChange(t, r.home.plane, r.Namespace, settingsOf(r.app), keyOf(0), "wrong")
+}
+
+// check waits until the object is as it was at first, and looks that it is the same.
+func (r resident) check(t *testing.T) {
+	t.Helper()
+	mustHave(t, timeout, r.home.plane, r.Namespace, settingsOf(r.app), keyOf(0), "right")
+	if now := r.object(t).UID; now != r.uid {
+		t.Errorf("the object of %s is another one", r.app)
+	}
 }
 
 // seedOf gives the seed of the test's chances, and prints it: KRAKE_TEST_SEED
@@ -72,7 +131,10 @@ type traveller struct {
 	count int  // of the agent's calls since it was armed
 	fatal int  // the call at which it is killed; 0 if at none
 	sent  bool // that call is carried out
-	fired bool
+	// killed is closed when the agent has been killed at that call, which doomed
+	// tells that it will be.
+	killed chan struct{}
+	doomed bool
 }
 
 func newTraveller(t *testing.T, name string, at plane, namespace string) *traveller {
@@ -100,18 +162,24 @@ func (tr *traveller) proxied(t *testing.T, file *string, to plane) {
 }
 
 // arm has the agent killed at one of its next calls.
-func (tr *traveller) arm(call int, sent bool) {
+func (tr *traveller) arm(call int, sent bool) (killed <-chan struct{}) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	tr.count, tr.fatal, tr.sent, tr.fired = 0, call, sent, false
+	tr.count, tr.fatal, tr.sent = 0, call, sent
+	tr.killed, tr.doomed = make(chan struct{}), false
+	return tr.killed
 }
 
-// disarm has the agent live, and tells if it was killed before.
+// disarm has the agent live unless it is doomed: then it waits for its death.
 func (tr *traveller) disarm() (killed bool) {
 	tr.mu.Lock()
-	defer tr.mu.Unlock()
 	tr.fatal = 0
-	return tr.fired
+	doomed, death := tr.doomed, tr.killed
+	tr.mu.Unlock()
+	if doomed {
+		<-death
+	}
+	return doomed
 }
 
 // meet decides what befalls a call. Those of both proxies are counted together.
@@ -125,8 +193,12 @@ func (tr *traveller) meet(call proxy.Call) *proxy.Fault {
 	if tr.count != tr.fatal {
 		return nil
 	}
-	tr.fired = true
-	return &proxy.Fault{Sent: tr.sent, Do: func() { _ = tr.Kill() }} // if it lives, the test waits for its death in vain
+	tr.doomed = true
+	death := tr.killed
+	return &proxy.Fault{Sent: tr.sent, Do: func() {
+		_ = tr.Kill() // if it cannot be killed, it goes on as if it had not been meant
+		close(death)
+	}}
 }
 
 // journey is the way of an Application.
@@ -134,6 +206,7 @@ type journey struct {
 	app        app
 	random     *rand.Rand
 	travellers map[string]*traveller
+	residents  []resident
 	// at are the clusters where it may have something; the last is where it is to be.
 	at []string
 	// down is whose agent was killed in an earlier round, and stays down until the
@@ -148,7 +221,10 @@ func (j *journey) round(t *testing.T, round int) {
 	began, way := time.Now(), j.way()
 	victim := j.victim(way)
 	call, sent, hold := 1+j.random.IntN(8), j.random.IntN(2) == 0, j.random.IntN(3) == 0
-	j.travellers[victim].arm(call, sent)
+	death := j.travellers[victim].arm(call, sent)
+	for _, each := range j.residents {
+		each.drift(t)
+	}
 	for i, next := range way {
 		if i > 0 {
 			time.Sleep(time.Duration(j.random.IntN(400)) * time.Millisecond) // the user thinks; nothing is waited for
@@ -157,7 +233,8 @@ func (j *journey) round(t *testing.T, round int) {
 		j.at = append(j.at, next)
 	}
 	j.revive(t)
-	killed := j.awaitDeath(t, victim)
+	j.awaitDeath(t, death)
+	killed := j.travellers[victim].disarm()
 	if killed {
 		j.killed++
 		j.down = victim
@@ -211,19 +288,16 @@ func (j *journey) revive(t *testing.T) {
 
 // awaitDeath waits until the agent is killed, or has no reason to be any more: the
 // Application has arrived.
-func (j *journey) awaitDeath(t *testing.T, victim string) (killed bool) {
+func (j *journey) awaitDeath(t *testing.T, death <-chan struct{}) {
 	t.Helper()
-	tr := j.travellers[victim]
 	eventually(t, timeout, func() string {
-		tr.mu.Lock()
-		killed = tr.fired
-		tr.mu.Unlock()
-		if killed {
+		select {
+		case <-death:
 			return ""
+		default:
+			return j.app.settledOn(t, j.at[len(j.at)-1])
 		}
-		return j.app.settledOn(t, j.at[len(j.at)-1])
 	})
-	return tr.disarm()
 }
 
 // replace kills an agent that has nothing to do, and starts its successor.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/internal/enrol"
@@ -29,7 +30,7 @@ func TestEnrolAgain(t *testing.T) {
 	options := optionsFor(t, "again")
 	options.HubNamespaces = []string{"first"}
 	said := enrolled(t, options)
-	token, before := tokenOf(t, options), agentOf(t, options)
+	token, before := tokenOf(t, options), agentOf(t, enrol.Options{Out: kept(t, options)})
 	awaitRights(t, before, "first")
 
 	options.HubNamespaces = []string{"second"}
@@ -62,6 +63,24 @@ func TestEnrolAgain(t *testing.T) {
 		if !strings.Contains(saidAgain, line) {
 			t.Errorf("%q is not in\n%s", line, saidAgain)
 		}
+	}
+}
+
+// Whoever has a token that got out deletes the Secret that it is bound to.
+func TestATokenGoesWithItsSecret(t *testing.T) {
+	t.Parallel() // it waits for the API server to forget
+	options := optionsFor(t, "leaky")
+	enrolled(t, options)
+	leaked := agentOf(t, enrol.Options{Out: kept(t, options)})
+	awaitRights(t, leaked, "leaky")
+	if err := kubectl(t.Context(), hub, "delete", "secret", "--namespace", agents, "leaky-enrolment"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string { return refused(t, leaked, "leaky") })
+	enrolled(t, options)
+	awaitRights(t, agentOf(t, options), "leaky")
+	if problem := refused(t, leaked, "leaky"); problem != "" {
+		t.Errorf("after the next enrolment %s", problem)
 	}
 }
 
@@ -117,6 +136,27 @@ func TestEnrolWantsThePolicies(t *testing.T) {
 	}
 	if err := apply(t.Context(), hub, filepath.Join(hub.Dir(), "manifests", "base", "policies")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A target has one name: by two, its agents would take each other's objects for
+// those of a former cluster.
+func TestOneNameForATarget(t *testing.T) {
+	options := optionsFor(t, "twin")
+	enrolled(t, options)
+	for name, target := range map[string]string{"krake-cluster-else": "b", "krake-cluster-new": "", "krake-cluster-twin": "a", "krake-agent-else": "a"} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"krake.dev/target": target}}}
+		if _, err := client(t, hub).CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enrolled(t, options)
+	if err := kubectl(t.Context(), hub, "annotate", "--overwrite", "--namespace", agents, "lease", "krake-cluster-else", "krake.dev/target=a"); err != nil {
+		t.Fatal(err)
+	}
+	err := enrol.Enrol(t.Context(), options, &strings.Builder{})
+	if err == nil || !strings.Contains(err.Error(), "cluster twin is the same target as cluster else") {
+		t.Errorf("it is not refused: %v", err)
 	}
 }
 

@@ -1,15 +1,19 @@
 package enrol
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/internal/enrol"
 )
@@ -27,9 +31,36 @@ func remove(t *testing.T, cluster string, force bool) (said string, err error) {
 	return out.String(), err
 }
 
-// A cluster is not removed under its Applications. Without them all of it goes,
-// and what was not of the enrolment stays.
+// A cluster is not removed under its Applications, unless that is wanted.
+func TestRemoveUnderApplications(t *testing.T) {
+	options := optionsFor(t, "used")
+	enrolled(t, options)
+	agent := agentOf(t, options)
+	awaitRights(t, agent, "used")
+	newNamespace(t, "hidden")
+	application(t, "hidden", "named", "used") // where its agent does not see it
+	application(t, "used", "held", "used")
+	if _, err := agent.CoreV1().ConfigMaps("used").Patch(t.Context(), "held", types.MergePatchType, claim("used"), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := remove(t, "used", false)
+	if err == nil || !strings.Contains(err.Error(), "2 Applications name cluster used or have objects there:\n  hidden/named\n  used/held\n") {
+		t.Fatalf("it is not refused: %v", err)
+	}
+	if _, err := agent.CoreV1().ConfigMaps("used").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Errorf("something was removed all the same: %v", err)
+	}
+	said, err := remove(t, "used", true)
+	if err != nil || !strings.HasSuffix(said, "Warning: configmap/used/held is still on cluster used, where nobody looks after it\n") {
+		t.Errorf("%v, said was\n%s", err, said)
+	}
+	expectNothingOf(t, "used")
+}
+
+// All of an enrolment goes, first the token and last the Lease, and nothing that
+// is another one's, or that users have made.
 func TestRemove(t *testing.T) {
+	t.Parallel() // it waits for the API server to forget
 	options, neighbour := optionsFor(t, "north"), optionsFor(t, "north2")
 	enrolled(t, options)
 	enrolled(t, neighbour)
@@ -39,57 +70,69 @@ func TestRemove(t *testing.T) {
 	if _, err := agent.CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	newNamespace(t, "south")
-	application(t, "south", "named", "north") // where its agent does not see it
-	application(t, "north", "held", "north")
-	if _, err := agent.CoreV1().ConfigMaps("north").Patch(t.Context(), "held", types.MergePatchType, claim("north"), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := remove(t, "north", false)
-	if err == nil || !strings.Contains(err.Error(), "2 Applications name cluster north or have objects there:\n  north/held\n  south/named\n") {
-		t.Fatalf("it is not refused: %v", err)
-	}
-	if _, err := agent.CoreV1().ConfigMaps("north").List(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Errorf("something was removed all the same: %v", err)
-	}
-
-	said, err := remove(t, "north", true)
+	labelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "theirs-", Labels: map[string]string{enrol.Label: "north"}}}
+	labelled, err := client(t, hub).CoreV1().Secrets("default").Create(t.Context(), labelled, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	said, err := remove(t, "north", false)
+	if err != nil || !strings.HasPrefix(said, "secret/north-enrolment in namespace krake-agents deleted\n") ||
+		!strings.HasSuffix(said, "\nlease.coordination.k8s.io/krake-cluster-north in namespace krake-agents deleted\n") {
+		t.Fatalf("%v, said was\n%s", err, said)
+	}
 	removed := time.Now()
-	eventually(t, func() string {
-		if _, err := agent.CoreV1().ConfigMaps("north").List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
-			return "the token is not refused"
-		}
-		return ""
-	})
+	eventually(t, func() string { return refused(t, agent, "north") })
 	if after := time.Since(removed); after > soon {
 		t.Errorf("the token is refused after %s, want %s", after, soon)
 	} else {
 		t.Logf("the token is refused after %s", after.Round(time.Millisecond))
 	}
-	if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) < 3 ||
-		lines[0] != "secret/north-enrolment in namespace krake-agents deleted" ||
-		lines[len(lines)-3] != "lease.coordination.k8s.io/krake-cluster-north in namespace krake-agents deleted" ||
-		lines[len(lines)-1] != "Warning: configmap/south/named is still on cluster north, where nobody looks after it" {
-		t.Errorf("said was\n%s", said)
-	}
 	expectNothingOf(t, "north")
+	if _, err := client(t, hub).CoreV1().Secrets("default").Get(t.Context(), labelled.Name, get); err != nil {
+		t.Errorf("somebody's Secret that has our label: %v", err)
+	}
 	if _, err := client(t, hub).CoreV1().Namespaces().Get(t.Context(), "north", get); err != nil {
 		t.Error(err)
 	}
 	awaitRights(t, agentOf(t, neighbour), "north2")
-
 	if _, err := remove(t, "north", true); err == nil || err.Error() != `cluster "north" is not enrolled` {
 		t.Errorf("what is gone is removed: %v", err)
 	}
-	// The name is free, and an old token is that of another account.
+}
+
+// The name of a cluster that was removed is free, and the tokens of before are
+// not the next one's.
+func TestEnrolAfterRemove(t *testing.T) {
+	t.Parallel() // it waits for the API server to forget
+	options := optionsFor(t, "return")
 	enrolled(t, options)
-	awaitRights(t, agentOf(t, options), "north")
-	if _, err := agentOf(t, options).CoreV1().ConfigMaps("north").List(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Error(err)
+	before := agentOf(t, enrol.Options{Out: kept(t, options)})
+	awaitRights(t, before, "return")
+	if _, err := remove(t, "return", false); err != nil {
+		t.Fatal(err)
 	}
+	enrolled(t, options)
+	awaitRights(t, agentOf(t, options), "return")
+	eventually(t, func() string { return refused(t, before, "return") })
+}
+
+// kept copies what the agent has, which the next enrolment writes anew.
+func kept(t *testing.T, options enrol.Options) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(options.Out)); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// refused tells what is wrong if the API server still knows somebody by a token.
+func refused(t *testing.T, agent kubernetes.Interface, namespace string) (problem string) {
+	t.Helper()
+	if _, err := agent.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+		return fmt.Sprintf("the token is not refused: %v", err)
+	}
+	return ""
 }
 
 // expectNothingOf looks for what an enrolment makes, by its label and by its names.

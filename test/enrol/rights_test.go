@@ -57,6 +57,14 @@ func application(t *testing.T, namespace, name, cluster string) {
 	}
 }
 
+// marked is a ConfigMap that the policies let an agent write: whether it may is up
+// to its rights alone.
+func marked(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{"krake.dev/owned-by": "x"}, Annotations: map[string]string{"krake.dev/owner": "x"},
+	}}
+}
+
 // claim is an agent's first write.
 func claim(cluster string) []byte {
 	return []byte(`{"metadata":{"finalizers":["` + cluster + `.krake.dev/resources"]},"data":{"inventory.` + cluster + `":"[]"}}`)
@@ -93,6 +101,9 @@ func TestRightsOnTheHub(t *testing.T) {
 	application(t, "east", "ours", "east")
 	application(t, "east", "theirs", "local")
 	application(t, "elsewhere", "east", "east")
+	if _, err := client(t, hub).CoreV1().ConfigMaps("east").Create(t.Context(), marked("marked"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	agent := agentOf(t, options)
 	awaitRights(t, agent, "east")
 
@@ -161,8 +172,13 @@ func TestRightsOnTheHub(t *testing.T) {
 		{"watch them", watch(""), false},
 		{"list those of the agents' namespace", list("krake-agents"), false},
 		{"get a ConfigMap, which it does not need", func() error { _, err := agent.CoreV1().ConfigMaps("east").Get(ctx, "ours", get); return err }, false},
-		{"create a ConfigMap", func() error {
-			_, err := agent.CoreV1().ConfigMaps("east").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+		{"create a ConfigMap that has its marks", func() error {
+			_, err := agent.CoreV1().ConfigMaps("east").Create(ctx, marked("x"), metav1.CreateOptions{})
+			return err
+		}, false},
+		{"delete one that has its marks", func() error { return agent.CoreV1().ConfigMaps("east").Delete(ctx, "marked", metav1.DeleteOptions{}) }, false},
+		{"update one that has its marks", func() error {
+			_, err := agent.CoreV1().ConfigMaps("east").Update(ctx, marked("marked"), metav1.UpdateOptions{})
 			return err
 		}, false},
 		{"delete its Application", func() error { return agent.CoreV1().ConfigMaps("east").Delete(ctx, "ours", metav1.DeleteOptions{}) }, false},

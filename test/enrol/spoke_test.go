@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/krake-observer/krake-observer/internal/enrol"
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
@@ -45,11 +46,6 @@ func TestASpokeThatIsAHub(t *testing.T) {
 			t.Errorf("the Pods %v are selected by %v", pair[1], pair[0])
 		}
 	}
-	args := enrolled.Spec.Template.Spec.Containers[0].Args
-	want := []string{"--cluster=spoke", "--namespace=krake-agents", "--hub-kubeconfig=/hub/kubeconfig", "--hub-namespaces=spoke"}
-	if !slices.Equal(args, want) {
-		t.Errorf("the agent's arguments are %v, want %v", args, want)
-	}
 	eventually(t, func() string { // admission of Pods included
 		pods, err := admin.CoreV1().Pods(agents).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=spoke"})
 		if err == nil && len(pods.Items) == 2 {
@@ -58,6 +54,16 @@ func TestASpokeThatIsAHub(t *testing.T) {
 		return "the agent has no two Pods"
 	})
 
+	expectGone(t, options)
+	if _, err := admin.CoreV1().ServiceAccounts(agents).Get(t.Context(), "local", get); err != nil {
+		t.Error(err)
+	}
+}
+
+// expectGone deletes an agent from the target, and what is shared stays.
+func expectGone(t *testing.T, options enrol.Options) {
+	t.Helper()
+	admin := client(t, spoke)
 	if err := kubectl(t.Context(), spoke, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")); err != nil {
 		t.Fatal(err)
 	}
@@ -65,9 +71,6 @@ func TestASpokeThatIsAHub(t *testing.T) {
 		if _, err := admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), name, get); err != nil {
 			t.Error(err)
 		}
-	}
-	if _, err := admin.CoreV1().ServiceAccounts(agents).Get(t.Context(), "local", get); err != nil {
-		t.Error(err)
 	}
 	for what, err := range map[string]error{
 		"ServiceAccount": second(admin.CoreV1().ServiceAccounts(agents).Get(t.Context(), "spoke", get)),
@@ -89,6 +92,14 @@ func TestRightsOnTheSpoke(t *testing.T) {
 	enrolled(t, options)
 	if err := apply(t.Context(), spoke, options.Out); err != nil {
 		t.Fatal(err)
+	}
+	deployment, err := client(t, spoke).AppsV1().Deployments(agents).Get(t.Context(), "krake-agent-rights", get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"--cluster=rights", "--namespace=krake-agents", "--hub-kubeconfig=/hub/kubeconfig", "--hub-namespaces=rights"}
+	if diff := cmp.Diff(want, deployment.Spec.Template.Spec.Containers[0].Args); diff != "" {
+		t.Errorf("the agent's arguments (-want +got):\n%s", diff)
 	}
 	type attributes = authorizationv1.ResourceAttributes
 	deployments := attributes{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "default"}

@@ -83,6 +83,9 @@ func appoint(ctx context.Context, name string) error {
 		kubectl(ctx, "create", "serviceaccount", name, "--namespace", application.AgentsNamespace),
 		kubectl(ctx, "create", "clusterrolebinding", name+"-hub", "--clusterrole", "krake-agent-hub", "--serviceaccount", account),
 		kubectl(ctx, "create", "clusterrolebinding", name+"-target", "--clusterrole", "krake-agent-target", "--serviceaccount", account),
+		kubectl(ctx, "create", "role", name, "--namespace", application.AgentsNamespace,
+			"--verb", "get,create,update", "--resource", "leases.coordination.k8s.io"), // which of them, the policy says
+		kubectl(ctx, "create", "rolebinding", name, "--namespace", application.AgentsNamespace, "--role", name, "--serviceaccount", account),
 	)
 }
 

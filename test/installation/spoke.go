@@ -128,9 +128,7 @@ resources: [../%s]
 patches:
 - target: {kind: Deployment}
   patch: '[{"op": "replace", "path": "/spec/replicas", "value": 0}]'
-- target: {kind: RoleBinding|ClusterRoleBinding}
-  patch: '[{"op": "replace", "path": "/subjects/0/name", "value": %q}]'
-`, filepath.Base(folder), strings.TrimSuffix(filepath.Base(folder), "-idle"))
+`, filepath.Base(folder))
 	if err := os.WriteFile(filepath.Join(idle, "kustomization.yaml"), []byte(text), 0o644); err != nil {
 		return err
 	}

@@ -383,13 +383,33 @@ func TestForceDelete(t *testing.T) {
 	})
 }
 
-// dropAll takes away all that says that a cluster holds something.
+// dropAll takes away all that says that a cluster holds something, as the webhook does.
 func dropAll(cluster string) edit {
-	return func(cm *corev1.ConfigMap) {
-		dropFinalizerOf(cluster)(cm)
-		noLabel("holder.krake.dev/" + cluster)(cm)
-		noData("inventory." + cluster)(cm)
+	return func(cm *corev1.ConfigMap) { application.GiveUp(cm, cluster) }
+}
+
+// Whom an annotation gives up, the policy and the webhook read out of it alike.
+func TestForceDeleteIsReadAlike(t *testing.T) {
+	var writes []write
+	for what, stored := range map[string]state{"living": moved, "deleting": deleted(moved)} {
+		for _, value := range []string{
+			"true", "false", "other", "local", "local,other", " other , third", "other,", ",", "true,other", "TRUE", "other;local", "others", "*",
+		} {
+			wish := with(plain("x", "app"), annotate("krake.dev/cluster", "local"), annotate("krake.dev/force-delete", value),
+				label("holder.krake.dev/local", "true"), label("holder.krake.dev/other", "true"))
+			givenUp := application.GivenUp(wish, what == "deleting")
+			for _, cluster := range []string{"local", "other"} {
+				want := dropFinalizer
+				if slices.Contains(givenUp, cluster) {
+					want = allowed
+				}
+				writes = append(writes, write{fmt.Sprintf("%q, %s, %s", value, what, cluster), namespaceEditor, stored, []edit{
+					annotate("krake.dev/force-delete", value), dropFinalizerOf(cluster),
+				}, want})
+			}
+		}
 	}
+	check(t, writes)
 }
 
 // The objects on single clusters are given up by their names: on those that an

@@ -80,29 +80,32 @@ func (b *bench) writes(ctx context.Context, in layout, watchers, writes int) (co
 	if err != nil {
 		return cost{}, err
 	}
-	took, err := b.write(ctx, watchers, writes)
+	took, err := b.write(ctx, writes)
 	if err != nil {
 		return cost{}, err
 	}
-	if watchers > 0 {
-		if err := heard.await(ctx, writes); err != nil {
-			return cost{}, err
-		}
+	if err := heard.await(ctx, b.toBeHeard(watchers, writes)); err != nil {
+		return cost{}, err
 	}
 	after, err := b.hub.read(ctx)
 	return costOf(in, watchers, after.since(before), took), err
 }
 
-// write writes so many times, to the ConfigMaps of the clusters that are watched.
-func (b *bench) write(ctx context.Context, watchers, writes int) ([]time.Duration, error) {
+// write writes so many times, to the ConfigMaps of all clusters in turn.
+func (b *bench) write(ctx context.Context, writes int) ([]time.Duration, error) {
 	took := make([]time.Duration, writes)
 	return took, each(ctx, writes, func(ctx context.Context, i int) error {
 		start := time.Now()
 		patch := fmt.Appendf(nil, `{"data":{"count":"%d %d"}}`, start.UnixNano(), i)
-		_, err := b.client.CoreV1().ConfigMaps(clusterOf(i%max(1, watchers))).Patch(ctx, costName, types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err := b.client.CoreV1().ConfigMaps(clusterOf(i%b.clusters)).Patch(ctx, costName, types.MergePatchType, patch, metav1.PatchOptions{})
 		took[i] = time.Since(start)
 		return err
 	})
+}
+
+// toBeHeard is how many of the writes are to a cluster that is watched.
+func (b *bench) toBeHeard(watchers, writes int) int {
+	return writes/b.clusters*watchers + min(writes%b.clusters, watchers)
 }
 
 // lists measures lists of metadata, as agents compare them with what they know.

@@ -38,6 +38,8 @@ type results struct {
 	// were created, running until they ran, and acting until all agents had begun
 	// again.
 	enrolled, admitted, running, acting time.Duration
+	// busiest is how many Leases are renewed in the same second.
+	busiest int
 	// repairs is how long each took, sorted.
 	repairs []time.Duration
 	// bare is the memory of the clusters and their agents without Applications, full
@@ -98,6 +100,7 @@ func (r results) setUp() [][2]string {
 func (r results) atRest() [][2]string {
 	return [][2]string{
 		{fmt.Sprintf("at rest for %s: requests in a second", r.Idle), r.idle.perSecond(r.alone).String()},
+		{"at rest: Leases renewed in the busiest second", fmt.Sprint(r.busiest)},
 		{"at rest: the hub left alone has", r.alone.perSecond(window{long: time.Second}).String()},
 		{"at rest: processors", processors(r.idle)},
 		{"at rest: watches on ConfigMaps", decimals(r.idle.watchers["configmaps"])},
@@ -122,6 +125,7 @@ func (r results) afterwards() [][2]string {
 	return [][2]string{
 		{"all agents start again: until all act", seconds(r.acting)},
 		{"all agents start again: requests", r.again.requests.less(r.alone.requests.times(r.again.long.Seconds() / r.alone.long.Seconds())).String()},
+		{"all agents start again: processors", processors(r.again)},
 		{"all agents start again: writes but of Leases", decimals(writesOf(r.again))},
 		{"memory of the hub: left alone", memories(r.alone)},
 		{"memory of the hub: agents without Applications", memories(r.started)},

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -28,10 +30,11 @@ const (
 	atOnce = 8
 	// patience is how long anything may take.
 	patience = 40 * time.Minute
-	// alone is for how long the hub is measured without agents.
-	alone = 30 * time.Second
-	// still is for how long no Application is written to until all is done.
-	still = 10 * time.Second
+	// mostAlone is for how long the hub is measured without agents, and mostStill
+	// for how long no Application is written to until all is done; but not for longer
+	// than nothing happens.
+	mostAlone = 30 * time.Second
+	mostStill = 10 * time.Second
 )
 
 // The processes that are measured, by their names.
@@ -83,10 +86,10 @@ func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
 	w.fleet = &fleet{logger: logger, fail: fail}
 	defer w.fleet.halt()
 	measured, err := w.measure(ctx)
+	measured.write(out) // what there is of it
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
-	measured.write(out)
 	return measured.broken()
 }
 
@@ -151,7 +154,7 @@ func (w *world) measure(ctx context.Context) (results, error) {
 
 // alone measures what the hub does by itself.
 func (w *world) alone(ctx context.Context, r *results) (err error) {
-	r.alone, err = w.window(ctx, alone)
+	r.alone, err = w.window(ctx, min(mostAlone, w.Idle))
 	return err
 }
 
@@ -212,28 +215,63 @@ func (w *world) createAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = w.client.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{})
-		return err
+		return persist(ctx, func() error {
+			_, err := w.client.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				return nil // by a try whose answer was lost
+			}
+			return err
+		})
 	})
+}
+
+// persist tries again what a hub under load, or its webhook, has not got to.
+func persist(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		isPassing := apierrors.IsInternalError(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
+		if !isPassing {
+			return err
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
 }
 
 func (w *world) idle(ctx context.Context, r *results) (err error) {
 	if r.idle, err = w.window(ctx, w.Idle); err != nil {
 		return err
 	}
-	r.full = heap()
+	leases, err := w.client.CoordinationV1().Leases(application.AgentsNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	r.busiest = busiest(leases.Items)
 	return nil
+}
+
+// busiest gives how many Leases were renewed in that second in which most were.
+func busiest(leases []coordinationv1.Lease) (most int) {
+	renewed := map[int64]int{}
+	for _, lease := range leases {
+		if at := lease.Spec.RenewTime; at != nil {
+			renewed[at.Unix()]++
+			most = max(most, renewed[at.Unix()])
+		}
+	}
+	return most
 }
 
 func (w *world) drift(ctx context.Context, r *results) (err error) {
 	r.drift, err = w.while(ctx, func() (err error) {
 		r.repairs, err = w.fleet.drift(ctx, w.Applications, w.PerMinute/100*float64(w.Applications), w.Drift)
-		if err != nil {
-			return err
-		}
-		return w.settle(ctx)
+		return err
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return w.settle(ctx)
 }
 
 // again has all agents start at the same time, as when the hub comes back.
@@ -257,13 +295,14 @@ func (w *world) again(ctx context.Context, r *results) error {
 }
 
 // end ends the agents, so that of this process the clusters are left.
-func (w *world) end(context.Context, *results) error {
+func (w *world) end(_ context.Context, r *results) error {
+	r.full = heap()
 	w.fleet.halt()
+	r.empty = heap()
 	return nil
 }
 
 func (w *world) writes(ctx context.Context, r *results) error {
-	r.empty = heap()
 	if err := w.bench.prepare(ctx); err != nil {
 		return err
 	}
@@ -345,7 +384,7 @@ func (w *world) allAct(former map[string]string) func(context.Context) (bool, er
 // settle waits until no Application is written to for a while.
 func (w *world) settle(ctx context.Context) error {
 	return w.await(ctx, func(ctx context.Context) (bool, error) {
-		meanwhile, err := w.window(ctx, still)
+		meanwhile, err := w.window(ctx, min(mostStill, w.Idle))
 		return meanwhile.requests.sum("patch configmaps", "create events", "patch events") == 0, err
 	})
 }
@@ -355,7 +394,11 @@ func (w *world) await(ctx context.Context, done func(context.Context) (bool, err
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		yes, err := done(ctx)
+		var yes bool
+		err := persist(ctx, func() (err error) {
+			yes, err = done(ctx)
+			return err
+		})
 		if yes || err != nil {
 			return err
 		}

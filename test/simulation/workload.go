@@ -49,7 +49,7 @@ func objectOf(i int) map[string]any {
 	metadata := object{"name": nameOf(i)}
 	if isService(i) {
 		return object{"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": object{
-			"selector": object{"app": nameOf(i)}, "ports": []any{object{"port": 80, "targetPort": 8080}},
+			"selector": object{"app": nameOf(i)}, "ports": []any{object{"port": int64(80), "targetPort": int64(8080)}},
 		}}
 	}
 	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": object{"key": "value", "another": "value"}}

@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -201,6 +202,9 @@ func TestNamespaceIsDeleted(t *testing.T) {
 		w.reconciled(t, namespace, name)
 	}
 	w.kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
+	if err := errors.Join(w.installation.StopAgent(), w.installation.StartAgent(t.Context())); err != nil { // or it would remember the account
+		t.Fatal(err)
+	}
 	started := time.Now()
 	w.kubectl(t, "delete", "namespace", namespace, "--timeout", timeout.String())
 	t.Logf("gone after %s", time.Since(started).Round(time.Millisecond))

@@ -48,9 +48,10 @@ type world struct {
 }
 
 // newWorld starts a cluster and installs into it, with the roles of the overlay
-// and these flags of webhook and agent.
+// and these flags of webhook and agent. It is always one of this machine's: there
+// are two of them, and their audit logs are what judges.
 func newWorld(ctx context.Context, overlay string, flags ...string) (*world, error) {
-	c, err := cluster.Open(ctx, cluster.Options{})
+	c, err := cluster.Start(ctx, cluster.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +204,7 @@ func stringAt(object *unstructured.Unstructured, path ...string) string {
 	return text
 }
 
-// ready gives the condition Ready of an Application.
+// condition gives a condition of an Application, or an empty one.
 func (w *world) condition(t *testing.T, kind, namespace, name string) metav1.Condition {
 	t.Helper()
 	var status application.Status

@@ -10,9 +10,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
-// real leads to an API server.
-var real *rest.Config
+// apiServer leads to a real API server.
+var apiServer *rest.Config
 
 func TestMain(m *testing.M) {
-	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { real = c.RESTConfig() }))
+	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { apiServer = c.RESTConfig() }))
 }

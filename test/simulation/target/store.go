@@ -94,14 +94,14 @@ func (s *store) since(k kind, version uint64) (events []event, changed <-chan st
 	return slices.Clone(of.events[first:]), of.changed, version < of.forgotten
 }
 
-// change replaces an object by what make gives of the present one: an object,
+// change replaces an object by what renew gives of the present one: an object,
 // or nil to delete it. Each is nil if there is none. An object that does not
 // change gets no new version, and nobody hears of it.
-func (s *store) change(at key, make func(before *object) (map[string]any, error)) (after *object, err error) {
+func (s *store) change(at key, renew func(before *object) (map[string]any, error)) (after *object, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.kinds[at.kind].objects[at.NamespacedName]
-	made, err := make(before)
+	made, err := renew(before)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ type client struct {
 // clients gives one of each server. The namespace is there and empty.
 func clients(t *testing.T) (fake, genuine *client) {
 	t.Helper()
-	admin, err := kubernetes.NewForConfig(real)
+	admin, err := kubernetes.NewForConfig(apiServer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func clients(t *testing.T) (fake, genuine *client) {
 	}
 	server := target.New()
 	server.AddNamespace(name)
-	return newClient(t, server.Config()), newClient(t, real)
+	return newClient(t, server.Config()), newClient(t, apiServer)
 }
 
 func newClient(t *testing.T, config *rest.Config) *client {
@@ -178,9 +179,7 @@ func object(apiVersion, kind, name string, rest map[string]any) *unstructured.Un
 	content := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{
 		"name": name, "labels": map[string]any{"krake.dev/owned-by": "0123456789abcdef"}, "annotations": map[string]any{"krake.dev/owner": "a/b"},
 	}}
-	for key, value := range rest {
-		content[key] = value
-	}
+	maps.Copy(content, rest)
 	return &unstructured.Unstructured{Object: content}
 }
 
@@ -205,7 +204,7 @@ func TestDiscovery(t *testing.T) {
 		}
 		return found
 	}
-	fake, genuine := served(target.New().Config()), served(real)
+	fake, genuine := served(target.New().Config()), served(apiServer)
 	if len(fake) != 7 {
 		t.Errorf("%d resources are served, want 7", len(fake))
 	}

@@ -100,12 +100,12 @@ func patchOf(of types.PatchType, body []byte) (apply func(text []byte) ([]byte, 
 
 // replace writes an object over one that is of the version that it names, if it
 // names one. That it is what it is stays as it was.
-func (s *Server) replace(answer http.ResponseWriter, at key, make func(before *object) (map[string]any, error)) error {
+func (s *Server) replace(answer http.ResponseWriter, at key, renew func(before *object) (map[string]any, error)) error {
 	after, err := s.store.change(at, func(before *object) (map[string]any, error) {
 		if before == nil {
 			return nil, apierrors.NewNotFound(at.groupResource(), at.Name)
 		}
-		content, err := make(before)
+		content, err := renew(before)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// distantHub is the API server by another way, which takes note of the paths.
+type distantHub struct {
+	config *rest.Config
+
+	mu    sync.Mutex
+	asked map[string]bool
+}
+
+func newDistantHub(t *testing.T) *distantHub {
+	t.Helper()
+	address, err := url.Parse(server.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &distantHub{asked: map[string]bool{}}
+	passing := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(address) }}
+	way := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.mu.Lock()
+		h.asked[r.Method+" "+r.URL.Path] = true
+		h.mu.Unlock()
+		passing.ServeHTTP(w, r)
+	}))
+	t.Cleanup(way.CloseClientConnections)
+	h.config = &rest.Config{Host: way.URL, QPS: -1}
+	return h
+}
+
+// askedBeside gives what the hub was asked for that does not match.
+func (h *distantHub) askedBeside(allowed *regexp.Regexp) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var beside []string
+	for path := range h.asked {
+		if !allowed.MatchString(path) {
+			beside = append(beside, path)
+		}
+	}
+	slices.Sort(beside)
+	return beside
+}
+
+// An agent whose Applications are on another cluster asks that one for nothing but
+// them, in their namespaces, and has the objects in the namespace of its own
+// cluster that the map says. Several agents can be in one process.
+func TestHubAndTargetApart(t *testing.T) {
+	clients := kubernetes.NewForConfigOrDie(server)
+	for _, namespace := range []string{application.AgentsNamespace, "apart-hub", "apart-other", "apart-target"} {
+		createNamespace(t, clients, namespace)
+	}
+	hub := newDistantHub(t)
+	registry := prometheus.NewPedanticRegistry()
+	for _, cluster := range []string{"apart", "apart-beside"} {
+		options := optionsOf(t, cluster,
+			"--hub-namespaces=apart-hub,apart-other", "--namespaces=apart-target,apart-other", "--namespace-map=apart-hub=apart-target")
+		agent, err := newAgent(t.Context(), options, Configs{Hub: hub.config, Target: server})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cluster == "apart" {
+			agent.configs.Registry = registry
+		}
+		if err := agent.connect(); err != nil {
+			t.Fatal(err)
+		}
+		defer start(t, agent)()
+	}
+	createApplication(t, clients, "apart-hub", "apart", `[{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}]`)
+	eventually(t, func() error {
+		settings, err := clients.CoreV1().ConfigMaps("apart-target").Get(t.Context(), "settings", metav1.GetOptions{})
+		if err == nil && settings.Data["a"] != "1" {
+			return fmt.Errorf("its data is %v", settings.Data)
+		}
+		return err
+	})
+	eventually(t, func() error {
+		app, err := clients.CoreV1().ConfigMaps("apart-hub").Get(t.Context(), "apart", metav1.GetOptions{})
+		if err == nil && app.Labels[application.StateLabel] != string(application.StateRunning) {
+			return fmt.Errorf("the Application says %s", app.Data[application.StatusKey])
+		}
+		return err
+	})
+	for _, namespace := range []string{"apart-hub", "apart-target"} { // of the Application, and of the object
+		eventually(t, func() error {
+			events, err := clients.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
+			if err == nil && len(events.Items) == 0 {
+				return fmt.Errorf("no Events in %s", namespace)
+			}
+			return err
+		})
+	}
+	allowed := regexp.MustCompile(`^((GET|PATCH) /api/v1/namespaces/apart-(hub|other)/configmaps(/apart)?` +
+		`|(GET|POST|PUT) /apis/coordination.k8s.io/v1/namespaces/krake-agents/leases(/krake-cluster-apart(-beside)?)?` +
+		`|(POST|PATCH) /apis/events.k8s.io/v1/namespaces/apart-hub/events(/.*)?)$`)
+	if diff := cmp.Diff([]string(nil), hub.askedBeside(allowed)); diff != "" {
+		t.Errorf("the hub was asked for more (-want +got):\n%s", diff)
+	}
+	if text := scrape(t, registry); !regexp.MustCompile(`krake_applications\{state="RUNNING"\} 1`).MatchString(text) {
+		t.Errorf("the metrics do not tell of the Application:\n%s", text)
+	}
+}
+
+func createApplication(t *testing.T, clients kubernetes.Interface, namespace, cluster, manifest string) {
+	t.Helper()
+	_, err := clients.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        cluster,
+			Annotations: map[string]string{application.FormatAnnotation: application.Format, application.ClusterAnnotation: cluster},
+			Labels:      map[string]string{application.HolderLabel(cluster): "true"}, // as the webhook does
+		},
+		Data: map[string]string{application.ManifestKey: manifest},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

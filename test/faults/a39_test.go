@@ -1,0 +1,211 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	agents "github.com/krake-observer/krake-observer/internal/agent"
+	"github.com/krake-observer/krake-observer/internal/options"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/installation"
+)
+
+// The target does not answer, whether it refuses or says nothing at all: the agent
+// asks it ever less, says so in each status, stays ready, and deletes nothing. When
+// it is back, what changed meanwhile is repaired.
+func TestA39(t *testing.T) {
+	const (
+		crowd = 20
+		// watched is for how long the agent is watched when it has said so, and
+		// callsAMinute how many calls there may be for each Application.
+		watched, callsAMinute = 15 * time.Second, 10
+	)
+	outages := []struct {
+		name  string
+		begin func(*installation.Wire) error
+	}{
+		{"it is cut off", func(wire *installation.Wire) error { wire.Cut(); return nil }},
+		{"it swallows what it is sent", (*installation.Wire).Silence},
+	}
+	for i, outage := range outages {
+		t.Run(outage.name, func(t *testing.T) {
+			t.Parallel() // each waits for most of the time
+			d := newDistant(t, fmt.Sprintf("a39-%d", i+1))
+			apps, err := d.lane.crowd(t.Context(), crowd)
+			must(t, err)
+			must(t, eventually(t.Context(), func(ctx context.Context) error { return all(apps, func(a *app) error { return a.settled(ctx) }) }))
+			before := d.uids(t, apps)
+
+			began, from := time.Now(), d.wire.Connections()
+			must(t, outage.begin(d.wire))
+			must(t, each(apps, func(a *app) error {
+				return change(t.Context(), services, a.named("service"), `{"spec": {"ports": [{"port": 90}]}}`)
+			}))
+			must(t, eventually(t.Context(), func(ctx context.Context) error { return all(apps, func(a *app) error { return a.unreachable(ctx) }) }))
+			t.Logf("all say so after %s", time.Since(began).Round(time.Second))
+			for end := time.Now().Add(watched); time.Now().Before(end); <-time.After(time.Second) {
+				if err := d.ready(t.Context()); err != nil {
+					t.Errorf("the target is away: %v", err)
+				}
+			}
+			tried, minutes := float64(d.wire.Connections()-from), time.Since(began).Minutes()
+			t.Logf("%.0f connections were tried in %.1f minutes for %d Applications", tried, minutes, crowd)
+			if tried > callsAMinute*crowd*minutes {
+				t.Errorf("%.0f connections were tried in %.1f minutes, want %d a minute at most", tried, minutes, callsAMinute*crowd)
+			}
+
+			must(t, d.wire.Mend())
+			back := time.Now()
+			must(t, eventually(t.Context(), func(ctx context.Context) error {
+				return all(apps, func(a *app) error { return errors.Join(a.settled(ctx), a.check(ctx, a.objects())) })
+			}))
+			t.Logf("all is as it should be %s after the target was back", time.Since(back).Round(time.Second))
+			for name, uid := range d.uids(t, apps) {
+				if before[name] != uid {
+					t.Errorf("%s was made anew", name)
+				}
+			}
+		})
+	}
+}
+
+// distant is an agent in this process whose target is at the end of a wire, and
+// whose hub is not.
+type distant struct {
+	lane   *lane
+	wire   *installation.Wire
+	health string
+}
+
+func newDistant(t *testing.T, name string) *distant {
+	t.Helper()
+	must(t, env.installation.Look())
+	must(t, appoint(t.Context(), name))
+	direct, err := env.installation.AgentKubeconfig(t.Context(), name)
+	must(t, err)
+	wire, err := installation.NewWire(env.cluster.RESTConfig())
+	must(t, err)
+	t.Cleanup(func() { must(t, wire.Close()) })
+	through := filepath.Join(env.cluster.Dir(), name+".kubeconfig")
+	must(t, wire.WriteKubeconfig(direct, through))
+	d := &distant{lane: &lane{name: name, namespace: name}, wire: wire, health: freeAddress(t)}
+	d.run(t, direct, through)
+	must(t, eventually(t.Context(), d.ready))
+	return d
+}
+
+// run has the agent run until the test ends.
+func (d *distant) run(t *testing.T, hub, target string) {
+	t.Helper()
+	var set agents.Options
+	flags := pflag.NewFlagSet("agent", pflag.ContinueOnError)
+	set.AddFlags(flags)
+	must(t, flags.Parse([]string{"--cluster", d.lane.name, "--metrics-bind-address=0", "--health-probe-bind-address", d.health}))
+	var configs agents.Configs
+	var err error
+	configs.Logger = logr.Discard()
+	configs.Hub, err = (&options.Connection{Kubeconfig: hub}).Config("krake-agent")
+	must(t, err)
+	configs.Target, err = (&options.Connection{Kubeconfig: target}).Config("krake-agent")
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- agents.RunWith(ctx, set, configs) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the agent: %v", err)
+		}
+	})
+}
+
+// ready gives an error if the agent is not ready.
+func (d *distant) ready(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.health+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("the agent does not say if it is ready: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the agent is not ready: %s", response.Status)
+	}
+	return nil
+}
+
+// uids gives the objects by their names.
+func (d *distant) uids(t *testing.T, apps []*app) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, a := range apps {
+		live, err := get(t.Context(), services, a.named("service"))
+		must(t, err)
+		if live != nil {
+			found[live.GetName()] = string(live.GetUID())
+		}
+	}
+	return found
+}
+
+// unreachable complains unless the Application says that its target does not answer.
+func (a *app) unreachable(ctx context.Context) error {
+	read, err := a.read(ctx)
+	if err != nil {
+		return err
+	}
+	ready := meta.FindStatusCondition(read.Status.Conditions, application.ReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionUnknown || ready.Reason != "TargetUnreachable" {
+		return fmt.Errorf("Application %s says %v", a, read.Status.Conditions)
+	}
+	return nil
+}
+
+// all gives the complaint about one of the Applications, if there is any.
+func all(apps []*app, check func(*app) error) error {
+	for _, a := range apps {
+		if err := check(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eventually looks until there is nothing to complain about.
+func eventually(ctx context.Context, check func(context.Context) error) error {
+	for deadline := time.Now().Add(timeout); ; {
+		err := check(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("after %s: %w", timeout, err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}

@@ -1,0 +1,205 @@
+package ha
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// Must show 4: "Two agents of one name: one acts, the other says why not." The
+// second has another target, which is a mistake that nobody sees but the hub.
+func TestTwoTargetsOfOneName(t *testing.T) {
+	d := newDuplicate(t)
+	d.start(t)
+	t.Run("does not act", d.isIdle)
+	t.Run("says why", d.saysWhy)
+	t.Run("only deletion helps", d.waitsForDeletion)
+}
+
+// duplicate is an agent of the name local whose target is another cluster.
+type duplicate struct {
+	*replica
+
+	target kubernetes.Interface
+	begin  mark
+	reader string // a token for its metrics
+}
+
+func newDuplicate(t *testing.T) *duplicate {
+	t.Helper()
+	other, err := cluster.Start(t.Context(), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := other.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	client, err := kubernetes.NewForConfig(other.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &duplicate{target: client, begin: auditMark(t), reader: metricsReader(t, client)}
+	makeNamespace(t, client, application.AgentsNamespace)
+	d.replica = newReplica(t, "duplicate", "--kubeconfig", other.Kubeconfig(), "--hub-kubeconfig", "{hub}", "--heartbeat=1s")
+	t.Cleanup(func() { d.end(t) })
+	return d
+}
+
+// isIdle: what drifts on the hub is repaired there, and nothing is done elsewhere.
+func (d *duplicate) isIdle(t *testing.T) {
+	s := newShelf(t, 2, 5)
+	makeNamespace(t, d.target, s.namespace) // for there is nothing else that would keep it
+	d.awaitRefusal(t)
+	seen := s.begin(t, len(s.objects))
+	s.disturbAll(t)
+	seen.awaitMiddle(t)
+	awaitCalm(t, s.namespace)
+
+	wrote := d.begin.requests(t, func(r request) bool {
+		return by(d.credential)(r) && r.isWrite() && r.Object.Resource != "events"
+	})
+	if len(wrote) > 0 {
+		t.Errorf("it has written to the hub: %v", wrote)
+	}
+	list, err := d.target.CoreV1().ConfigMaps(s.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cm := range list.Items {
+		if slices.Contains(s.objects, cm.Name) {
+			t.Errorf("it has made %s on its target", cm.Name)
+		}
+	}
+}
+
+// saysWhy: in its log, on the Lease, by its readiness and as a number.
+func (d *duplicate) saysWhy(t *testing.T) {
+	const reason = "DuplicateAgent: "
+	d.awaitRefusal(t)
+	if code, text := d.ready(t, "lease"); code != http.StatusInternalServerError || !strings.Contains(text, reason) {
+		t.Errorf("/readyz/lease: %d %s", code, text)
+	}
+	if code, _ := d.ready(t, ""); code == http.StatusOK {
+		t.Error("it says that it is ready")
+	}
+	log, err := os.ReadFile(d.process.Log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(log), reason) {
+		t.Errorf("its log does not say why:\n%s", log)
+	}
+	d.awaitMetric(t, 0)
+	eventually(t, func() string {
+		events, err := env.client.EventsV1().Events(application.AgentsNamespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events.Items {
+			if e.Reason == "DuplicateAgent" && e.Regarding.Kind == "Lease" && e.Regarding.Name == application.HubLease(application.LocalCluster) && strings.HasPrefix(e.Note, reason) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("there is no Event regarding the Lease among %d", len(events.Items))
+	})
+}
+
+// waitsForDeletion: the other one may be away for as long as it likes.
+func (d *duplicate) waitsForDeletion(t *testing.T) {
+	dismissAgents(t)
+	leases := env.client.CoordinationV1().Leases(application.AgentsNamespace)
+	name := application.HubLease(application.LocalCluster)
+	begin := auditMark(t)
+	asked := func() int {
+		return len(begin.requests(t, func(r request) bool {
+			return by(d.credential)(r) && r.Verb == "get" && r.Object.Name == name
+		}))
+	}
+	eventually(t, func() string {
+		if n := asked(); n < 5 {
+			return fmt.Sprintf("it has asked for the Lease %d times", n)
+		}
+		return ""
+	})
+	d.awaitRefusal(t)
+	if lease, err := leases.Get(t.Context(), name, metav1.GetOptions{}); err != nil || *lease.Spec.HolderIdentity != "" {
+		t.Errorf("%v: the Lease, which was given back, has come to %q", err, *lease.Spec.HolderIdentity)
+	}
+
+	if err := leases.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.awaitMetric(t, 1)
+	eventually(t, func() string {
+		if code, text := d.ready(t, ""); code != http.StatusOK {
+			return fmt.Sprintf("it is not ready: %d %s", code, text)
+		}
+		return ""
+	})
+	d.end(t)
+	if err := leases.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil { // for who comes back
+		t.Error(err)
+	}
+}
+
+func (d *duplicate) awaitRefusal(t *testing.T) {
+	t.Helper()
+	eventually(t, func() string {
+		if code, text := d.ready(t, "lease"); code != http.StatusInternalServerError {
+			return fmt.Sprintf("it does not say that it is refused: %d %s", code, text)
+		}
+		return ""
+	})
+}
+
+func (d *duplicate) awaitMetric(t *testing.T, value int) {
+	t.Helper()
+	want := []string{fmt.Sprintf(`krake_agent_acting{cluster="local"} %d`, value)}
+	eventually(t, func() string {
+		if got := d.metric(t, "krake_agent_acting", d.reader); !slices.Equal(got, want) {
+			return fmt.Sprintf("the metric is %q, want %q", got, want)
+		}
+		return ""
+	})
+}
+
+// metricsReader gives the token of somebody who may read metrics.
+func metricsReader(t *testing.T, client kubernetes.Interface) string {
+	t.Helper()
+	const namespace, account = metav1.NamespaceDefault, "default"
+	meta := metav1.ObjectMeta{Name: "reader"}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}}}
+	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+	}
+	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return tokenOf(t, client, namespace, account)
+}
+
+func makeNamespace(t *testing.T, client kubernetes.Interface, name string) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

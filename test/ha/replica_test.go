@@ -1,0 +1,187 @@
+package ha
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// replica is one more process of the agent of the local cluster, with flags of
+// its own and a token of its own.
+type replica struct {
+	name, hub, credential string
+	health, metrics       string
+	arguments             []string
+	process               *cluster.Process
+}
+
+// newReplica makes one that is not started; "{hub}" among its arguments is the
+// kubeconfig file by which it reaches the hub.
+func newReplica(t *testing.T, name string, arguments ...string) *replica {
+	t.Helper()
+	token := tokenOf(t, env.client, application.AgentsNamespace, application.LocalCluster)
+	r := &replica{name: name, hub: filepath.Join(t.TempDir(), "kubeconfig"), credential: "JTI=" + idOf(t, token), health: freeAddress(t), metrics: freeAddress(t)}
+	if err := env.cluster.WriteKubeconfig(r.hub, application.LocalCluster, token); err != nil {
+		t.Fatal(err)
+	}
+	r.arguments = append([]string{"--health-probe-bind-address", r.health, "--metrics-bind-address", r.metrics}, arguments...)
+	for i, argument := range r.arguments {
+		r.arguments[i] = strings.ReplaceAll(argument, "{hub}", r.hub)
+	}
+	return r
+}
+
+// start starts it, and waits for nothing.
+func (r *replica) start(t *testing.T) {
+	t.Helper()
+	var err error
+	program := filepath.Join(env.cluster.Dir(), "installation", "agent")
+	if r.process, err = env.cluster.Run(r.name, exec.Command(program, r.arguments...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// end asks it to end, if it runs.
+func (r *replica) end(t *testing.T) {
+	t.Helper()
+	if r.process == nil {
+		return
+	}
+	r.send(t, syscall.SIGCONT) // if it is stopped
+	if err := r.process.Stop(); err != nil {
+		t.Error(err)
+	}
+	r.process = nil
+}
+
+// restartEnded does as the kubelet: who ended is started again.
+func (r *replica) restartEnded(t *testing.T) (ended bool) {
+	t.Helper()
+	select {
+	case <-r.process.Exited():
+	default:
+		return false
+	}
+	if err := r.process.Kill(); err != nil { // that it ended is no failure
+		t.Fatal(err)
+	}
+	r.start(t)
+	return true
+}
+
+func (r *replica) send(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(r.process.PID(), signal); err != nil && signal != syscall.SIGCONT {
+		t.Fatalf("send %s to %s: %v", signal, r.name, err)
+	}
+}
+
+// ready asks for one of its checks of readiness, or for all.
+func (r *replica) ready(t *testing.T, check string) (code int, text string) {
+	t.Helper()
+	return fetch(t, "http://"+r.health+"/readyz/"+check, "")
+}
+
+// metric gives the lines of one of its metrics.
+func (r *replica) metric(t *testing.T, name, token string) []string {
+	t.Helper()
+	_, text := fetch(t, "https://"+r.metrics+"/metrics", token)
+	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return !strings.HasPrefix(line, name) })
+}
+
+// fetch gives what is answered; 0 is no answer.
+func fetch(t *testing.T, url, token string) (code int, text string) {
+	t.Helper()
+	client := &http.Client{
+		Timeout:   timeout,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // it signs for itself
+	}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err.Error() // it does not listen yet
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(body)
+}
+
+func tokenOf(t *testing.T, client kubernetes.Interface, namespace, account string) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](24 * 60 * 60)}}
+	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, request, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status.Token
+}
+
+// idOf is by what the audit log tells one token from another.
+func idOf(t *testing.T, token string) string {
+	t.Helper()
+	var claims struct {
+		ID string `json:"jti"`
+	}
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		t.Fatal("a token has not three parts")
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &claims); err != nil {
+		t.Fatal(err)
+	}
+	return claims.ID
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// dismissAgents ends the agents that all tests share, until this test is over.
+func dismissAgents(t *testing.T) {
+	t.Helper()
+	if err := env.installation.StopAgent(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.installation.StartAgent(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(fmt.Errorf("start the agents again: %w", err))
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package ha
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// A42, and must show 4: "20 rounds of SIGSTOP (6 s, with a 2 s Lease) and SIGCONT of
+// the acting replica in the middle of drifts: never two successful writes for one
+// drift; stale attempts get 409 (audit log)." Or they are not sent.
+func TestA42(t *testing.T) {
+	const rounds = 20
+	p := newPair(t)
+	var all figures
+	for round := range rounds {
+		t.Run(fmt.Sprint(round+1), func(t *testing.T) { all.add(p.round(t)) })
+	}
+	t.Logf("in %d rounds %s", rounds, all)
+	if all.stopped < rounds*2/3 {
+		t.Errorf("only in %d of %d rounds was the replica stopped in the middle of its repairs and found another one in its place", all.stopped, rounds)
+	}
+}
+
+// figures are what rounds have come to.
+type figures struct {
+	stopped       int // rounds in which the replica was stopped before it was done, and another one was
+	first, second int // repairs by the replica that was stopped, and by the other one
+	late          int // of those by the first, after the second had the Lease
+	refused       int // attempts that got 409
+	otherwise     int // attempts that got something else, or no answer
+	handOver      []time.Duration
+}
+
+func (f *figures) add(other figures) {
+	f.stopped += other.stopped
+	f.first += other.first
+	f.second += other.second
+	f.late += other.late
+	f.refused += other.refused
+	f.otherwise += other.otherwise
+	f.handOver = append(f.handOver, other.handOver...)
+}
+
+func (f figures) String() string {
+	slices.Sort(f.handOver)
+	return fmt.Sprintf("(%d of them with a change in the middle) %d repairs by the replica that was stopped, of them %d after the other one had the Lease, and %d by the other one; "+
+		"%d attempts got 409 and %d failed otherwise; from the stop to the first repair by the other one: %s",
+		f.stopped, f.first, f.late, f.second, f.refused, f.otherwise, f.handOver)
+}
+
+// pair are two replicas with a Lease of 2 s.
+type pair [2]*replica
+
+func newPair(t *testing.T) pair {
+	t.Helper()
+	dismissAgents(t)
+	var p pair
+	for i := range p {
+		p[i] = newReplica(t, fmt.Sprintf("replica-%d", i+1), "--kubeconfig", "{hub}",
+			"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1600ms", "--leader-elect-retry-period=400ms", "--heartbeat=2s")
+		p[i].start(t)
+		t.Cleanup(func() { p[i].end(t) })
+	}
+	return p
+}
+
+// acting waits for the next renewal of the Lease on the target, and gives the
+// replica that made it, and the other one.
+func (p pair) acting(t *testing.T) (acts, waits *replica) {
+	t.Helper()
+	begin := auditMark(t)
+	eventually(t, func() string {
+		renewals := begin.requests(t, func(r request) bool {
+			return r.leads() && r.Object.Name == application.TargetLease(application.LocalCluster)
+		})
+		for i := range p {
+			if slices.ContainsFunc(renewals, by(p[i].credential)) {
+				acts, waits = p[i], p[1-i]
+				return ""
+			}
+		}
+		return "no replica renews the Lease"
+	})
+	return acts, waits
+}
+
+// round stops the replica that acts in the middle of its repairs, and has it go
+// on when the other one has done the rest.
+func (p pair) round(t *testing.T) figures {
+	const (
+		stop  = 6 * time.Second
+		pause = 5 * time.Millisecond
+	)
+	s := newShelf(t, 6, 10)
+	awaitCalm(t, s.namespace)
+	first, second := p.acting(t)
+	begin := auditMark(t)
+	seen := s.begin(t, len(s.objects)/6)
+	stream := make(chan error, 1)
+	go func() { stream <- s.disturbEach(t.Context(), pause) }()
+	seen.awaitMiddle(t)
+	first.send(t, syscall.SIGSTOP)
+	stopped := time.Now()
+	time.Sleep(stop) // this is what the test is about
+	first.send(t, syscall.SIGCONT)
+	if err := <-stream; err != nil {
+		t.Fatal(err)
+	}
+
+	c := change{shelf: s, begin: begin, leaving: first.credential, coming: second.credential}
+	c.awaitRepaired(t, seen)
+	f := c.figures(t, stopped)
+	t.Log(f)
+	p.restart(t)
+	return f
+}
+
+// restart starts who has lost the Lease again, and waits until both are ready.
+func (p pair) restart(t *testing.T) {
+	t.Helper()
+	eventually(t, func() string {
+		var missing []string
+		for _, r := range p {
+			r.restartEnded(t)
+			if code, text := r.ready(t, ""); code != http.StatusOK {
+				missing = append(missing, fmt.Sprintf("%s is not ready: %d %s", r.name, code, text))
+			}
+		}
+		return strings.Join(missing, "; ")
+	})
+}
+
+// figures fails if an object was repaired twice.
+func (c change) figures(t *testing.T, stopped time.Time) figures {
+	t.Helper()
+	left, came := by(c.leaving), by(c.coming)
+	made := c.begin.requests(t, func(r request) bool { return c.isRepair(r) && (left(r) || came(r)) })
+	c.checkOnce(t, made)
+	done := only(request.isAccepted, made)
+	first, second := only(left, done), only(came, done)
+	f := figures{first: len(first), second: len(second)}
+	for _, r := range made {
+		switch {
+		case r.isAccepted():
+		case r.Status.Code == http.StatusConflict:
+			f.refused++
+		default:
+			f.otherwise++
+			t.Logf("%s by %v", r, r.User.Extra[credentialKey])
+		}
+	}
+	taken := c.begin.requests(t, func(r request) bool {
+		return came(r) && r.leads() && r.Object.Name == application.TargetLease(application.LocalCluster)
+	})
+	if len(taken) > 0 {
+		f.late = len(only(func(r request) bool { return r.Received.After(taken[0].Ended) }, first))
+	}
+	if len(second) > 0 && len(first) > 0 {
+		f.stopped = 1
+		f.handOver = []time.Duration{since(second[0].Ended, stopped)}
+	}
+	return f
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/krake-observer/krake-observer/test/simulation/target"
+)
+
+// All of it, with three clusters: agents that are enrolled and bound by the shipped
+// rights carry out, rest, repair and start again, and all is measured.
+func TestSmall(t *testing.T) {
+	options := Options{Clusters: 3, Applications: 30, Idle: 3 * time.Second, Drift: 2 * time.Second, PerMinute: 1000, Writes: 30}
+	if err := options.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	if err := run(t.Context(), options, &table, writer{t}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"at rest for 3s", "drift: repaired after", "memory of an agent", "all namespaces, by label"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("%q is not in\n%s", want, table.String())
+		}
+	}
+}
+
+// writer writes to the log of a test.
+type writer struct{ *testing.T }
+
+func (w writer) Write(text []byte) (int, error) {
+	w.Log(strings.TrimSuffix(string(text), "\n"))
+	return len(text), nil
+}
+
+var _ io.Writer = writer{}
+
+func TestTake(t *testing.T) {
+	r := reading{requests: counts{}, events: counts{}, watchers: counts{}}
+	for line := range strings.Lines(`# TYPE apiserver_request_total counter
+apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="PATCH",version="v1"} 3
+apiserver_request_total{code="201",component="apiserver",dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="PATCH",version="v1"} 1
+apiserver_request_total{code="409",component="apiserver",dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="PATCH",version="v1"} 1
+apiserver_request_total{code="200",component="apiserver",dry_run="",group="coordination.k8s.io",resource="leases",scope="resource",subresource="",verb="PUT",version="v1"} 1e+06
+apiserver_request_total{code="201",component="apiserver",dry_run="",group="",resource="serviceaccounts",scope="resource",subresource="token",verb="POST",version="v1"} 2
+apiserver_request_total{code="0",component="apiserver",dry_run="",group="",resource="",scope="",subresource="/metrics",verb="GET",version=""} 5
+apiserver_request_duration_seconds_sum{resource="configmaps",verb="PATCH"} 99
+apiserver_longrunning_requests{component="apiserver",group="",resource="configmaps",scope="namespace",subresource="",verb="WATCH",version="v1"} 200
+apiserver_longrunning_requests{component="apiserver",group="",resource="configmaps",scope="cluster",subresource="",verb="WATCH",version="v1"} 1
+apiserver_longrunning_requests{component="apiserver",group="",resource="pods",scope="resource",subresource="exec",verb="CONNECT",version="v1"} 1
+apiserver_watch_events_sizes_sum{group="",resource="configmaps",version="v1"} 16765
+apiserver_watch_events_sizes_count{group="",resource="configmaps",version="v1"} 25
+process_cpu_seconds_total 2.49
+`) {
+		if err := r.take(strings.TrimSuffix(line, "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := reading{
+		requests: counts{"patch configmaps": 4, "patch configmaps (409)": 1, "update leases": 1e6, "create serviceaccounts/token": 2, "get": 5},
+		watchers: counts{"configmaps": 201}, events: counts{"configmaps": 25}, bytes: 16765,
+	}
+	if diff := cmp.Diff(want, r, cmp.AllowUnexported(reading{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := r.take(`apiserver_request_total{verb="GET"} many`); err == nil {
+		t.Error("what is no number is one")
+	}
+}
+
+func TestUsageIn(t *testing.T) {
+	const stat = "4242 (a (strange) name) S 1 4242 4242 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 9 0 100 1000000 2560 18446744073709551615 1"
+	got, err := usageIn(stat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (usage{2 * time.Second, 2560 * 4096}); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if _, err := usageIn("4242 (short) S 1 2 3"); err == nil {
+		t.Error("what is cut off can be read")
+	}
+}
+
+func TestCounts(t *testing.T) {
+	now := counts{"patch configmaps": 30, "update leases": 200, "get": 1, "list configmaps": 0.3}
+	before := counts{"patch configmaps": 10, "get": 1}
+	if diff := cmp.Diff(counts{"patch configmaps": 20, "update leases": 200, "list configmaps": 0.3}, now.less(before)); diff != "" {
+		t.Errorf("less (-want +got):\n%s", diff)
+	}
+	if got, want := now.less(before).String(), "200 update leases, 20.0 patch configmaps, 0.30 list configmaps"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := now.times(0.001).String(); got != "0.20 update leases, 0.03 patch configmaps" {
+		t.Errorf("got %q", got)
+	}
+	if got := now.sum("patch", "update"); got != 230 {
+		t.Errorf("got %v", got)
+	}
+	if got := (counts{}).String(); got != "none" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestBroken(t *testing.T) {
+	cases := []struct {
+		why  string
+		make func(*results)
+		want string
+	}{
+		{"heartbeats and lists", func(r *results) { r.idle.requests = counts{"update leases": 10, "list configmaps": 1} }, ""},
+		{"an agent at rest writes a status", func(r *results) { r.idle.requests = counts{"patch configmaps": 2} }, "agents at rest make 2 writes: 2.0 patch configmaps"},
+		{"an agent that starts again tells of it", func(r *results) { r.again.requests = counts{"create events": 1} }, "agents that start again make 1 writes: 1.0 create events"},
+		{"an agent at rest reads objects", func(r *results) { r.idle.targets = counts{"get configmaps": 3, "list configmaps": 1} }, "agents at rest ask their clusters 3 times: 3.0 get configmaps, 1.0 list configmaps"},
+	}
+	for _, c := range cases {
+		t.Run(c.why, func(t *testing.T) {
+			var r results
+			c.make(&r)
+			got := ""
+			if err := r.broken(); err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A drift that nobody repairs is an error, as a run that does not measure one would
+// be worthless.
+func TestDriftIsRepaired(t *testing.T) {
+	s := &spoke{name: "default", target: target.New()}
+	f := &fleet{spokes: []*spoke{s}}
+	for _, i := range []int{0, 1} {
+		create(t, s, i)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if took, err := f.repaired(ctx, 0); err == nil {
+		t.Errorf("a Service that nobody repairs is repaired after %s", took)
+	}
+	go func() {
+		_ = s.target.Await(t.Context(), "configmaps", "default", nameOf(1), func(content map[string]any) bool { return !isWanted(content) }) // or the test fails
+		_ = s.target.Change("configmaps", "default", nameOf(1), func(content map[string]any) { content["data"] = objectOf(1)["data"] })      // as above
+	}()
+	if _, err := f.repaired(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// create puts an Application's object where its agent would.
+func create(t *testing.T, s *spoke, i int) {
+	t.Helper()
+	objects, err := dynamic.NewForConfig(s.target.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: resourceOf(i)}).Namespace(s.name).
+		Create(t.Context(), &unstructured.Unstructured{Object: objectOf(i)}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBusiest(t *testing.T) {
+	at := func(second, micro int64) coordinationv1.Lease {
+		return coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.UnixMicro(second*1_000_000 + micro)}}}
+	}
+	leases := []coordinationv1.Lease{at(1, 0), at(1, 999_999), at(2, 0), at(3, 1), at(3, 2), at(3, 3), {}}
+	if got := busiest(leases); got != 3 {
+		t.Errorf("got %d", got)
+	}
+}
+
+// What was measured until something failed is shown.
+func TestWriteOfPart(t *testing.T) {
+	var text strings.Builder
+	results{Options: Options{Clusters: 2, Applications: 10}, enrolled: 3 * time.Second}.write(&text)
+	if words := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(words, "all clusters are enrolled 3.0 s") {
+		t.Errorf("it is not in\n%s", text.String())
+	}
+}
+
+func TestToBeHeard(t *testing.T) {
+	b := &bench{clusters: 4}
+	for _, c := range []struct{ watchers, writes, want int }{{0, 10, 0}, {4, 10, 10}, {1, 10, 3}, {3, 10, 8}, {2, 3, 2}} {
+		if got := b.toBeHeard(c.watchers, c.writes); got != c.want {
+			t.Errorf("of %d writes %d clusters hear %d, want %d", c.writes, c.watchers, got, c.want)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	wrong := Options{Clusters: 0, Applications: -1}
+	if err := wrong.Validate(); err == nil || strings.Count(err.Error(), "\n") != 4 {
+		t.Errorf("complaints: %v", err)
+	}
+}
