@@ -110,10 +110,15 @@ func stay(app *application.Application, remaining []held) (patience time.Duratio
 
 // deleteAll deletes objects of the Application, one after the other, or lets go of
 // them, and gives those that are not gone yet. One that fails does not hold up the
-// others. Objects of a kind that is gone are gone with it.
+// others, unless the target does not answer at all: each of them would be waited for.
+// Objects of a kind that is gone are gone with it.
 func (r *Reconciler) deleteAll(ctx context.Context, app *application.Application, target Cluster, ids []manifest.ID) (kept []held, err error) {
 	var failures []error
-	for _, id := range ids {
+	for i, id := range ids {
+		if i > 0 && unconnected(failures[i-1]) {
+			kept = append(kept, unlooked(ids[i:])...)
+			break
+		}
 		left, err := r.deleteOne(ctx, app, target, id)
 		if left != nil {
 			kept = append(kept, *left)

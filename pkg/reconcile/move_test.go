@@ -427,6 +427,51 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// Where the target does not answer about one object, it is not asked about all of
+// them, one time-out after the other.
+func TestATargetThatFallsSilentDuringAPass(t *testing.T) {
+	silent := &net.OpError{Op: "read", Err: syscall.ECONNRESET}
+	w := newWorld(t, twoObjects, "")
+	w.failures["Create ConfigMap config"] = silent
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	w.checkTouches(t, "Create ConfigMap config")
+	w.checkReason(t, application.ReadyCondition, "TargetUnreachable")
+
+	w = running(t, twoObjects, "")
+	deleted(w)
+	w.failures["Delete Deployment web"] = silent
+	w.failures["Delete ConfigMap config"] = silent
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	if touches := w.touches(); len(touches) != 1 {
+		t.Errorf("asked: %v", touches)
+	}
+	if held := w.app(t).Inventory; len(held) != 2 {
+		t.Errorf("held: %v", held)
+	}
+	clear(w.failures)
+	w.mustReconcile(t)
+	if len(w.objects) > 0 {
+		t.Errorf("left: %v", w.objects)
+	}
+}
+
+// What is given up while the target is known not to answer is told of as well.
+func TestAbandonedWhileUnreachable(t *testing.T) {
+	w := running(t, oneObject, "")
+	deleted(w)
+	for range 2 {
+		if _, err := w.Unreachable(t.Context(), ctrl.Request{NamespacedName: appName}); err != nil {
+			t.Fatal(err)
+		}
+		w.cm = nil
+	}
+	w.checkReports(t, "Abandoned v1 ConfigMap demo/config")
+}
+
 // The agent maps namespaces, whatever the hub calls them; documents and manifest
 // keep to the hub's name.
 func TestMappedNamespace(t *testing.T) {

@@ -35,7 +35,7 @@ import (
 // journeys is of how many Applications the test tells, and journeySteps how much
 // happens to each of them before everything is left in peace.
 const (
-	journeys     = 200
+	journeys     = 150
 	journeySteps = 60
 )
 
@@ -349,9 +349,9 @@ func (s *seat) catchUp(to int) {
 	if s.deaf {
 		return
 	}
-	before, after := s.listed(), s.versions[to]
+	before := s.listed()
 	s.cached = to
-	after = s.listed()
+	after := s.listed()
 	switch {
 	case (before == nil) != (after == nil):
 		s.due = true
@@ -628,27 +628,19 @@ func (j *restless) rest() {
 
 // judge looks at the end: home is where the Application is, empty if it was deleted.
 func (j *restless) judge(home string) {
-	var wanted, holders []string
-	if home == "" {
-		if j.stored() != nil {
-			j.complain("it was deleted, and is held by %v", application.HoldersOf(j.stored()))
-		}
-	} else {
-		wanted, holders = wantedBy(j.t, j.stored()), application.HoldersOf(j.stored())
-		if !slices.Equal(holders, []string{home}) {
-			j.complain("it is on %s, and held by %v", home, holders)
-		}
-		app, err := application.Read(j.stored())
-		if err != nil || !app.HandedOver() || meta.FindStatusCondition(app.Status.Conditions, application.MigratingCondition) != nil {
-			j.complain("on %s it is not at rest: %+v, %v", home, app.Status, err)
-		}
+	var wanted []string
+	switch {
+	case home != "":
+		j.judgeStatus(home)
+		wanted = slices.Sorted(slices.Values(wantedBy(j.t, j.stored())))
+	case j.stored() != nil:
+		j.complain("it was deleted, and is held by %v", application.HoldersOf(j.stored()))
 	}
 	for _, s := range j.seats {
-		var want []string
+		var want, got []string
 		if s.name == home {
-			want = slices.Sorted(slices.Values(wanted))
+			want = wanted
 		}
-		var got []string
 		for _, name := range slices.Sorted(maps.Keys(s.w.objects)) {
 			if uidOf(s.w.objects[name]) != "theirs" {
 				got = append(got, name)
@@ -660,5 +652,15 @@ func (j *restless) judge(home string) {
 	}
 	if uidOf(j.seats[2].w.objects[foreign]) != "theirs" {
 		j.complain("somebody else's object is gone")
+	}
+}
+
+func (j *restless) judgeStatus(home string) {
+	if holders := application.HoldersOf(j.stored()); !slices.Equal(holders, []string{home}) {
+		j.complain("it is on %s, and held by %v", home, holders)
+	}
+	app, err := application.Read(j.stored())
+	if err != nil || !app.HandedOver() || meta.FindStatusCondition(app.Status.Conditions, application.MigratingCondition) != nil {
+		j.complain("on %s it is not at rest: %+v, %v", home, app.Status, err)
 	}
 }

@@ -92,11 +92,14 @@ func (r *repair) claimAdopted(ctx context.Context, live map[string]any) error {
 	if !slices.Contains(r.app.Inventory, r.planned.ID) {
 		r.app.Inventory = append(slices.Clone(r.app.Inventory), r.planned.ID)
 	}
-	if err := r.Applications.Update(ctx, r.app); err != nil {
+	err := r.Applications.Update(ctx, r.app)
+	if err != nil {
 		r.app.Adopted = adopted // nothing may go by what is not stored
-		return err
 	}
-	return nil
+	if unanswered(err) {
+		return errUnclaimed // by the hub: nothing is wrong with the target
+	}
+	return err
 }
 
 // marked reports that an object has our marks now, or has them again, and mends

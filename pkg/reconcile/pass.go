@@ -41,8 +41,8 @@ type pass struct {
 	seen []map[string]any
 	// kept are the resources that left the spec and are not gone yet.
 	kept []held
-	// failure is what went wrong with those.
-	failure error
+	// failure is what went wrong with those, lost that the target does not answer.
+	failure, lost error
 }
 
 func newPass(r *Reconciler, app *application.Application, known *memory, planned []resource) *pass {
@@ -216,16 +216,29 @@ func (p *pass) act(ctx context.Context, delta Delta) {
 		p.kept = unlooked(delta.Deleted)
 	}
 	for _, i := range delta.New {
-		p.create(ctx, i, maxTries)
+		p.do(i, func() { p.create(ctx, i, maxTries) })
 	}
 	for _, i := range delta.Modified {
-		p.mend(ctx, i, p.observed[i].Live, maxTries)
+		p.do(i, func() { p.mend(ctx, i, p.observed[i].Live, maxTries) })
 	}
 	for i := range p.planned {
 		if p.observed[i].Err == nil && !slices.Contains(delta.New, i) && !slices.Contains(delta.Modified, i) {
 			p.mended[i] = true
 			p.memory.object(p.planned[i].ID).proved = p.observed[i].UID // its marks are observed
 		}
+	}
+}
+
+// do acts on an object, unless the target did not answer about another one: each of
+// them would be waited for.
+func (p *pass) do(i int, act func()) {
+	if p.lost != nil {
+		p.fail(i, p.lost)
+		return
+	}
+	act()
+	if err := p.verdicts[i].err; unconnected(err) {
+		p.lost = err
 	}
 }
 

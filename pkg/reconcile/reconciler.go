@@ -117,9 +117,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case err != nil:
 		return ctrl.Result{}, err
 	case app == nil:
-		r.Observers.Stop(request.NamespacedName)
-		r.abandoned(request.NamespacedName)
-		r.memories.forget(request.NamespacedName)
+		r.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	case !app.IsCurrent():
 		return r.leave(ctx, app)
@@ -136,6 +134,13 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return r.suspend(ctx, app)
 	}
 	return r.ensure(ctx, app, known)
+}
+
+// forget ends what there is to do about an Application that is gone.
+func (r *Reconciler) forget(name types.NamespacedName) {
+	r.Observers.Stop(name)
+	r.abandoned(name)
+	r.memories.forget(name)
 }
 
 // ensure is steps 4 to 7 of the reference's loop.

@@ -16,10 +16,18 @@ import (
 func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	app, err := r.Applications.Get(ctx, request.NamespacedName)
 	switch {
-	case errors.Is(err, application.ErrFormat), err == nil && (app == nil || !app.IsCurrent() || len(r.damages(app)) > 0):
+	case errors.Is(err, application.ErrFormat):
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, scrubbed{err}
+	case app == nil:
+		r.forget(request.NamespacedName)
+		return ctrl.Result{}, nil
+	case app.Deleted:
+		r.memories.of(app).leaving = app
+	}
+	if !app.IsCurrent() || len(r.damages(app)) > 0 {
+		return ctrl.Result{}, nil
 	}
 	r.memories.of(app).recall(app)
 	if rest := r.hub.rest(r.Now()); rest > 0 {
