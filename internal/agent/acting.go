@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -44,8 +43,8 @@ func (c confirmed) Wait(ctx context.Context) error {
 // onceActing is a runnable that begins when this replica may act.
 func onceActing(right right, run func(context.Context) error) manager.RunnableFunc {
 	return func(ctx context.Context) error {
-		if right.Wait(ctx) != nil {
-			return nil // the agent ends
+		if err := right.Wait(ctx); err != nil {
+			return err // that of the context: the agent ends
 		}
 		return run(ctx)
 	}
@@ -79,11 +78,8 @@ type changes struct {
 	renewTarget, renewHub func()
 	// resyncTarget and resyncHub have what is known compared with what there is.
 	resyncTarget, resyncHub func()
-	recorder                events.EventRecorder
-	logger                  logr.Logger
-
-	// told is the refusal that people were told of last.
-	told string
+	// recorder writes Events to the hub.
+	recorder events.EventRecorder
 }
 
 // tell is called with one change after the other, which are logged already.
@@ -110,13 +106,8 @@ func (c *changes) tell(change leases.Change) {
 	}
 }
 
-// refused tells of each reason once.
+// refused tells why where people look for it: at the Lease that is not had.
 func (c *changes) refused(why string) {
-	if why == "" || why == c.told {
-		return
-	}
-	c.told = why
-	c.logger.Info("this agent does not act", "reason", why)
 	lease := &corev1.ObjectReference{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
 		Namespace: application.AgentsNamespace, Name: application.HubLease(c.cluster),

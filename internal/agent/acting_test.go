@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/go-logr/logr"
-
 	"github.com/krake-observer/krake-observer/internal/leases"
 )
 
@@ -45,7 +43,7 @@ func newChanges(refusal *string) (*changes, *diary, *recorder) {
 		},
 		renewTarget: noted.noted("renew target"), renewHub: noted.noted("renew hub"),
 		resyncTarget: noted.noted("resync target"), resyncHub: noted.noted("resync hub"),
-		recorder: &told, logger: logr.Discard(),
+		recorder: &told,
 	}, &noted, &told
 }
 
@@ -75,20 +73,14 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// Why an agent does not act is told once, by an Event of the Lease that it does
-// not get: who looks for the reason looks there.
+// Why an agent does not act is told by an Event of the Lease that it does not get:
+// who looks for the reason looks there.
 func TestRefused(t *testing.T) {
 	why := "DuplicateAgent: somebody else"
 	changes, _, events := newChanges(&why)
 	changes.tell(leases.Refused)
-	changes.tell(leases.Refused)
-	why = "DuplicateAgent: yet another"
-	changes.tell(leases.Refused)
 	lease := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: "krake-agents", Name: "krake-cluster-edge"}
-	want := []told{
-		{Regarding: lease, Text: "Warning DuplicateAgent DuplicateAgent: somebody else"},
-		{Regarding: lease, Text: "Warning DuplicateAgent DuplicateAgent: yet another"},
-	}
+	want := []told{{Regarding: lease, Text: "Warning DuplicateAgent DuplicateAgent: somebody else"}}
 	if diff := cmp.Diff(want, events.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -178,23 +170,35 @@ func (k *keptPass) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 // The right to act alone is not enough: first, what is known is compared with
 // what there is.
 func TestConfirmed(t *testing.T) {
-	compared := make(chan struct{})
-	right := confirmed{granted{}, compared}
+	compared, asked := make(chan struct{}), make(chan struct{})
 	ending, end := context.WithCancel(t.Context())
 	waited := make(chan error, 1)
-	go func() { waited <- right.Wait(ending) }()
+	go func() { waited <- confirmed{askedFor{granted{}, asked}, compared}.Wait(ending) }()
+	<-asked
 	end()
 	if err := <-waited; err == nil {
 		t.Error("it acts before it has compared")
 	}
 	close(compared)
-	if err := right.Wait(t.Context()); err != nil {
+	if err := (confirmed{granted{}, compared}).Wait(t.Context()); err != nil {
 		t.Errorf("it has compared, and does not act: %v", err)
 	}
 	refused := confirmed{granted{wait: context.Canceled}, compared}
 	if err := refused.Wait(t.Context()); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "canceled") {
 		t.Errorf("it acts without the right: %v", err)
 	}
+}
+
+// askedFor says when it is waited for.
+type askedFor struct {
+	granted
+
+	asked chan<- struct{}
+}
+
+func (a askedFor) Wait(context.Context) error {
+	close(a.asked)
+	return nil
 }
 
 // What is done beside the passes begins with the right to act, too.
@@ -204,7 +208,7 @@ func TestOnceActing(t *testing.T) {
 		ran = true
 		return errors.New("it failed")
 	}
-	if err := onceActing(granted{wait: context.Canceled}, run)(t.Context()); err != nil || ran {
+	if err := onceActing(granted{wait: context.Canceled}, run)(t.Context()); !errors.Is(err, context.Canceled) || ran {
 		t.Errorf("without the right: it ran: %v, error %v", ran, err)
 	}
 	if err := onceActing(granted{}, run)(t.Context()); err == nil || !ran {

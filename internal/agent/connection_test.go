@@ -80,3 +80,23 @@ func TestConnectionOfTheirOwn(t *testing.T) {
 		t.Error("an address that is none is no error")
 	}
 }
+
+// The address means what it meant: that TLS is spoken, and a path if there is one.
+func TestConnectionAddress(t *testing.T) {
+	cases := []struct {
+		config rest.Config
+		want   string
+	}{
+		{rest.Config{Host: "https://a.example:6443"}, "https://a.example:6443"},
+		{rest.Config{Host: "https://a.example/k8s/clusters/c-1"}, "https://a.example/k8s/clusters/c-1"},
+		{rest.Config{Host: "a.example", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "https://a.example"},
+		{rest.Config{Host: "127.0.0.1:8080"}, "http://127.0.0.1:8080"},
+	}
+	for _, c := range cases {
+		c.config.BearerTokenFile = "token"
+		connection, err := newConnection(&c.config)
+		if err != nil || connection.Host != c.want || connection.BearerTokenFile != "token" {
+			t.Errorf("%s: %q (%v), with the token of %q", c.config.Host, connection.Host, err, connection.BearerTokenFile)
+		}
+	}
+}

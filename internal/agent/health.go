@@ -76,23 +76,29 @@ func (a *applications) list() (found []corev1.ConfigMap, known bool) {
 // knows the Applications, unless it must not act; that hub or target do not answer
 // from then on does not matter.
 func addChecks(mgr manager.Manager, known *applications, refusal func() string) error {
-	ready := func(*http.Request) error {
-		if !known.synced.Load() {
-			return errors.New("the Applications are not known yet")
-		}
-		return nil
+	return errors.Join(
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("applications", known.check),
+		mgr.AddReadyzCheck("lease", unlessRefused(refusal)),
+	)
+}
+
+// check implements healthz.Checker.
+func (a *applications) check(*http.Request) error {
+	if !a.synced.Load() {
+		return errors.New("the Applications are not known yet")
 	}
-	sole := func(*http.Request) error {
+	return nil
+}
+
+// unlessRefused fails with the reason for which the agent must not act.
+func unlessRefused(refusal func() string) healthz.Checker {
+	return func(*http.Request) error {
 		if why := refusal(); why != "" {
 			return errors.New(why)
 		}
 		return nil
 	}
-	return errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("applications", ready),
-		mgr.AddReadyzCheck("lease", sole),
-	)
 }
 
 // everywhere is a runnable that begins before the controllers do.

@@ -112,7 +112,7 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*agent, er
 	}
 	a.changes = &changes{
 		cluster: options.Cluster, acting: a.counts.act, known: a.known.names, wake: a.notifications.notifyAll,
-		renewTarget: a.target.renew, renewHub: a.hub.renew, recorder: a.events.hub, logger: configs.Logger,
+		renewTarget: a.target.renew, renewHub: a.hub.renew, recorder: a.events.hub,
 	}
 	a.counts.act(options.Cluster, false)
 	if a.tenure, err = newTenure(options, configs, a.who.ask, a.changes.tell); err != nil {
@@ -150,10 +150,19 @@ func (a *agent) run() error {
 	defer giveBack()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- a.tenure.Run(holding)
+		ended <- a.hold(holding)
 		a.stop()
 	}()
 	err = a.manager.Start(a.ctx)
 	giveBack()
 	return errors.Join(err, <-ended)
+}
+
+// hold asks for the Leases once the Applications are known: a replica that has to
+// list them yet would keep one from acting that has them.
+func (a *agent) hold(ctx context.Context) error {
+	if !a.manager.GetCache().WaitForCacheSync(a.ctx) || a.ctx.Err() != nil {
+		return nil // it ends
+	}
+	return a.tenure.Run(ctx)
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,14 +163,107 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 	}
 }
 
-// An agent that is asked to end does so, though it has never heard of its hub: it
-// holds nothing, and has nothing to finish.
+// An agent whose Lease was taken by somebody else ends, with an error: what begins
+// after it begins anew.
+func TestTheLeaseIsTaken(t *testing.T) {
+	const cluster = "taken"
+	clients := kubernetes.NewForConfigOrDie(server)
+	createNamespace(t, clients, application.AgentsNamespace)
+	losing := newReplica(t, cluster)
+	ended := make(chan error, 1)
+	go func() { ended <- losing.run() }()
+	if err := losing.tenure.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { // until it comes between two renewals
+		lease, err := clients.CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), application.TargetLease(cluster), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		lease.Spec.HolderIdentity = new("somebody")
+		_, err = clients.CoordinationV1().Leases(metav1.NamespaceDefault).Update(t.Context(), lease, metav1.UpdateOptions{})
+		return err
+	})
+	select {
+	case err := <-ended:
+		if !errors.Is(err, leases.ErrLost) {
+			t.Errorf("it ended: %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("it goes on")
+	}
+	if err := losing.tenure.Target(); err == nil {
+		t.Error("it may still write")
+	}
+}
+
+// A replica is ready when it knows the Applications, and an agent that must not
+// act is not ready and says why: its Deployment does not go on to roll it out.
+func TestReady(t *testing.T) {
+	known := &applications{}
+	if known.check(nil) == nil {
+		t.Error("it is ready and knows nothing")
+	}
+	known.synced.Store(true)
+	if err := known.check(nil); err != nil {
+		t.Error(err)
+	}
+	why := ""
+	check := unlessRefused(func() string { return why })
+	if err := check(nil); err != nil {
+		t.Error(err)
+	}
+	if why = "DuplicateAgent: somebody"; check(nil) == nil || check(nil).Error() != why {
+		t.Errorf("it is refused, and says %v", check(nil))
+	}
+}
+
+// Who may read the metrics the target says, where they are read, and not the hub.
+func TestWhoReadsTheMetrics(t *testing.T) {
+	ask := func(t *testing.T) (config *rest.Config, asked *[]string) {
+		t.Helper()
+		asked = &[]string{}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			*asked = append(*asked, r.URL.Path)
+			w.WriteHeader(http.StatusForbidden)
+		}))
+		t.Cleanup(server.Close)
+		return &rest.Config{Host: server.URL}, asked
+	}
+	hub, hubAsked := ask(t)
+	target, targetAsked := ask(t)
+	metrics, err := metricsServer(optionsOf(t, "edge"), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filter, err := metrics.FilterProvider(hub, http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := filter(logr.Discard(), http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+	request.Header.Set("Authorization", "Bearer somebody")
+	handler.ServeHTTP(httptest.NewRecorder(), request)
+	if len(*hubAsked) > 0 || !slices.Contains(*targetAsked, "/apis/authentication.k8s.io/v1/tokenreviews") {
+		t.Errorf("asked of the hub: %v, of the target: %v", *hubAsked, *targetAsked)
+	}
+}
+
+// An agent that has never heard of its hub does not ask for the Lease, which
+// another replica may put to use; and it ends when it is asked to.
 func TestTheHubNeverAnswers(t *testing.T) {
 	nobody, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nobody.Close()
+	t.Cleanup(func() {
+		if err := nobody.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	waiting := newReplica(t, "waiting")
 	waiting.configs.Hub = &rest.Config{Host: "http://" + nobody.Addr().String()}
 	waiting, err = newAgent(t.Context(), waiting.options, waiting.configs)
@@ -175,7 +271,11 @@ func TestTheHubNeverAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := start(t, waiting)
-	<-time.After(300 * time.Millisecond)
+	<-time.After(time.Second)
+	_, err = kubernetes.NewForConfigOrDie(server).CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), application.TargetLease("waiting"), metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("it has asked for the Lease: %v", err)
+	}
 	began := time.Now()
 	stop()
 	if since := time.Since(began); since > patience/2 {

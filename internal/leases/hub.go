@@ -117,8 +117,12 @@ func (h *hub) step(ctx context.Context) (next time.Duration, err error) {
 		h.ours = true
 		h.tenure.act()
 	}
-	return h.tenure.options.Heartbeat, nil
+	return jittered(h.tenure.options.Heartbeat), nil
 }
+
+// jittered is a heartbeat, give or take a tenth: agents that have found their hub
+// again at the same time must not go on in step.
+func jittered(heartbeat time.Duration) time.Duration { return wait.Jitter(heartbeat*9/10, 2.0/9) }
 
 func (h *hub) soon() time.Duration {
 	return min(h.tenure.options.Heartbeat, wait.Jitter(retry, retrySpread))

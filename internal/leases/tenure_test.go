@@ -3,7 +3,6 @@ package leases
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +34,10 @@ func TestLeases(t *testing.T) {
 		}
 		want.LeaseDurationSeconds = new(int32(80))
 		onHub := w.hub.lease(t, hubLease)
+		want.RenewTime = onHub.Spec.RenewTime
+		if age := time.Since(want.RenewTime.Time); age > longestBeat {
+			t.Errorf("the Lease on the hub was renewed %s ago, want %s at most", age, longestBeat)
+		}
 		if diff := gocmp.Diff(want, onHub.Spec); diff != "" {
 			t.Errorf("the Lease on the hub (-want +got):\n%s", diff)
 		}
@@ -58,24 +61,24 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// What an agent writes at rest.
+// What an agent asks for at rest: renewals, and nothing else. Those on the hub are
+// not in step with those of other agents.
 func TestWritesAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		var reads atomic.Int32
-		count := func(_ context.Context, _, verb string) (bool, error) {
-			if verb == "get" {
-				reads.Add(1)
-			}
-			return false, nil
-		}
 		w.start(t, ours).awaitActing(t, 0)
-		w.target.setWeather(count)
-		w.hub.setWeather(count)
-		begunTarget, begunHub := w.target.writes(), w.hub.writes()
-		sleep(time.Minute)
-		if target, hub := w.target.writes()-begunTarget, w.hub.writes()-begunHub; target != 30 || hub != 3 || reads.Load() != 0 {
-			t.Errorf("in a minute %d renewals on the target, %d on the hub and %d reads, want 30, 3 and none", target, hub, reads.Load())
+		targetAsked, targetWrote := len(w.target.requests()), w.target.writes()
+		hubAsked, hubWrote := len(w.hub.requests()), w.hub.writes()
+		sleep(time.Hour)
+		if asked, wrote := len(w.target.requests())-targetAsked, w.target.writes()-targetWrote; asked != 1800 || wrote != asked {
+			t.Errorf("in an hour %d requests to the target, %d of them renewals, want 1800", asked, wrote)
+		}
+		asked := w.hub.requests()[hubAsked:]
+		if wrote := w.hub.writes() - hubWrote; wrote != len(asked) {
+			t.Errorf("in an hour %d requests to the hub, %d of them renewals", len(asked), wrote)
+		}
+		if least, most := apart(asked); least < DefaultHeartbeat-2*time.Second || most > longestBeat || most-least < 2*time.Second {
+			t.Errorf("the heartbeats are %s to %s apart, want spread over 18 to 22 s", least, most)
 		}
 	})
 }

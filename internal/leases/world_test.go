@@ -349,8 +349,11 @@ func (a *agent) stands() string {
 	return fmt.Sprintf("target: %v, hub: %v", err, a.Hub())
 }
 
-// retryMost is how long a request that failed waits at most.
-const retryMost = time.Duration((1 + retrySpread) * float64(retry))
+// How long a request that failed is waited with at most, and the next heartbeat.
+const (
+	retryMost   = time.Duration((1 + retrySpread) * float64(retry))
+	longestBeat = DefaultHeartbeat * 11 / 10
+)
 
 // sleep lets everything happen that is due within d.
 func sleep(d time.Duration) {

@@ -94,23 +94,31 @@ func prepareChange(cm, stored *corev1.ConfigMap) Prepared {
 func giveUp(cm *corev1.ConfigMap, deleting bool) []string {
 	var warnings []string
 	for _, cluster := range application.GivenUp(cm, deleting) {
-		if held := application.GiveUp(cm, cluster); len(held) > 0 {
-			warnings = append(warnings, fmt.Sprintf("cluster %s is given up; what the Application has there is left as it is: %s", cluster, namesOf(held)))
+		for _, names := range inLines(application.GiveUp(cm, cluster)) {
+			warnings = append(warnings, "left as it is on cluster "+cluster+", which is given up: "+names)
 		}
 	}
 	return warnings
 }
 
-func namesOf(ids []manifest.ID) string {
-	const most = 10
-	var names []string
-	for _, id := range ids[:min(most, len(ids))] {
-		names = append(names, id.String())
+// inLines names objects in lines that are short enough for a warning, and in not
+// too many.
+func inLines(ids []manifest.ID) []string {
+	const long, many = 150, 10
+	var lines []string
+	for i, id := range ids {
+		name := id.String()
+		switch last := len(lines) - 1; {
+		case last >= 0 && len(lines[last])+len(name) < long:
+			lines[last] += ", " + name
+		case len(lines) == many:
+			lines[last] += fmt.Sprintf(", and %d more", len(ids)-i)
+			return lines
+		default:
+			lines = append(lines, name)
+		}
 	}
-	if more := len(ids) - most; more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(names, ", ")
+	return lines
 }
 
 // unchanged tells if nothing of what an agent carries out differs, so that a new

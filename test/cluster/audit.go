@@ -1,7 +1,10 @@
 package cluster
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 )
 
@@ -41,4 +44,31 @@ func writeAuditPolicy(path, policy string) error {
 		return fmt.Errorf("write audit policy: %w", err)
 	}
 	return nil
+}
+
+// AuditLines gives the lines of the audit log that begin at a place or after it,
+// until take gives an error. There, and at the end, the API server may just be
+// writing: half a line is none.
+func (c *Cluster) AuditLines(from int64, take func(line []byte) error) error {
+	file, err := os.Open(c.auditLog)
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(max(from-1, 0), io.SeekStart); err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	lines := bufio.NewReader(file)
+	for skip := from > 0; ; skip = false {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && !skip {
+			err = take(line)
+		}
+		if err != nil {
+			return fmt.Errorf("read the audit log: %w", err)
+		}
+	}
 }

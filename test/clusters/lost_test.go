@@ -22,6 +22,7 @@ const soon = time.Minute
 // gives up on what it has there, who is told what that is. One that was moved away
 // goes on where it is, and the user gives up on the cluster alone.
 func TestA36(t *testing.T) {
+	t.Parallel()
 	for name, leave := range absences {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

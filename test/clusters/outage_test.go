@@ -44,6 +44,7 @@ func quickLease() []string {
 // once. An agent that is started while the hub is away does nothing, and above all
 // deletes nothing.
 func TestA38(t *testing.T) {
+	t.Parallel()
 	for name, leave := range absences {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

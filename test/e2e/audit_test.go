@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -84,7 +81,7 @@ func auditMark(t *testing.T) mark {
 func (m mark) requests(t *testing.T) []request {
 	t.Helper()
 	var found []request
-	err := auditLines(int64(m), func(line []byte) error {
+	err := env.cluster.AuditLines(int64(m), func(line []byte) error {
 		var r request
 		if err := json.Unmarshal(line, &r); err != nil {
 			return fmt.Errorf("%w in %s", err, line)
@@ -98,32 +95,6 @@ func (m mark) requests(t *testing.T) []request {
 		t.Fatalf("audit log: %v", err)
 	}
 	return found
-}
-
-// auditLines gives the lines of the audit log that begin at a place or after it.
-// There, and at the end, the API server may just be writing: half a line is none.
-func auditLines(from int64, take func(line []byte) error) error {
-	file, err := os.Open(env.cluster.AuditLog())
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if _, err := file.Seek(max(from-1, 0), io.SeekStart); err != nil {
-		return err
-	}
-	lines := bufio.NewReader(file)
-	for skip := from > 0; ; skip = false {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil && !skip {
-			err = take(line)
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // in leaves the requests that concern a namespace.

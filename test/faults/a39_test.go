@@ -30,6 +30,9 @@ func TestA39(t *testing.T) {
 		// watched is for how long the agent is watched when it has said so, and
 		// callsAMinute how many calls there may be for each Application.
 		watched, callsAMinute = 15 * time.Second, 10
+		// told is after how long each status must say so, also that of one that is
+		// deleted: the target goes in the middle of that.
+		told = 40 * time.Second
 	)
 	outages := []struct {
 		name  string
@@ -45,15 +48,21 @@ func TestA39(t *testing.T) {
 			apps, err := d.lane.crowd(t.Context(), crowd)
 			must(t, err)
 			must(t, eventually(t.Context(), func(ctx context.Context) error { return all(apps, func(a *app) error { return a.settled(ctx) }) }))
+			going := d.large(t)
 			before := d.uids(t, apps)
 
 			began, from := time.Now(), d.wire.Connections()
 			must(t, outage.begin(d.wire))
+			must(t, going.delete(t.Context()))
 			must(t, each(apps, func(a *app) error {
 				return change(t.Context(), services, a.named("service"), `{"spec": {"ports": [{"port": 90}]}}`)
 			}))
-			must(t, eventually(t.Context(), func(ctx context.Context) error { return all(apps, func(a *app) error { return a.unreachable(ctx) }) }))
-			t.Logf("all say so after %s", time.Since(began).Round(time.Second))
+			must(t, eventually(t.Context(), func(ctx context.Context) error {
+				return all(append(apps, going), func(a *app) error { return a.unreachable(ctx) })
+			}))
+			if since := time.Since(began); since > told {
+				t.Errorf("all say so after %s, want %s at most", since.Round(time.Second), told)
+			}
 			for end := time.Now().Add(watched); time.Now().Before(end); <-time.After(time.Second) {
 				if err := d.ready(t.Context()); err != nil {
 					t.Errorf("the target is away: %v", err)
@@ -70,6 +79,7 @@ func TestA39(t *testing.T) {
 			must(t, eventually(t.Context(), func(ctx context.Context) error {
 				return all(apps, func(a *app) error { return errors.Join(a.settled(ctx), a.check(ctx, a.objects())) })
 			}))
+			must(t, eventually(t.Context(), going.gone))
 			t.Logf("all is as it should be %s after the target was back", time.Since(back).Round(time.Second))
 			for name, uid := range d.uids(t, apps) {
 				if before[name] != uid {
@@ -103,6 +113,19 @@ func newDistant(t *testing.T, name string) *distant {
 	d.run(t, direct, through)
 	must(t, eventually(t.Context(), d.ready))
 	return d
+}
+
+// large makes an Application of many objects, and waits until it runs.
+func (d *distant) large(t *testing.T) *app {
+	t.Helper()
+	a := d.lane.newApp()
+	var objects []object
+	for i := range 12 {
+		objects = append(objects, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": fmt.Sprintf("%s-%d", a.Name, i)}})
+	}
+	must(t, a.create(t.Context(), objects))
+	must(t, eventually(t.Context(), a.settled))
+	return a
 }
 
 // run has the agent run until the test ends.

@@ -1,11 +1,8 @@
 package ha
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -94,31 +91,21 @@ func auditMark(t *testing.T) mark {
 // that is not written to its end is left for the next time.
 func (m mark) requests(t *testing.T, wanted func(request) bool) []request {
 	t.Helper()
-	file, err := os.Open(env.cluster.AuditLog())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := file.Seek(int64(m), io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
 	var found []request
-	for lines := bufio.NewReader(file); ; {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return found
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	err := env.cluster.AuditLines(int64(m), func(line []byte) error {
 		var r request
 		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatalf("audit log: %v in %s", err, line)
+			return fmt.Errorf("%w in %s", err, line)
 		}
 		if r.Stage != "ResponseStarted" && wanted(r) {
 			found = append(found, r)
 		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return found
 }
 
 // by asks for the requests of one agent.

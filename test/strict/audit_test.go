@@ -1,11 +1,9 @@
 package strict
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -82,31 +80,18 @@ func (w *world) work(t *testing.T, since int64, namespace string) []request {
 // requests reads the agent's from the audit log. A line that is not written to its
 // end is left for the next time.
 func (w *world) requests(since int64) ([]request, error) {
-	file, err := os.Open(w.cluster.AuditLog())
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if _, err := file.Seek(since, io.SeekStart); err != nil {
-		return nil, err
-	}
 	var found []request
-	for lines := bufio.NewReader(file); ; {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return found, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	err := w.cluster.AuditLines(since, func(line []byte) error {
 		var r request
 		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, fmt.Errorf("audit log: %w in %s", err, line)
+			return fmt.Errorf("%w in %s", err, line)
 		}
 		if r.Stage != "ResponseStarted" && r.User.Username == agentUser && r.Client != testClient {
 			found = append(found, r)
 		}
-	}
+		return nil
+	})
+	return found, err
 }
 
 // checkWrites fails if any write of the whole run was the agent's own. It says how
