@@ -161,8 +161,8 @@ func (a *agent) run() error {
 // hold asks for the Leases once the Applications are known: a replica that has to
 // list them yet would keep one from acting that has them.
 func (a *agent) hold(ctx context.Context) error {
-	if !a.manager.GetCache().WaitForCacheSync(a.ctx) || a.ctx.Err() != nil {
-		return nil // it ends
+	if a.manager.GetCache().WaitForCacheSync(a.ctx) && a.ctx.Err() == nil {
+		return a.tenure.Run(ctx)
 	}
-	return a.tenure.Run(ctx)
+	return nil // it ends before
 }

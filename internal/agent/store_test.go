@@ -384,6 +384,7 @@ func TestLeaving(t *testing.T) {
 		cm.Finalizers = append(cm.Finalizers, application.Finalizer("local"))
 	})
 	h.saw(h.stored(t))
+	h.failure = apierrors.NewNotFound(schema.GroupResource{}, appName.Name) // the cache knows nothing of it
 	app := h.mustGet(t)
 	if app.IsCurrent() || !app.Finalized || app.Cluster != "edge" || app.Holder != "local" {
 		t.Errorf("read as %+v", app)
@@ -396,7 +397,6 @@ func TestLeaving(t *testing.T) {
 	if diff := cmp.Diff(want, h.stored(t).Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	h.failure = apierrors.NewNotFound(schema.GroupResource{}, appName.Name) // the cache selects by the label
 	if app, err := h.Get(t.Context(), appName); app != nil || err != nil {
 		t.Errorf("it is still known: %v, error %v", app, err)
 	}

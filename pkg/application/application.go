@@ -44,6 +44,11 @@ type Application struct {
 	Inventory []manifest.ID
 	// Adopted are those of the inventory that existed before, and were taken over.
 	Adopted []manifest.ID
+	// Vouch is what the holder's agent has said of the documents that it wrote last,
+	// and Vouched tells that these are they: no other agent has written since what was
+	// learned and observed.
+	Vouch   string
+	Vouched bool
 	// Damaged are the keys of documents that cannot be read, with the reason. What is
 	// held and what was learned is not written then either: it may be needed.
 	Damaged map[string]error

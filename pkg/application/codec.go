@@ -3,6 +3,8 @@ package application
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,11 +77,13 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 		}
 	}
 	for _, object := range held {
+		app.Vouch += object.Vouch
 		app.Inventory = append(app.Inventory, object.ID)
 		if object.Adopted {
 			app.Adopted = append(app.Adopted, object.ID)
 		}
 	}
+	app.Vouched = app.Vouch == vouchOf(cm)
 	return app, nil
 }
 
@@ -88,14 +92,35 @@ type heldObject struct {
 	manifest.ID
 
 	Adopted bool `json:"adopted,omitempty"`
+	// Vouch is that of the holder's agent for the documents that it has written; the
+	// first object has it.
+	Vouch string `json:"vouch,omitempty"`
 }
 
-func (a *Application) held() []heldObject {
+func (a *Application) held(vouch string) []heldObject {
 	held := make([]heldObject, 0, len(a.Inventory))
 	for _, id := range a.Inventory {
-		held = append(held, heldObject{id, slices.Contains(a.Adopted, id)})
+		held = append(held, heldObject{id, slices.Contains(a.Adopted, id), vouch})
+		vouch = ""
 	}
 	return held
+}
+
+// vouchOf digests what an agent has learned and observed, as it is stored. The
+// agent of whatever cluster the Application is on may write these documents, and only
+// that of the holder its inventory, which says by this which of them are its own.
+func vouchOf(cm *corev1.ConfigMap) string {
+	hash, empty := sha256.New(), true
+	for _, key := range []string{LearnedKey, LastObservedKey} {
+		text := cm.Data[key] + string(cm.BinaryData[key])
+		empty = empty && text == ""
+		sum := sha256.Sum256([]byte(text))
+		hash.Write(sum[:])
+	}
+	if empty {
+		return ""
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
 // Record writes the parts of the Application that belong to the agent of the
@@ -111,7 +136,6 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 		return a.recordFormer(cm)
 	}
 	documents := []document{
-		{InventoryKey(a.Holder), a.held(), len(a.Inventory) > 0},
 		{LearnedKey, a.Learned, len(a.Learned) > 0},
 		{LastAppliedKey, a.LastApplied, a.LastApplied != nil},
 		{LastObservedKey, a.LastObserved, len(a.LastObserved) > 0},
@@ -122,10 +146,10 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 		return err
 	}
 	for _, shed := range []func(){
-		func() { documents[3].wanted = false },
+		func() { documents[2].wanted = false },
 		func() { status.Drifts, status.Services = nil, nil },
 		func() { status.Objects = briefly(status.Objects) },
-		func() { documents = []document{documents[0], documents[3]} },
+		func() { documents = documents[2:] },
 	} {
 		if sizeOf(cm) <= roomInAll {
 			return nil
@@ -143,7 +167,7 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 // has the Application go from there.
 func (a *Application) recordFormer(cm *corev1.ConfigMap) error {
 	cm.Data, cm.BinaryData = maps.Clone(cm.Data), maps.Clone(cm.BinaryData)
-	if err := encode(cm, InventoryKey(a.Holder), a.held(), len(a.Inventory) > 0); err != nil {
+	if err := encode(cm, InventoryKey(a.Holder), a.held(a.Vouch), len(a.Inventory) > 0); err != nil {
 		return err
 	}
 	setFinalizer(cm, a.Holder, a.Finalized)
@@ -176,10 +200,15 @@ type document struct {
 func (a *Application) record(cm, stored *corev1.ConfigMap, documents []document, status Status) error {
 	cm.Data, cm.BinaryData = maps.Clone(stored.Data), maps.Clone(stored.BinaryData)
 	for _, d := range append(slices.Clone(documents), document{StatusKey, status, status.State != ""}) {
-		if a.Damaged[d.key] != nil && (d.key == InventoryKey(a.Holder) || d.key == LearnedKey) {
-			continue // what they say may be needed
+		if a.Damaged[d.key] != nil && d.key == LearnedKey {
+			continue // what it says may be needed
 		}
 		if err := encode(cm, d.key, d.value, d.wanted); err != nil {
+			return err
+		}
+	}
+	if key := InventoryKey(a.Holder); a.Damaged[key] == nil { // or it may be needed
+		if err := encode(cm, key, a.held(vouchOf(cm)), len(a.Inventory) > 0); err != nil {
 			return err
 		}
 	}

@@ -59,8 +59,34 @@ func TestReadGivesWhatRecordWrote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(running(), got); diff != "" {
+	want := running()
+	want.Vouch, want.Vouched = "4188368a117fcbd3be1372bf7142c422", true
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-recorded +read\n%s", diff)
+	}
+}
+
+// Only the agent of the holder writes its inventory, and so what it says there of
+// the documents tells its own from those of others.
+func TestVouched(t *testing.T) {
+	for name, forge := range map[string]func(cm *corev1.ConfigMap){
+		"what was learned":  func(cm *corev1.ConfigMap) { cm.Data["status.learned"] = "[]" },
+		"what was observed": func(cm *corev1.ConfigMap) { delete(cm.Data, "status.last_observed_manifest") },
+		"both, in exchange": func(cm *corev1.ConfigMap) {
+			cm.Data["status.learned"], cm.Data["status.last_observed_manifest"] = cm.Data["status.last_observed_manifest"], cm.Data["status.learned"]
+		},
+		"no inventory": func(cm *corev1.ConfigMap) { delete(cm.Data, "inventory.local") },
+	} {
+		cm := configMap()
+		record(t, running(), cm)
+		forge(cm)
+		app, err := application.Read(cm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if app.Vouched {
+			t.Errorf("%s: vouched for", name)
+		}
 	}
 }
 
@@ -68,7 +94,7 @@ func TestReadOfAFreshApplication(t *testing.T) {
 	want := &application.Application{
 		Wishes:         application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete},
 		NamespacedName: types.NamespacedName{Namespace: "demo", Name: "web"},
-		UID:            "u1", Version: "7", Cluster: "local", Holder: "local",
+		UID:            "u1", Version: "7", Cluster: "local", Holder: "local", Vouched: true,
 		Spec: application.Spec{Manifest: "kind: Song\n"},
 	}
 	got, err := application.Read(configMap())
@@ -150,7 +176,7 @@ func TestRecordWritesWhatIsTheAgentsAndNothingElse(t *testing.T) {
 	want.Data["status.last_applied_manifest"] = `[{"kind":"Song","spec":{"key3":"kilestlai","large":9007199254740993}}]`
 	want.Data["status.last_observed_manifest"] = `[{"kind":"Song","spec":{"half":0.5}}]`
 	want.Data["status.learned"] = `[{"kind":"Song","spec":{"list":[null,"b"]}}]`
-	want.Data["inventory.local"] = `[{"apiVersion":"v1","kind":"Song","namespace":"demo","name":"top50"}]`
+	want.Data["inventory.local"] = `[{"apiVersion":"v1","kind":"Song","namespace":"demo","name":"top50","vouch":"4188368a117fcbd3be1372bf7142c422"}]`
 
 	record(t, running(), cm)
 	if diff := cmp.Diff(want, cm); diff != "" {

@@ -150,22 +150,39 @@ func TestNamespaceWithoutRights(t *testing.T) {
 	f.forbidden(t, other, elsewhere.target("web"))
 	f.observe(t, web, f.target("web"))
 	f.Start(web, []Target{f.target("web")}, []map[string]any{live})
-	f.heardOf(t, web, other) // of what is known now, and of what is not
+	f.hears(t, web, other) // of what is known now, and of what is not
 
 	f.change(t, "web", `{"data": {"a": "2"}}`)
-	f.heardOf(t, web)
+	f.hears(t, web)
 	w.losing(f, func(int) bool { return true })
 	f.change(t, "web", `{"data": {"a": "3"}}`)
-	f.heardOf(t, web)
+	f.hears(t, web)
 	f.converges(t)
 	f.forbidden(t, other, elsewhere.target("web"))
 
 	elsewhere.grant(t, user)
 	f.ResyncNow()
-	f.heardOf(t, other)
+	f.hears(t, other)
 	if current := f.observe(t, other, elsewhere.target("web")); current[0].UID != uidOf(unseen) {
 		t.Errorf("known is %+v, want what is there", current[0])
 	}
+}
+
+// hears waits until the owners are notified, whoever else is: what the API server
+// refuses it may refuse in other words the next time.
+func (f *fixture) hears(t *testing.T, owners ...Owner) {
+	t.Helper()
+	for _, owner := range owners {
+		eventually(t, func() (string, error) {
+			if f.count(owner) > 0 {
+				return "", nil
+			}
+			return owner.Name + " was not notified", nil
+		})
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heard = nil
 }
 
 // forbidden waits until the API server is known to refuse the kind of a target.

@@ -141,8 +141,8 @@ func TestConflict(t *testing.T) {
 	}{
 		{"the Application changed before the inventory could be written: nothing is created", "Write inventory.local status krake.dev/state finalizers",
 			[]string{"Observe", "Write inventory.local status krake.dev/state finalizers", "Start"}},
-		{"the Application changed while it was worked on", "Write status status.last_observed_manifest krake.dev/state",
-			[]string{"Observe", "Write inventory.local status krake.dev/state finalizers", "Create ConfigMap config", "Write status status.last_observed_manifest krake.dev/state", "Start"}},
+		{"the Application changed while it was worked on", "Write inventory.local status status.last_observed_manifest krake.dev/state",
+			[]string{"Observe", "Write inventory.local status krake.dev/state finalizers", "Create ConfigMap config", "Write inventory.local status status.last_observed_manifest krake.dev/state", "Start"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -26,6 +26,8 @@ type memory struct {
 	// written when it is time again.
 	written time.Time
 	pending *application.Application
+	// recorded: this process has written, or is to write, what was learned.
+	recorded bool
 	// waits tells whoever asks that something is pending.
 	waits atomic.Bool
 	// silentSince is since when the target does not answer, zero if it does.

@@ -139,11 +139,7 @@ func (r *repair) released(live map[string]any) schema.Differences {
 	if former == nil {
 		return nil
 	}
-	learned := r.entryOf(r.app.Learned, r.i)
-	if r.from != nil {
-		learned = r.entryOf(r.from.learned, r.i)
-	}
-	return r.planned.Schema.Released(r.planned.desired, former, learned, live)
+	return r.planned.Schema.Released(r.planned.desired, former, r.entryOf(r.app.Learned, r.i), live)
 }
 
 // forgotten takes off the object what was learned and is refused by now.

@@ -15,31 +15,35 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// origin is where an Application comes from: what its documents say of the cluster
-// where it was.
+// origin is what the documents of an Application say that are not ours.
 type origin struct {
-	learned []map[string]any
-	status  application.Status
+	learned, observed []map[string]any
+	status            application.Status
 }
 
-// arrive takes over an Application whose documents are of another cluster; nil
-// tells that they are of this one. What the API server of that one has assigned is
-// nothing to want here. The documents stay as they are stored until those of this
-// cluster take their place: whoever goes back, or begins anew, needs them.
-func (r *Reconciler) arrive(app *application.Application) *origin {
-	if app.Status.ClusterName() == r.ClusterName {
+// arrive takes over an Application of which another agent has written the
+// documents; nil tells that they are ours. What another API server has assigned is
+// nothing to want here, and what another agent says nothing to go by: it may not be
+// what it should be. The documents stay as they are stored until our own take their
+// place: whoever begins anew needs them.
+func (r *Reconciler) arrive(app *application.Application, known *memory) *origin {
+	here := app.Status.ClusterName() == r.ClusterName
+	if here && (app.Vouched || known.recorded) {
 		return nil
 	}
-	from := &origin{app.Learned, app.Status}
+	from := &origin{app.Learned, app.LastObserved, app.Status}
 	delete(app.Damaged, application.LearnedKey)
-	app.Learned, app.Status = nil, application.Status{}.On(r.ClusterName)
+	app.Learned, app.LastObserved = nil, nil
+	if !here {
+		app.Status = application.Status{}.On(r.ClusterName)
+	}
 	return from
 }
 
 // undo leaves the documents what they were, whatever the conditions say.
 func (o *origin) undo(app *application.Application) {
 	if o != nil {
-		app.Learned, app.Status.Cluster = o.learned, o.status.Cluster
+		app.Learned, app.LastObserved, app.Status.Cluster = o.learned, o.observed, o.status.Cluster
 	}
 }
 
@@ -49,10 +53,10 @@ func (o *origin) around(app *application.Application, write func() error) error 
 	if o == nil {
 		return write()
 	}
-	arrived, learned := app.Status, app.Learned
-	app.Learned, app.Status = o.learned, o.status
+	arrived := origin{app.Learned, app.LastObserved, app.Status}
+	app.Learned, app.LastObserved, app.Status = o.learned, o.observed, o.status
 	err := write()
-	app.Learned, app.Status = learned, arrived
+	app.Learned, app.LastObserved, app.Status = arrived.learned, arrived.observed, arrived.status
 	return err
 }
 

@@ -298,19 +298,43 @@ func TestAssignedValuesStayWhereTheyAre(t *testing.T) {
 	w.checkTouches(t)
 }
 
-// A field that has left the spec while the Application was elsewhere is taken off
-// the object all the same: privileged must not stay.
-func TestReleasedAtHome(t *testing.T) {
-	w := running(t, privileged, "")
+// What another agent says was learned or observed here is not gone by: the one of a
+// cluster that was taken would write fields on all others.
+func TestForgedDocuments(t *testing.T) {
+	const service = `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}`
+	const observed = `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: null}}`
+	forge := func(w *world) {
+		w.cm.Data[application.LearnedKey] = `[{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"clusterIP":"10.0.66.66"}}]`
+		w.cm.Data[application.LastObservedKey] = `[{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"injected":"here"}}]`
+	}
+	w := newWorld(t, service, observed)
+	w.answer = func(live map[string]any) {
+		live["spec"].(map[string]any)["clusterIP"], live["spec"].(map[string]any)["injected"] = "10.0.0.1", "here"
+	}
+	w.mustReconcile(t)
 	here := w.objects
-	w.travel(t, "edge")
+	forge(w)
+	w.visit("local", here) // home again, after the other one has had its say
+	w.mustReconcile(t)
+	w.checkTouches(t)
+	if learned := w.cm.Data[application.LearnedKey]; !strings.Contains(learned, "10.0.0.1") {
+		t.Errorf("learned: %s", learned)
+	}
+
+	w.travel(t, "edge") // where it never was
+	forge(w)
+	w.cm.Data[application.StatusKey] = `{"cluster":"edge","state":"RUNNING"}`
 	w.visit("edge", map[string]map[string]any{})
+	created := ""
+	w.admit = func(_, after map[string]any) error {
+		created, _, _ = unstructured.NestedString(after, "spec", "clusterIP")
+		return nil
+	}
+	w.answer = func(map[string]any) {}
 	w.mustReconcile(t)
-	w.respec(plain, "")
-	w.travel(t, "local")
-	w.visit("local", here)
-	w.mustReconcile(t)
-	w.checkTouches(t, release)
+	if created != "" {
+		t.Errorf("created with the address %s", created)
+	}
 }
 
 // What a former cluster cannot delete stays held, and is tried again.

@@ -145,7 +145,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 
 // ensure is steps 4 to 7 of the reference's loop.
 func (r *Reconciler) ensure(ctx context.Context, app *application.Application, known *memory) (ctrl.Result, error) {
-	from := r.arrive(app)
+	from := r.arrive(app, known)
 	planned, err := r.plan(app)
 	switch {
 	case unanswered(err):

@@ -20,7 +20,7 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 	app.Adopted = adoptedAmong(app.Inventory, app.Adopted)
 	p.memory.keep(app.Inventory)
 	p.tell()
-	p.memory.spec = p.spec
+	p.memory.spec, p.memory.recorded = p.spec, true
 	found := p.findings()
 	p.memory.contended.Store(int64(len(found.contended)))
 	p.conclude(app, found)

@@ -60,7 +60,7 @@ func TestUpdate(t *testing.T) {
 	w.checkCalls(t,
 		"Observe",
 		"Patch ConfigMap config replace /data/a",
-		"Write status status.last_applied_manifest status.last_observed_manifest",
+		"Write inventory.local status status.last_applied_manifest status.last_observed_manifest",
 		"Start",
 	)
 	w.checkReports(t, "Configured v1 ConfigMap demo/config: data.a")
@@ -237,13 +237,13 @@ func TestAfterACrash(t *testing.T) {
 		w := newWorld(t, oneObject, "")
 		crashAt(t, w, "Create ConfigMap config")
 		w.mustReconcile(t)
-		w.checkCalls(t, "Observe", "Create ConfigMap config", "Write status status.last_observed_manifest krake.dev/state", "Start")
+		w.checkCalls(t, "Observe", "Create ConfigMap config", "Write inventory.local status status.last_observed_manifest krake.dev/state", "Start")
 	})
 	t.Run("after the creation, before the record", func(t *testing.T) {
 		w := newWorld(t, oneObject, "")
-		crashAt(t, w, "Write status status.last_observed_manifest krake.dev/state")
+		crashAt(t, w, "Write inventory.local status status.last_observed_manifest krake.dev/state")
 		w.mustReconcile(t)
-		w.checkCalls(t, "Observe", "Write status status.last_observed_manifest krake.dev/state", "Start")
+		w.checkCalls(t, "Observe", "Write inventory.local status status.last_observed_manifest krake.dev/state", "Start")
 	})
 	t.Run("after the creation, and the label was removed: the object proves itself", func(t *testing.T) {
 		w := running(t, oneObject, "")

@@ -1,11 +1,8 @@
 package clusters
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -95,39 +92,24 @@ func auditMark(t *testing.T, of plane) mark {
 }
 
 // requests gives those since the mark of which all holds that is asked for, oldest
-// first. Half a line, which the API server may just be writing, is none: at the mark
-// its end is passed over, and at the end it is left for the next time.
+// first.
 func (m mark) requests(t *testing.T, wanted ...func(request) bool) []request {
 	t.Helper()
-	file, err := os.Open(m.plane.AuditLog())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := file.Seek(max(m.place-1, 0), io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
 	var found []request
-	lines := bufio.NewReader(file)
-	for skip := m.place > 0; ; skip = false {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return found
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if skip {
-			continue
-		}
+	err := m.plane.AuditLines(m.place, func(line []byte) error {
 		var r request
 		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatalf("audit log: %v in %s", err, line)
+			return fmt.Errorf("%w in %s", err, line)
 		}
 		if r.Stage != "ResponseStarted" && !slices.ContainsFunc(wanted, func(is func(request) bool) bool { return !is(r) }) {
 			found = append(found, r)
 		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return found
 }
 
 // list shows requests, one a line.

@@ -19,7 +19,7 @@ import (
 
 // forbidden are objects that no hub may ask an agent for, unless its cluster has
 // agreed to it.
-var forbidden = map[string]string{
+var forbidden = map[string]string{ //nolint:gosec // the password is none
 	"cluster-role":         `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a9}, rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}`,
 	"cluster-role-binding": `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a9}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: ServiceAccount, name: default, namespace: a9}]}`,
 	"role-binding":         `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a9}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}, subjects: [{kind: ServiceAccount, name: default, namespace: a9}]}`,

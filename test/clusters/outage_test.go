@@ -143,10 +143,10 @@ func (o *outage) run(t *testing.T, leave func(*installation.Wire) error) {
 
 // bound is how often the hub may be tried while it is away: in each minute ten times
 // for an Application, and once a second by each agent; and for each drift there is an
-// Event, which is tried a few times.
+// Event, which client-go tries every ten seconds.
 func (o *outage) bound() int64 {
-	const apps, agents, tries = crowd + 3, 2, 3
-	return int64(o.duration.Minutes()*10*apps+o.duration.Seconds()*agents) + tries*crowd*keys
+	const apps, agents, drifts = crowd + 3, 2, crowd * keys
+	return int64(o.duration.Minutes()*10*apps + o.duration.Seconds()*agents + (1+o.duration.Seconds()/10)*drifts)
 }
 
 // restart kills the fresh agent, has its object drift, and starts it again.

@@ -282,11 +282,12 @@ const (
 func (m *matrix) try(t *testing.T, as kubernetes.Interface, each attempt, want ...string) {
 	t.Helper()
 	fmt.Fprintf(&m.text, "%-50s", each.what)
-	for i, column := range m.columns {
+	for i, want := range want {
+		column := m.columns[i]
 		got := answerOf(each.do(t.Context(), as, column.app.NamespacedName))
 		fmt.Fprintf(&m.text, " %-20s", got)
-		if got != want[i] {
-			t.Errorf("%s, %s: %s, want %s", each.what, column.where, got, want[i])
+		if got != want {
+			t.Errorf("%s, %s: %s, want %s", each.what, column.where, got, want)
 		}
 	}
 	m.text.WriteByte('\n')

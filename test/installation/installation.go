@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/krake-observer/krake-observer/manifests"
 	"github.com/krake-observer/krake-observer/test/cluster"
@@ -34,6 +35,8 @@ type Installation struct {
 	replicas []*replica
 	// balancer is where the API server calls the webhook.
 	balancer *balancer
+	// enrolling: one cluster after the other.
+	enrolling sync.Mutex
 }
 
 // Options are how an installation is to be. The zero value is the usual one.

@@ -50,6 +50,8 @@ type Enrolment struct {
 // by kubectl apply -k on the cluster. The agent is not started. For the name local
 // the hub itself becomes a cluster, by overlays/e2e.
 func (i *Installation) Enrol(ctx context.Context, target *cluster.Cluster, enrolment Enrolment) (*Spoke, error) {
+	i.enrolling.Lock() // two kubectl apply at once would both create what all agents of a target share
+	defer i.enrolling.Unlock()
 	s := &Spoke{Name: enrolment.Name, hub: i, arguments: enrolment.AgentArgs}
 	s.Target = filepath.Join(i.dir, s.Name+"-target.kubeconfig")
 	into := i.enrolHub

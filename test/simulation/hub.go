@@ -140,6 +140,19 @@ func (c counts) less(other counts) counts {
 	return left
 }
 
+// ofAgents leaves out what is about resources on which no agent has a right.
+func (c counts) ofAgents() counts {
+	left := counts{}
+	for name, number := range c {
+		for _, resource := range []string{"configmaps", "leases", "events"} {
+			if strings.Contains(name, resource) {
+				left[name] = number
+			}
+		}
+	}
+	return left
+}
+
 // times multiplies.
 func (c counts) times(factor float64) counts {
 	product := counts{}

@@ -17,11 +17,14 @@ type window struct {
 	targets counts
 }
 
-// perSecond are the requests to the hub in a second, without those of a hub that is
-// left alone.
-func (w window) perSecond(alone window) counts {
-	return w.requests.times(1 / w.long.Seconds()).less(alone.requests.times(1 / alone.long.Seconds()))
+// asked are the requests to the hub, without those that a hub has which is left
+// alone.
+func (w window) asked(alone window) counts {
+	return w.requests.less(alone.requests.times(w.long.Seconds() / alone.long.Seconds())).ofAgents()
 }
+
+// perSecond gives so many in a second.
+func (w window) perSecond(all counts) string { return all.times(1 / w.long.Seconds()).String() }
 
 // share is how much of one processor a process had.
 func (w window) share(process string) float64 {
@@ -99,12 +102,12 @@ func (r results) setUp() [][2]string {
 
 func (r results) atRest() [][2]string {
 	return [][2]string{
-		{fmt.Sprintf("at rest for %s: requests in a second", r.Idle), r.idle.perSecond(r.alone).String()},
+		{fmt.Sprintf("at rest for %s: requests in a second", r.Idle), r.idle.perSecond(r.idle.asked(r.alone))},
 		{"at rest: Leases renewed in the busiest second", fmt.Sprint(r.busiest)},
-		{"at rest: the hub left alone has", r.alone.perSecond(window{long: time.Second}).String()},
+		{"at rest: the hub left alone has", r.alone.perSecond(r.alone.requests)},
 		{"at rest: processors", processors(r.idle)},
 		{"at rest: watches on ConfigMaps", decimals(r.idle.watchers["configmaps"])},
-		{"at rest: events sent in a second", r.idle.events.times(1 / r.idle.long.Seconds()).String()},
+		{"at rest: events sent in a second", r.idle.perSecond(r.idle.events.ofAgents())},
 		{"at rest: requests of an agent to its cluster in a minute", r.idle.targets.times(60 / r.idle.long.Seconds() / float64(r.Clusters)).String()},
 	}
 }
@@ -114,7 +117,7 @@ func (r results) underDrift() [][2]string {
 	return [][2]string{
 		{"drift: objects changed", fmt.Sprintf("%d, %s in a second", len(r.repairs), decimals(float64(len(r.repairs))/r.Drift.Seconds()))},
 		{"drift: repaired after", fmt.Sprintf("half: %s, 99 of 100: %s, all: %s", milliseconds(quantile(r.repairs, 0.5)), milliseconds(quantile(r.repairs, 0.99)), milliseconds(quantile(r.repairs, 1)))},
-		{"drift: requests in a second", r.drift.perSecond(r.alone).String()},
+		{"drift: requests in a second", r.drift.perSecond(r.drift.asked(r.alone))},
 		{"drift: writes to Applications for a drift", decimals(writes / float64(len(r.repairs)))},
 		{"drift: events sent for a write to an Application", decimals(r.drift.events["configmaps"] / max(1, writes))},
 		{"drift: processors", processors(r.drift)},
@@ -124,7 +127,7 @@ func (r results) underDrift() [][2]string {
 func (r results) afterwards() [][2]string {
 	return [][2]string{
 		{"all agents start again: until all act", seconds(r.acting)},
-		{"all agents start again: requests", r.again.requests.less(r.alone.requests.times(r.again.long.Seconds() / r.alone.long.Seconds())).String()},
+		{"all agents start again: requests", r.again.asked(r.alone).String()},
 		{"all agents start again: processors", processors(r.again)},
 		{"all agents start again: writes but of Leases", decimals(writesOf(r.again))},
 		{"memory of the hub: left alone", memories(r.alone)},

@@ -21,7 +21,7 @@ import (
 // All of it, with three clusters: agents that are enrolled and bound by the shipped
 // rights carry out, rest, repair and start again, and all is measured.
 func TestSmall(t *testing.T) {
-	options := Options{Clusters: 3, Applications: 30, Idle: 3 * time.Second, Drift: 2 * time.Second, PerMinute: 1000, Writes: 30}
+	options := Options{Clusters: 3, Applications: 30, Idle: 2 * time.Second, Drift: time.Second, PerMinute: 2000, Writes: 30}
 	if err := options.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestSmall(t *testing.T) {
 	if err := run(t.Context(), options, &table, writer{t}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"at rest for 3s", "drift: repaired after", "memory of an agent", "all namespaces, by label"} {
+	for _, want := range []string{"at rest for 2s", "drift: repaired after", "memory of an agent", "all namespaces, by label"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q is not in\n%s", want, table.String())
 		}
@@ -104,6 +104,9 @@ func TestCounts(t *testing.T) {
 	}
 	if got := now.times(0.001).String(); got != "0.20 update leases, 0.03 patch configmaps" {
 		t.Errorf("got %q", got)
+	}
+	if diff := cmp.Diff(counts{"patch configmaps": 30, "update leases": 200, "list configmaps": 0.3}, now.ofAgents()); diff != "" {
+		t.Errorf("of agents (-want +got):\n%s", diff)
 	}
 	if got := now.sum("patch", "update"); got != 230 {
 		t.Errorf("got %v", got)
