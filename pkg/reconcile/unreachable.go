@@ -26,7 +26,7 @@ func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctr
 	case app.Deleted:
 		r.memories.of(app).leaving = app
 	}
-	if !app.IsCurrent() || len(r.damages(app)) > 0 {
+	if !app.IsCurrent() || app.Deleted && !app.Finalized || len(r.damages(app)) > 0 {
 		return ctrl.Result{}, nil
 	}
 	r.memories.of(app).recall(app)

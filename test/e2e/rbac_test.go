@@ -66,16 +66,8 @@ func TestRBACGrantedIsUsed(t *testing.T) {
 	useEveryKind(t)
 	scrape(t)
 	granted := grantedRights(t)
+	awaitRenewals(t, granted)
 	used := usedRights(t)
-	eventually(t, func() string { // a Lease is renewed when its time has come
-		used = usedRights(t)
-		for g := range granted {
-			if g.resource == "leases" && !used[g] && !isExcepted(g, unusedRights()) {
-				return fmt.Sprintf("not used yet: %s", g)
-			}
-		}
-		return ""
-	})
 	t.Logf("%d rights are granted, %d used", len(granted), len(used))
 	if len(granted) < 90 || len(used) < 50 {
 		t.Error("that are too few for the roles and the log to have been read")
@@ -96,6 +88,20 @@ func TestRBACGrantedIsUsed(t *testing.T) {
 	if forbidden, err := forbiddenRequests(); err != nil || len(forbidden) > 0 {
 		t.Errorf("%v; webhook or agent tried what they may not: %q", err, forbidden)
 	}
+}
+
+// awaitRenewals waits until each Lease was renewed, which is when its time has come.
+func awaitRenewals(t *testing.T, granted map[right]bool) {
+	t.Helper()
+	eventually(t, func() string {
+		used := usedRights(t)
+		for g := range granted {
+			if g.resource == "leases" && !used[g] && !isExcepted(g, unusedRights()) {
+				return fmt.Sprintf("not used yet: %s", g)
+			}
+		}
+		return ""
+	})
 }
 
 func isExcepted(r right, exceptions []struct{ user, verb, resource, reason string }) bool {
