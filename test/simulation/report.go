@@ -119,9 +119,15 @@ func (r results) underDrift() [][2]string {
 		{"drift: repaired after", fmt.Sprintf("half: %s, 99 of 100: %s, all: %s", milliseconds(quantile(r.repairs, 0.5)), milliseconds(quantile(r.repairs, 0.99)), milliseconds(quantile(r.repairs, 1)))},
 		{"drift: requests in a second", r.drift.perSecond(r.drift.asked(r.alone))},
 		{"drift: writes to Applications for a drift", decimals(writes / float64(len(r.repairs)))},
-		{"drift: events sent for a write to an Application", decimals(r.drift.events["configmaps"] / max(1, writes))},
+		{"drift: events sent for a write to an Application", decimals(r.sent() / max(1, writes))},
 		{"drift: processors", processors(r.drift)},
 	}
+}
+
+// sent is how many events of ConfigMaps were sent under drift, without those that
+// watches have at rest to tell that they are not dead.
+func (r results) sent() float64 {
+	return r.drift.events["configmaps"] - r.idle.events["configmaps"]*r.drift.long.Seconds()/r.idle.long.Seconds()
 }
 
 func (r results) afterwards() [][2]string {

@@ -197,6 +197,16 @@ func TestWriteOfPart(t *testing.T) {
 	}
 }
 
+// A watch that has nothing to tell sends a bookmark about once a minute.
+func TestSent(t *testing.T) {
+	var r results
+	r.idle = window{reading: reading{events: counts{"configmaps": 100}}, long: 10 * time.Second}
+	r.drift = window{reading: reading{events: counts{"configmaps": 250}}, long: 20 * time.Second}
+	if got := r.sent(); got != 50 {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestToBeHeard(t *testing.T) {
 	b := &bench{clusters: 4}
 	for _, c := range []struct{ watchers, writes, want int }{{0, 10, 0}, {4, 10, 10}, {1, 10, 3}, {3, 10, 8}, {2, 3, 2}} {
