@@ -168,7 +168,9 @@ func (t *target) check() error {
 	case !t.isOverdueLocked():
 		return nil
 	case t.lost != nil:
-		return fmt.Errorf("%w: %w", ErrTargetUnreachable, t.lost)
+		// Told, and not wrapped: what looks like a connection that was reset is tried
+		// again by client-go, and would still be, with what it was to do, when the target is back.
+		return fmt.Errorf("%w: %s", ErrTargetUnreachable, t.lost.Error())
 	}
 	return fmt.Errorf("%w: %s was not renewed in time", ErrNotActing, t.lease)
 }

@@ -2,6 +2,9 @@ package leases
 
 import (
 	"context"
+	"errors"
+	"net"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/utils/ptr"
 )
 
@@ -226,5 +230,16 @@ func TestStoppedProcess(t *testing.T) {
 				a.awaitLoss(t)
 			})
 		})
+	}
+}
+
+// Whoever is told that the target is unreachable must not take it for a connection
+// that was reset: client-go would try again until the target is back, and then do
+// what was decided long ago.
+func TestUnreachableIsNoReset(t *testing.T) {
+	lost := &target{tenure: &Tenure{options: Options{}.withDefaults()}, lost: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}
+	err := lost.check()
+	if !errors.Is(err, ErrTargetUnreachable) || utilnet.IsConnectionReset(err) {
+		t.Errorf("error %v", err)
 	}
 }
