@@ -52,9 +52,8 @@ type Application struct {
 	// Damaged are the keys of documents that cannot be read, with the reason. What is
 	// held and what was learned is not written then either: it may be needed.
 	Damaged map[string]error
-	// Finalized tells that the agent of the holder has its finalizer on, Labelled
-	// that its label is.
-	Finalized, Labelled bool
+	// Finalized tells that the agent of the holder has its finalizer on.
+	Finalized bool
 }
 
 // IsCurrent tells if the Application is, or is to be, where its reader is.

@@ -63,7 +63,6 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 		Spec:           SpecOf(cm),
 		Finalized:      slices.Contains(cm.Finalizers, Finalizer(holder)),
 	}
-	_, app.Labelled = cm.Labels[HolderLabel(holder)]
 	var held []heldObject
 	for key, document := range map[string]any{
 		LastAppliedKey: &app.LastApplied, LastObservedKey: &app.LastObserved, LearnedKey: &app.Learned,

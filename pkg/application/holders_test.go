@@ -40,8 +40,8 @@ func TestReadForAFormerCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if app.IsCurrent() || !app.Finalized || !app.Labelled || app.Cluster != "edge" {
-		t.Errorf("current %v, finalized %v, labelled %v, for cluster %s", app.IsCurrent(), app.Finalized, app.Labelled, app.Cluster)
+	if app.IsCurrent() || !app.Finalized || app.Cluster != "edge" {
+		t.Errorf("current %v, finalized %v, for cluster %s", app.IsCurrent(), app.Finalized, app.Cluster)
 	}
 	if diff := cmp.Diff(running().Inventory, app.Inventory); diff != "" {
 		t.Errorf("inventory (-want +got):\n%s", diff)

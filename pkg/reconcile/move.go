@@ -115,6 +115,7 @@ func (r *Reconciler) moving(app *application.Application) bool {
 	status := &app.Status
 	if len(app.OtherHolders) == 0 {
 		meta.RemoveStatusCondition(&status.Conditions, application.MigratingCondition)
+		status.Target = ""
 		return false
 	}
 	others := strings.Join(app.OtherHolders, ", ")

@@ -59,8 +59,12 @@ func TestMove(t *testing.T) {
 	w.checkCalls(t, "Stop")
 
 	w.visit("edge", there)
+	w.Target = func() types.UID { return "uid of edge" }
 	w.answer = func(live map[string]any) { setPods(&unstructured.Unstructured{Object: live}, 0) }
 	w.mustReconcile(t)
+	if target := w.app(t).Status.Target; target != "uid of edge" {
+		t.Errorf("the status names the target %q", target)
+	}
 	w.checkReason(t, application.MigratingCondition, "WaitingForHealth")
 	w.checkReason(t, application.ReadyCondition, "InProgress")
 	if state := w.app(t).Status.State; state != application.StateMigrating {
@@ -88,6 +92,9 @@ func TestMove(t *testing.T) {
 	w.mustReconcile(t)
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 	w.checkCondition(t, application.MigratingCondition, "", "")
+	if target := w.app(t).Status.Target; target != "" {
+		t.Errorf("at rest the status names the target %s", target)
+	}
 }
 
 // What has to be there, or not to be, before a former cluster lets go.
