@@ -168,9 +168,10 @@ func (t *target) check() error {
 	case !t.isOverdueLocked():
 		return nil
 	case t.lost != nil:
-		// Told, and not wrapped: what looks like a connection that was reset is tried
-		// again by client-go, and would still be, with what it was to do, when the target is back.
-		return fmt.Errorf("%w: %s", ErrTargetUnreachable, t.lost.Error())
+		// The cause was logged, and is neither wrapped nor told: what looks like a
+		// connection that was reset, be it by its text, is tried again by client-go, and
+		// would be until the target is back, with what it was to do long ago.
+		return ErrTargetUnreachable
 	}
 	return fmt.Errorf("%w: %s was not renewed in time", ErrNotActing, t.lease)
 }

@@ -239,7 +239,7 @@ func TestStoppedProcess(t *testing.T) {
 func TestUnreachableIsNoReset(t *testing.T) {
 	lost := &target{tenure: &Tenure{options: Options{}.withDefaults()}, lost: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}
 	err := lost.check()
-	if !errors.Is(err, ErrTargetUnreachable) || utilnet.IsConnectionReset(err) {
+	if !errors.Is(err, ErrTargetUnreachable) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) {
 		t.Errorf("error %v", err)
 	}
 }
