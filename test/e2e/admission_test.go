@@ -93,7 +93,7 @@ data:
 		t.Errorf("learned is %v, want nothing", learned)
 	}
 	want = parse(t, `[{apiVersion: v1, kind: Service, namespace: `+namespace+`, name: a}]`)
-	if diff := cmp.Diff(want, document(t, namespace, "nginx", "inventory.local")); diff != "" {
+	if diff := cmp.Diff(want, held(t, namespace, "nginx")); diff != "" {
 		t.Errorf("inventory (-want +got):\n%s", diff)
 	}
 }

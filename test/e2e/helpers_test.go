@@ -159,6 +159,19 @@ func document(t *testing.T, namespace, name, key string) any {
 	return value
 }
 
+// held reads what the agent says that it holds, without what it says of its
+// documents.
+func held(t *testing.T, namespace, name string) any {
+	t.Helper()
+	objects, _ := document(t, namespace, name, "inventory.local").([]any)
+	for _, object := range objects {
+		if entry, ok := object.(map[string]any); ok {
+			delete(entry, "vouch")
+		}
+	}
+	return objects
+}
+
 // parse reads a value from YAML.
 func parse(t *testing.T, text string) any {
 	t.Helper()

@@ -29,12 +29,12 @@ func TestA13(t *testing.T) {
 	victims := foreignObjects(t, namespace, 50)
 	awaitCalm(t, namespace)
 	before := auditMark(t)
-	own := document(t, namespace, "nginx", "inventory.local")
+	own := held(t, namespace, "nginx")
 
 	forge(t, namespace, victims)
 	respec(t, namespace, "nginx", strings.ReplaceAll(nginxManifest, "nginx:1.27", "nginx:1.28"))
 	eventuallyField(t, "nginx:1.28", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
-	eventually(t, func() string { return cmp.Diff(own, document(t, namespace, "nginx", "inventory.local")) })
+	eventually(t, func() string { return cmp.Diff(own, held(t, namespace, "nginx")) })
 	withoutAgent(t, func() {
 		forge(t, namespace, victims)
 		kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
