@@ -51,11 +51,15 @@ type Accounts struct {
 // Of gives the account that the Application is carried out as; empty: the
 // agent itself.
 func (a Accounts) Of(cm *corev1.ConfigMap) string {
-	account := cm.Annotations[application.ServiceAccountAnnotation]
-	if account == "" && a.Required {
+	return a.For(cm.Annotations[application.ServiceAccountAnnotation])
+}
+
+// For is [Accounts.Of] an Application that names this account, or none.
+func (a Accounts) For(named string) string {
+	if named == "" && a.Required {
 		return application.DefaultServiceAccount
 	}
-	return account
+	return named
 }
 
 // Needs are the rights that the submitting user must have: to create, patch and

@@ -39,10 +39,7 @@ func (r *Reconciler) homeOf(app *application.Application) mutate.Home {
 // accountOf is who writes the objects of the Application: the zero value is the
 // agent itself.
 func (r *Reconciler) accountOf(app *application.Application) Account {
-	name := app.ServiceAccount
-	if name == "" && r.RequireAccount {
-		name = application.DefaultServiceAccount
-	}
+	name := mutate.Accounts{Required: r.RequireAccount}.For(app.ServiceAccount)
 	if name == "" {
 		return Account{}
 	}

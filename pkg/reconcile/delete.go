@@ -66,10 +66,7 @@ func (r *Reconciler) delete(ctx context.Context, app *application.Application) (
 		r.memories.forget(app.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	ids := inOrder(app.Inventory)
-	slices.Reverse(ids)
-	remaining, failure := r.deleteAll(ctx, app, r.actorFor(app), ids)
-	slices.Reverse(remaining)
+	remaining, failure := r.deleteHeld(ctx, app)
 	r.memories.of(app).leaving = app
 	patience := r.deleting(app, remaining)
 	if err := r.update(ctx, app); err != nil {
@@ -106,6 +103,16 @@ func stay(app *application.Application, remaining []held) (patience time.Duratio
 		verdicts = append(verdicts, object.verdict())
 	}
 	return patience, verdicts
+}
+
+// deleteHeld deletes all that the Application holds, last created first, and gives
+// what is left in the order of creation.
+func (r *Reconciler) deleteHeld(ctx context.Context, app *application.Application) (remaining []held, err error) {
+	ids := inOrder(app.Inventory)
+	slices.Reverse(ids)
+	remaining, err = r.deleteAll(ctx, app, r.actorFor(app), ids)
+	slices.Reverse(remaining)
+	return remaining, err
 }
 
 // deleteAll deletes objects of the Application, one after the other, or lets go of

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -80,10 +79,7 @@ func (r *Reconciler) leave(ctx context.Context, app *application.Application) (c
 		app.Inventory = nil // what is there is here
 		return ctrl.Result{}, r.left(ctx, app)
 	}
-	ids := inOrder(app.Inventory)
-	slices.Reverse(ids)
-	remaining, failure := r.deleteAll(ctx, app, r.actorFor(app), ids)
-	slices.Reverse(remaining)
+	remaining, failure := r.deleteHeld(ctx, app)
 	patience, _ := stay(app, remaining)
 	if app.Deleted {
 		r.memories.of(app).leaving = app
@@ -104,9 +100,7 @@ func (r *Reconciler) isHere(target types.UID) bool {
 // is nothing.
 func (r *Reconciler) left(ctx context.Context, app *application.Application) error {
 	app.Finalized = len(app.Inventory) > 0
-	err := r.Applications.Update(ctx, app)
-	r.hub.answered(err, r.Now())
-	return err
+	return r.store(ctx, app)
 }
 
 // moving says where a move stands, for as long as another cluster has objects, and

@@ -224,14 +224,18 @@ func (r *Reconciler) suspend(ctx context.Context, app *application.Application) 
 }
 
 // update stores the Application, and with it what had to wait so far: recalled
-// once more, it would take the place of something newer. What becomes of it tells
-// how the hub is.
+// once more, it would take the place of something newer.
 func (r *Reconciler) update(ctx context.Context, app *application.Application) error {
-	err := r.Applications.Update(ctx, app)
-	r.hub.answered(err, r.Now())
-	if err != nil {
+	if err := r.store(ctx, app); err != nil {
 		return err
 	}
 	r.memories.of(app).stored()
 	return nil
+}
+
+// store writes the Application. What becomes of that tells how the hub is.
+func (r *Reconciler) store(ctx context.Context, app *application.Application) error {
+	err := r.Applications.Update(ctx, app)
+	r.hub.answered(err, r.Now())
+	return err
 }
