@@ -26,6 +26,9 @@ type Application struct {
 	Cluster, Holder string
 	// OtherHolders are the other clusters that hold objects, or are to, sorted.
 	OtherHolders []string
+	// Elsewhere are those of them that have taken note of objects, with how far the
+	// shutdown there has got.
+	Elsewhere map[string]ShutdownRecord
 	// ServiceAccount is the identity to act as on the target; empty: the agent's own.
 	ServiceAccount string
 	Deleted        bool
@@ -36,6 +39,9 @@ type Application struct {
 	// decided by them.
 	LastApplied  []map[string]any
 	LastObserved []map[string]any
+	// Mangled is the mangled observer schema, for the agent to write if only it can
+	// compute it.
+	Mangled []map[string]any
 	// Learned are the observed values that the spec does not say, as
 	// schema.Schema.Learned gives them.
 	Learned []map[string]any
@@ -44,6 +50,8 @@ type Application struct {
 	Inventory []manifest.ID
 	// Adopted are those of the inventory that existed before, and were taken over.
 	Adopted []manifest.ID
+	// Hooks is what the agent of the holder keeps of the hooks.
+	Hooks HookRecord
 	// Vouch is what the holder's agent has said of the documents that it wrote last,
 	// and Vouched tells that these are they: no other agent has written since what was
 	// learned and observed.
@@ -68,20 +76,48 @@ func (a *Application) HandedOver() bool {
 		meta.IsStatusConditionTrue(a.Status.Conditions, ReadyCondition)
 }
 
-// Spec is the user's text, as it was written.
+// Spec is the user's text, as it was written, and the hooks that add to it.
 type Spec struct {
 	Manifest       string
 	ObserverSchema string
+	// Tosca is a template or its URL, CSAR an archive, which is no text, or its URL.
+	Tosca, CSAR string
+	Hooks       Hooks
+	// Fetched is what was behind the URL, translated, as canonical JSON; empty if it
+	// was not fetched. It is no part of what the user says.
+	Fetched string
 }
 
-// Digest changes when the spec does. A ConfigMap has no generation.
+// Digest changes when what the user says does. A ConfigMap has no generation.
 func (s Spec) Digest() string {
+	texts := []string{s.Manifest, s.ObserverSchema}
+	if s.Tosca != "" || s.CSAR != "" {
+		texts = append(texts, s.Tosca, s.CSAR)
+	}
+	for _, hook := range s.Hooks.Enabled() {
+		texts = append(texts, string(hook))
+	}
+	if s.Hooks.InitContainers {
+		texts = append(texts, "init containers")
+	}
 	hash := sha256.New()
-	for _, text := range []string{s.Manifest, s.ObserverSchema} {
+	for _, text := range texts {
 		sum := sha256.Sum256([]byte(text))
 		hash.Write(sum[:])
 	}
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
+}
+
+// Source gives the key and the text of what says the resources: the manifest if
+// there is one, else the template, else the archive.
+func (s Spec) Source() (key, text string) {
+	switch {
+	case s.Manifest == "" && s.Tosca != "":
+		return ToscaKey, s.Tosca
+	case s.Manifest == "" && s.CSAR != "":
+		return CSARKey, s.CSAR
+	}
+	return ManifestKey, s.Manifest
 }
 
 // IsApplication tells if a ConfigMap says that it is an Application, of
@@ -108,7 +144,11 @@ func IsAdmitted(cm *corev1.ConfigMap) bool {
 
 // SpecOf gives the user's text.
 func SpecOf(cm *corev1.ConfigMap) Spec {
-	return Spec{Manifest: cm.Data[ManifestKey], ObserverSchema: cm.Data[ObserverSchemaKey]}
+	return Spec{
+		Manifest: cm.Data[ManifestKey], ObserverSchema: cm.Data[ObserverSchemaKey],
+		Tosca: cm.Data[ToscaKey], CSAR: cm.Data[CSARKey] + string(cm.BinaryData[CSARKey]),
+		Hooks: HooksOf(cm),
+	}
 }
 
 // SameFor tells if nothing differs between two versions of a ConfigMap that the
@@ -121,6 +161,7 @@ func SameFor(a, b *corev1.ConfigMap, cluster string) bool {
 		maps.Equal(a.Annotations, b.Annotations) &&
 		SpecOf(a) == SpecOf(b) &&
 		slices.Equal(othersOf(a, cluster), othersOf(b, cluster)) &&
+		maps.EqualFunc(elsewhere(a, cluster), elsewhere(b, cluster), sameShutdown) &&
 		(ClusterOf(b) == cluster || isHandedOver(a, cluster) == isHandedOver(b, cluster))
 }
 
@@ -133,6 +174,8 @@ func othersOf(cm *corev1.ConfigMap, cluster string) []string {
 	}
 	return others
 }
+
+func sameShutdown(a, b ShutdownRecord) bool { return a.State == b.State && a.Message == b.Message }
 
 func isHandedOver(cm *corev1.ConfigMap, cluster string) bool {
 	app, err := ReadFor(cm, cluster)

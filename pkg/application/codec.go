@@ -62,6 +62,7 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 		Deleted:        !cm.DeletionTimestamp.IsZero(),
 		Spec:           SpecOf(cm),
 		Finalized:      slices.Contains(cm.Finalizers, Finalizer(holder)),
+		Elsewhere:      elsewhere(cm, holder),
 	}
 	var held []heldObject
 	for key, document := range map[string]any{
@@ -77,6 +78,10 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 	}
 	for _, object := range held {
 		app.Vouch += object.Vouch
+		if object.Hooks != nil {
+			app.Hooks = *object.Hooks
+		}
+		app.Spec.Fetched += app.Spec.fetched(cm, object.Fetched)
 		app.Inventory = append(app.Inventory, object.ID)
 		if object.Adopted {
 			app.Adopted = append(app.Adopted, object.ID)
@@ -84,6 +89,27 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 	}
 	app.Vouched = app.Vouch == vouchOf(cm)
 	return app, nil
+}
+
+// elsewhere gives the other clusters that really hold objects, with how far the
+// shutdown there has got.
+func elsewhere(cm *corev1.ConfigMap, holder string) map[string]ShutdownRecord {
+	var records map[string]ShutdownRecord
+	for _, cluster := range othersOf(cm, holder) {
+		if !slices.Contains(cm.Finalizers, Finalizer(cluster)) {
+			continue
+		}
+		var held []heldObject
+		var record ShutdownRecord
+		if err := decode(cm, InventoryKey(cluster), &held); err == nil && len(held) > 0 && held[0].Hooks != nil && held[0].Hooks.Shutdown != nil {
+			record = *held[0].Hooks.Shutdown
+		}
+		if records == nil {
+			records = map[string]ShutdownRecord{}
+		}
+		records[cluster] = record
+	}
+	return records
 }
 
 // heldObject is an object in the inventory.
@@ -94,15 +120,44 @@ type heldObject struct {
 	// Vouch is that of the holder's agent for the documents that it has written; the
 	// first object has it.
 	Vouch string `json:"vouch,omitempty"`
+	// Fetched is the digest of the URL and of what was found there; the first object
+	// has it, and what is kept of the hooks.
+	Fetched string      `json:"fetched,omitempty"`
+	Hooks   *HookRecord `json:"hooks,omitempty"`
 }
 
 func (a *Application) held(vouch string) []heldObject {
 	held := make([]heldObject, 0, len(a.Inventory))
-	for _, id := range a.Inventory {
-		held = append(held, heldObject{id, slices.Contains(a.Adopted, id), vouch})
-		vouch = ""
+	for i, id := range a.Inventory {
+		object := heldObject{ID: id, Adopted: slices.Contains(a.Adopted, id)}
+		if i == 0 {
+			object.Vouch, object.Fetched = vouch, a.Spec.fetchedAs(a.Spec.Fetched)
+			if !a.Hooks.isEmpty() {
+				object.Hooks = &a.Hooks
+			}
+		}
+		held = append(held, object)
 	}
 	return held
+}
+
+// fetched gives the translation that is stored, if the holder's agent has said that it
+// is one of what the spec says now.
+func (s Spec) fetched(cm *corev1.ConfigMap, said string) string {
+	text, err := read(cm, TranslatedKey)
+	if err != nil || said == "" || said != s.fetchedAs(string(text)) {
+		return "" // it is fetched once more
+	}
+	return string(text)
+}
+
+// fetchedAs digests a translation together with what it is said to be one of.
+func (s Spec) fetchedAs(translation string) string {
+	if translation == "" {
+		return ""
+	}
+	key, text := s.Source()
+	return DigestOf([]byte(key + " " + DigestOf([]byte(text)) + " " + DigestOf([]byte(translation))))
 }
 
 // vouchOf digests what an agent has learned and observed, as it is stored. The
@@ -135,9 +190,15 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 		return a.recordFormer(cm)
 	}
 	documents := []document{
+		{LastObservedKey, a.LastObserved, len(a.LastObserved) > 0},
 		{LearnedKey, a.Learned, len(a.Learned) > 0},
 		{LastAppliedKey, a.LastApplied, a.LastApplied != nil},
-		{LastObservedKey, a.LastObserved, len(a.LastObserved) > 0},
+	}
+	if a.Spec.Fetched != "" {
+		documents = append(documents, document{TranslatedKey, json.RawMessage(a.Spec.Fetched), true})
+		if a.Mangled != nil {
+			documents = append(documents, document{MangledSchemaKey, a.Mangled, true})
+		}
 	}
 	stored := cm.DeepCopy()
 	written := func() error { return a.record(cm, stored, documents, status) }
@@ -145,10 +206,10 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 		return err
 	}
 	for _, shed := range []func(){
-		func() { documents[2].wanted = false },
+		func() { documents[0].wanted = false },
 		func() { status.Drifts, status.Services = nil, nil },
 		func() { status.Objects = briefly(status.Objects) },
-		func() { documents = documents[2:] },
+		func() { documents = documents[:1] },
 	} {
 		if sizeOf(cm) <= roomInAll {
 			return nil
@@ -233,16 +294,44 @@ func sizeOf(cm *corev1.ConfigMap) int {
 	return size
 }
 
-// Publish writes what admission computed: the mangled observer schema, the
-// desired state, and the labels of the target cluster.
-func Publish(cm *corev1.ConfigMap, mangled, applied []map[string]any) error {
+// Documents are those that admission computes.
+type Documents struct {
+	// Translated is the translation of a template or an archive (step 0), nil where
+	// there is a manifest.
+	Translated []map[string]any
+	// Mangled is the mangled observer schema, Applied the desired state.
+	Mangled, Applied []map[string]any
+}
+
+// Publish writes what admission computed, and the labels of the target cluster.
+func Publish(cm *corev1.ConfigMap, documents Documents) error {
+	publishHolder(cm)
+	return errors.Join(
+		encode(cm, TranslatedKey, documents.Translated, documents.Translated != nil),
+		encode(cm, MangledSchemaKey, documents.Mangled, true),
+		encode(cm, LastAppliedKey, documents.Applied, true),
+	)
+}
+
+// PublishUnfetched writes the labels of the target cluster for an Application whose
+// resources are behind a URL: all documents are for its agent to write. Those of the
+// same URL stay until it does.
+func PublishUnfetched(cm, stored *corev1.ConfigMap) {
+	publishHolder(cm)
+	key, text := SpecOf(cm).Source()
+	if formerKey, former := SpecOf(stored).Source(); key == formerKey && text == former {
+		return
+	}
+	for _, key := range []string{TranslatedKey, MangledSchemaKey, LastAppliedKey} {
+		delete(cm.Data, key)
+		delete(cm.BinaryData, key)
+	}
+}
+
+func publishHolder(cm *corev1.ConfigMap) {
 	setLabel(cm, ClusterLabel, ClusterOf(cm))
 	setLabel(cm, HolderLabel(ClusterOf(cm)), "true")
 	dropIdleHolders(cm)
-	return errors.Join(
-		encode(cm, MangledSchemaKey, mangled, true),
-		encode(cm, LastAppliedKey, applied, true),
-	)
 }
 
 // dropIdleHolders takes off the labels of clusters where the Application is not to
@@ -344,17 +433,23 @@ func encode(cm *corev1.ConfigMap, key string, document any, wanted bool) error {
 	return nil
 }
 
-func decode(cm *corev1.ConfigMap, key string, document any) error {
-	text := []byte(cm.Data[key])
-	if compressed, ok := cm.BinaryData[key]; ok {
-		expanded, err := expand(compressed)
-		if err != nil {
-			return fmt.Errorf("expand %s: %w", key, err)
-		}
-		text = expanded
+// read gives the text of a document, expanded if it is stored compressed.
+func read(cm *corev1.ConfigMap, key string) ([]byte, error) {
+	compressed, ok := cm.BinaryData[key]
+	if !ok {
+		return []byte(cm.Data[key]), nil
 	}
-	if len(text) == 0 {
-		return nil
+	text, err := expand(compressed)
+	if err != nil {
+		return nil, fmt.Errorf("expand %s: %w", key, err)
+	}
+	return text, nil
+}
+
+func decode(cm *corev1.ConfigMap, key string, document any) error {
+	text, err := read(cm, key)
+	if err != nil || len(text) == 0 {
+		return err
 	}
 	if bytes.Count(text, []byte(","))+bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("[")) > elementLimit {
 		return fmt.Errorf("decode %s: more than %d elements", key, elementLimit)

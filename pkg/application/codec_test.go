@@ -226,7 +226,7 @@ func TestPublish(t *testing.T) {
 	want.Labels = map[string]string{"krake.dev/cluster": "local", "holder.krake.dev/local": "true"}
 	want.Data["status.mangled_observer_schema"] = `[{"spec":{"a":null}}]`
 	want.Data["status.last_applied_manifest"] = `[]`
-	if err := application.Publish(cm, []object{{"spec": object{"a": nil}}}, []object{}); err != nil {
+	if err := application.Publish(cm, application.Documents{Mangled: []object{{"spec": object{"a": nil}}}, Applied: []object{}}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, cm); diff != "" {

@@ -47,10 +47,25 @@ const (
 	HoldUntilAnnotation = Prefix + "hold-until"
 	// HoldAnnotation, "deny", forbids holds on the objects of an Application.
 	HoldAnnotation = Prefix + "hold"
+	// HooksAnnotation names hooks, with commas between: complete, shutdown. See [Hook].
+	HooksAnnotation = Prefix + "hooks"
+	// InitContainersAnnotation, "true", has the hooks injected into init containers, too.
+	InitContainersAnnotation = Prefix + "hooks-init-containers"
+	// What an Application says of its shutdown: how long an attempt takes at most, what
+	// becomes of it if it does not confirm, how often it is asked again, and, with a
+	// new value each time, that the agent is to try once more after it has given up.
+	ShutdownGraceTimeAnnotation  = Prefix + "shutdown-grace-time"
+	ShutdownStrategyAnnotation   = Prefix + "shutdown-failure-strategy"
+	ShutdownRetryCountAnnotation = Prefix + "shutdown-retry-count"
+	ShutdownRetryAnnotation      = Prefix + "shutdown-retry"
 
 	specPrefix        = "spec."
 	ManifestKey       = specPrefix + "manifest"
 	ObserverSchemaKey = specPrefix + "observer_schema"
+	// ToscaKey is a TOSCA template, or the URL of one; CSARKey an archive, or the URL
+	// of one. They are translated if there is no manifest, the template first.
+	ToscaKey = specPrefix + "tosca"
+	CSARKey  = specPrefix + "csar"
 )
 
 // Where webhook and agents run. An agent is the ServiceAccount of its cluster's
@@ -89,11 +104,13 @@ func UserAnnotations() []string {
 	return []string{
 		FormatAnnotation, ClusterAnnotation, ForceDeleteAnnotation, ServiceAccountAnnotation,
 		ModeAnnotation, AdoptAnnotation, DeletionPolicyAnnotation, HoldUntilAnnotation, HoldAnnotation,
+		HooksAnnotation, InitContainersAnnotation,
+		ShutdownGraceTimeAnnotation, ShutdownStrategyAnnotation, ShutdownRetryCountAnnotation, ShutdownRetryAnnotation,
 	}
 }
 
 // SpecKeys are the keys of the data that a user may write and an agent carries out.
-func SpecKeys() []string { return []string{ManifestKey, ObserverSchemaKey} }
+func SpecKeys() []string { return []string{ManifestKey, ObserverSchemaKey, ToscaKey, CSARKey} }
 
 // IsSpecKey tells if a key of the data belongs to the user's spec, known or not.
 func IsSpecKey(key string) bool { return strings.HasPrefix(key, specPrefix) }
@@ -101,10 +118,13 @@ func IsSpecKey(key string) bool { return strings.HasPrefix(key, specPrefix) }
 // What webhook and agent write.
 const (
 	MangledSchemaKey = "status.mangled_observer_schema"
-	LastAppliedKey   = "status.last_applied_manifest"
-	LastObservedKey  = "status.last_observed_manifest"
-	LearnedKey       = "status.learned"
-	StatusKey        = "status"
+	// TranslatedKey has the manifest that a template or an archive was translated to
+	// (step 0).
+	TranslatedKey   = "status.translated_manifest"
+	LastAppliedKey  = "status.last_applied_manifest"
+	LastObservedKey = "status.last_observed_manifest"
+	LearnedKey      = "status.learned"
+	StatusKey       = "status"
 
 	inventoryPrefix = "inventory."
 	holderPrefix    = "holder." + Prefix
@@ -165,12 +185,13 @@ func IsAgentKey(key string) bool {
 }
 
 // IsKeyOf tells if the agent of the cluster may write this key of the data.
-// The status is written by that of the current cluster alone.
+// The status is written by that of the current cluster alone, and what the webhook
+// computes where only the agent can: the translation of what is behind a URL.
 func IsKeyOf(key, cluster string, current bool) bool {
 	switch key {
 	case InventoryKey(cluster):
 		return true
-	case StatusKey, LearnedKey, LastObservedKey, LastAppliedKey:
+	case StatusKey, LearnedKey, LastObservedKey, LastAppliedKey, MangledSchemaKey, TranslatedKey:
 		return current
 	}
 	return false

@@ -26,6 +26,12 @@ const (
 	StateDeleting   State = "DELETING"
 	// StateMigrating: on its way to another cluster.
 	StateMigrating State = "MIGRATING"
+	// StateTranslating: what is behind a URL was not fetched yet.
+	StateTranslating State = "TRANSLATING"
+	// StateWaiting: the Application is asked to shut down, StateReady: it has
+	// confirmed that.
+	StateWaiting State = "WAITING_FOR_CLEANING"
+	StateReady   State = "READY_FOR_ACTION"
 )
 
 // The conditions. All of them are there once an agent has seen the Application.

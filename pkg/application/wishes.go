@@ -3,6 +3,7 @@ package application
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,7 @@ type Wishes struct {
 	HoldUntil time.Time
 	// DenyHolds: holds on single objects do not count.
 	DenyHolds bool
+	Shutdown  ShutdownWishes
 }
 
 // WishesOf reads the annotations. In the place of a value that cannot be read is
@@ -72,7 +74,56 @@ func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
 		}
 		wishes.HoldUntil = until
 	}
+	r.oneOf(InitContainersAnnotation, "true or false", "false", "true")
+	wishes.Shutdown = r.shutdown()
 	return wishes, r.refusals
+}
+
+// Bounds of what an Application says of its shutdown.
+const (
+	leastGraceTime = time.Second
+	mostGraceTime  = 24 * time.Hour
+	mostRetries    = 100
+)
+
+// shutdown reads what is said of the shutdown. In the place of what cannot be read
+// is what the agent says, and of a strategy, that which deletes nothing.
+func (r *reading) shutdown() ShutdownWishes {
+	for _, word := range hookWords(r.annotations[HooksAnnotation]) {
+		if word != string(Complete) && word != string(Shutdown) {
+			r.refuse(HooksAnnotation, "it has to be complete, shutdown, or both with a comma between")
+			break
+		}
+	}
+	wishes := ShutdownWishes{
+		Strategy: ShutdownStrategy(r.oneOf(ShutdownStrategyAnnotation, "give_up or delete", string(GiveUpShutdown), string(DeleteAnyway))),
+		Retry:    r.annotations[ShutdownRetryAnnotation],
+	}
+	if text, ok := r.annotations[ShutdownGraceTimeAnnotation]; ok {
+		grace, err := parseGraceTime(text)
+		if err != nil || grace < leastGraceTime || grace > mostGraceTime {
+			r.refuse(ShutdownGraceTimeAnnotation, fmt.Sprintf("it has to be a number of seconds or a duration like 90s or 5m, of at least %s and at most %s", leastGraceTime, mostGraceTime))
+		} else {
+			wishes.GraceTime = &grace
+		}
+	}
+	if text, ok := r.annotations[ShutdownRetryCountAnnotation]; ok {
+		retries, err := strconv.Atoi(text)
+		if err != nil || retries < 0 || retries > mostRetries {
+			r.refuse(ShutdownRetryCountAnnotation, fmt.Sprintf("it has to be a number from 0 to %d", mostRetries))
+		} else {
+			wishes.Retries = &retries
+		}
+	}
+	return wishes
+}
+
+// parseGraceTime reads a duration. The reference counts seconds.
+func parseGraceTime(text string) (time.Duration, error) {
+	if seconds, err := strconv.Atoi(text); err == nil {
+		return time.Duration(min(seconds, 2*int(mostGraceTime/time.Second))) * time.Second, nil
+	}
+	return time.ParseDuration(text)
 }
 
 // unreadable stands for a value where there is only one that means anything.

@@ -1,0 +1,91 @@
+package fetch
+
+import (
+	"net/netip"
+	"testing"
+)
+
+func TestAddresses(t *testing.T) {
+	const allowed = ""
+	open := func(what string) string {
+		return "refused: its address is " + what + ": the administrator of the agent can allow the range (--url-source-private-ranges)"
+	}
+	shut := func(what string) string { return "refused: its address is " + what }
+	linkLocal, metadata := shut("a link-local address"), shut("the metadata service of a cloud")
+	tests := []struct{ ip, want string }{
+		{"8.8.8.8", allowed}, {"1.1.1.1", allowed}, {"93.184.215.14", allowed}, {"172.15.255.255", allowed}, {"172.32.0.0", allowed},
+		{"100.63.255.255", allowed}, {"100.128.0.0", allowed}, {"223.255.255.255", allowed}, {"198.17.255.255", allowed}, {"198.20.0.0", allowed},
+		{"2606:4700:4700::1111", allowed}, {"2a00:1450:4001::1", allowed}, {"2001:4860:4860::8888", allowed}, {"2003::1", allowed},
+		{"64:ff9b::808:808", allowed}, // 8.8.8.8, as a network of IPv6 alone sees it
+
+		{"127.0.0.1", open("loopback")}, {"127.255.255.255", open("loopback")}, {"::1", open("loopback")},
+		{"10.0.0.1", open("private")}, {"172.16.0.1", open("private")}, {"172.31.255.255", open("private")}, {"192.168.1.1", open("private")},
+		{"100.64.0.1", open("private")}, {"100.127.255.255", open("private")}, {"fc00::1", open("private")}, {"fd12:3456::1", open("private")},
+		{"192.0.0.8", open("reserved")}, {"192.0.0.192", open("reserved")}, {"192.88.99.1", open("reserved")}, {"240.0.0.1", open("reserved")},
+		{"192.0.2.1", open("for documentation")}, {"198.51.100.7", open("for documentation")}, {"203.0.113.9", open("for documentation")},
+		{"2001:db8::1", open("for documentation")}, {"3fff::1", open("for documentation")}, {"198.18.0.1", open("for benchmarks")}, {"198.19.255.255", open("for benchmarks")},
+		{"2001::1", open("reserved")}, {"2001:0:7f00:1::", open("reserved")}, {"2001:1ff::1", open("reserved")}, // Teredo and its like
+		{"2002:7f00:1::", open("an IPv4 address in disguise")}, {"2002:808:808::", open("an IPv4 address in disguise")},
+		{"::127.0.0.1", open("reserved")}, {"::8.8.8.8", open("reserved")}, {"64:ff9b:1::1", open("reserved")}, {"100::1", open("reserved")},
+		{"5f00::1", open("reserved")}, {"fec0::1", open("reserved")}, {"4000::1", open("reserved")}, {"::ffff:0:127.0.0.1", open("reserved")},
+
+		{"::ffff:127.0.0.1", open("loopback")}, {"::ffff:10.0.0.1", open("private")}, {"::ffff:8.8.8.8", allowed}, {"::ffff:169.254.169.254", linkLocal},
+		{"64:ff9b::7f00:1", open("loopback")}, {"64:ff9b::a00:1", open("private")}, {"64:ff9b::a9fe:a9fe", linkLocal}, {"64:ff9b::", shut("unspecified")},
+
+		{"169.254.169.254", linkLocal}, {"169.254.0.1", linkLocal}, {"fe80::1", linkLocal}, {"fe80::1%eth0", linkLocal}, {"febf::1", linkLocal},
+		{"100.100.100.200", metadata}, {"168.63.129.16", metadata}, {"fd00:ec2::254", metadata}, {"fd20:ce::254", metadata}, {"::ffff:168.63.129.16", metadata},
+		{"0.0.0.0", shut("unspecified")}, {"0.1.2.3", shut("unspecified")}, {"::", shut("unspecified")},
+		{"224.0.0.1", shut("multicast")}, {"239.255.255.255", shut("multicast")}, {"ff02::1", shut("multicast")}, {"255.255.255.255", shut("broadcast")},
+	}
+	for _, c := range tests {
+		got := allowed
+		if err := (addresses{}).check(netip.MustParseAddr(c.ip)); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", c.ip, got, c.want)
+		}
+	}
+}
+
+// What the administrator allows is open, whatever else an address is, but for what
+// nobody can open.
+func TestAllowedRanges(t *testing.T) {
+	var ranges []netip.Prefix
+	for _, text := range []string{"10.1.0.0/16", "100.64.0.0/10", "fd00::/8", "64:ff9b::/96", "::1/128", "0.0.0.0/0"} {
+		ranges = append(ranges, netip.MustParsePrefix(text))
+	}
+	tests := []struct {
+		ip      string
+		allowed []netip.Prefix
+		want    bool
+	}{
+		{"10.1.2.3", ranges[:1], true}, {"::ffff:10.1.2.3", ranges[:1], true}, {"10.2.0.1", ranges[:1], false},
+		{"64:ff9b::a01:203", ranges[:1], false}, {"64:ff9b::a01:203", ranges, true}, {"64:ff9b::a9fe:a9fe", ranges, false},
+		{"100.64.1.1", ranges, true}, {"100.100.100.200", ranges, false},
+		{"fd12::1", ranges, true}, {"fd00:ec2::254", ranges, false},
+		{"::1", ranges, true}, {"169.254.169.254", ranges, false}, {"0.0.0.0", ranges, false}, {"::ffff:169.254.169.254", ranges, false},
+		{"8.8.8.8", ranges[:1], true},
+	}
+	for _, c := range tests {
+		allowed, err := newAddresses(c.allowed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := allowed.check(netip.MustParseAddr(c.ip)) == nil; got != c.want {
+			t.Errorf("%s with %v: %v", c.ip, c.allowed, got)
+		}
+	}
+}
+
+func TestControlReadsWhatTheDialerGives(t *testing.T) {
+	tests := map[string]bool{
+		"8.8.8.8:443": true, "[2606:4700::1]:443": true, "127.0.0.1:443": false, "[fe80::1%eth0]:443": false, "[::ffff:127.0.0.1]:443": false,
+		"example.org:443": false, "": false, "8.8.8.8": false,
+	}
+	for address, want := range tests {
+		if got := (addresses{}).control("tcp", address, nil) == nil; got != want {
+			t.Errorf("%q: %v", address, got)
+		}
+	}
+}

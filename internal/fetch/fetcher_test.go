@@ -1,0 +1,496 @@
+package fetch
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// The request has what it needs and nothing of the agent, on the second hop too.
+func TestWhatIsSent(t *testing.T) {
+	proxy := newVictim(t, "127.0.0.1:0")
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "ALL_PROXY"} {
+		t.Setenv(name, "http://user:"+canary+"@127.0.0.1:"+proxy.port())
+	}
+	var got []http.Header
+	w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header)
+		if r.URL.Path == "/web.yaml" {
+			http.SetCookie(w, &http.Cookie{Name: "session", Value: canary, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+			http.Redirect(w, r, "/there?sig=1", http.StatusFound)
+			return
+		}
+		fmt.Fprint(w, "hello")
+	})
+	body, err := w.fetch(t, w.url("/web.yaml")+"#sha256=2CF24DBA5FB0A30E26E83B2AC5B9E29E1B161E5C1FA7425E73043362938B9824")
+	if err != nil || string(body) != "hello" {
+		t.Fatalf("got %q, %v", body, err)
+	}
+	header := http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}, "User-Agent": {"krake-observer"}, "Connection": {"close"}}
+	if diff := cmp.Diff([]http.Header{header, header}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if count := proxy.connections(t); count != 0 {
+		t.Errorf("the proxy of the environment was reached %d times", count)
+	}
+}
+
+// forms are the ways to write an address of the machine itself, of the node or of
+// the cluster, and what is none of the hosts.
+func forms(port string) []string {
+	hosts := []string{
+		"127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "017700000001", "127.0.0.01",
+		"127.0.0.1.", "0", "0.0.0.0", "127.127.127.127", "localhost", "LocalHost", "localhost.",
+		"[::1]", "[0:0:0:0:0:0:0:1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]",
+		"[fe80::1%25lo]", "[::1%25lo]", "[127.0.0.1]",
+		"%31%32%37.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "１２７.0.0.1",
+		"user:password@127.0.0.1", "example.com@127.0.0.1", "example.com%40127.0.0.1", "127.0.0.1%23@example.com", "127.0.0.1\\@example.com",
+		"local.example.com", "mapped.example.com", "zero.example.com", "six.example.com", "nowhere.example.com", "both.example.com",
+		"a.b.example.com", "example.com.evil.test", "evilexample.com", "127.0.0.1.nip.io", "kubernetes.default.svc", "metadata.google.internal",
+	}
+	texts := []string{
+		"https:///web.yaml", "https://:" + port + "/web.yaml", "https:127.0.0.1:" + port + "/web.yaml", "//127.0.0.1:" + port + "/web.yaml",
+		"file:///etc/passwd.yaml", "file://127.0.0.1:" + port + "/web.yaml", "gopher://127.0.0.1:" + port + "/web.yaml",
+		"ftp://127.0.0.1:" + port + "/web.yaml", "dict://127.0.0.1:" + port + "/web.yaml", "jar:https://127.0.0.1:" + port + "!/web.yaml",
+		"https://example.com:443@127.0.0.1:" + port + "/web.yaml", "https://example.com#@127.0.0.1:" + port + "/web.yaml",
+		"https://example.com?@127.0.0.1:" + port + "/web.yaml", "https://example.com\n@127.0.0.1:" + port + "/web.yaml",
+	}
+	for _, host := range hosts {
+		texts = append(texts, "https://"+host+":"+port+"/web.yaml", "http://"+host+":"+port+"/web.yaml")
+	}
+	return texts
+}
+
+// newPrey is a world in which the administrator has named all that could be named,
+// so that the address alone is between the victims and the user, on IPv4 and IPv6.
+func newPrey(t *testing.T) (w *world, victims []*victim) {
+	t.Helper()
+	w = newWorld(t, func(http.ResponseWriter, *http.Request) { t.Error("the host was asked") })
+	four := newVictim(t, "127.0.0.1:0")
+	victims = []*victim{four, newVictim(t, "[::1]:"+four.port())}
+	for name, answer := range map[string]string{
+		"local": "127.0.0.1", "mapped": "::ffff:127.0.0.1", "zero": "0.0.0.0", "six": "::1", "nowhere": "::", "both": "::1 127.0.0.1",
+	} {
+		w.names.known[name+".example.com"] = []string{answer}
+	}
+	for _, host := range []string{"127.0.0.1", "127.127.127.127", "0.0.0.0", "[::1]", "[::]", "localhost", "example.com", "*.example.com"} {
+		w.options.Hosts = append(w.options.Hosts, host+":"+four.port())
+	}
+	return w, victims
+}
+
+func checkUnharmed(t *testing.T, victims []*victim) {
+	t.Helper()
+	for _, victim := range victims {
+		if count := victim.connections(t); count != 0 {
+			t.Errorf("%s was reached %d times", victim.listener.Addr(), count)
+		}
+	}
+}
+
+// Whatever a user writes, nothing on the agent's own machine is reached.
+func TestNoFormOfAnAddressReachesTheVictim(t *testing.T) {
+	w, victims := newPrey(t)
+	fetcher := w.fetcher(t)
+	for _, text := range forms(victims[0].port()) {
+		source, isURL, err := application.ParseSource(application.ToscaKey, text)
+		if err == nil && !isURL {
+			continue // a template, which nobody fetches
+		}
+		if err == nil {
+			_, err = fetcher.Fetch(t.Context(), source)
+		}
+		if err == nil {
+			t.Errorf("%s: was fetched", text)
+		}
+	}
+	checkUnharmed(t, victims)
+}
+
+// The fetcher does not rely on who has read the URL.
+func TestNoFormReachesTheVictimUnparsed(t *testing.T) {
+	w, victims := newPrey(t)
+	fetcher := w.fetcher(t)
+	for _, text := range forms(victims[0].port()) {
+		if _, err := fetcher.Fetch(t.Context(), application.Source{URL: text}); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: want a refusal, got: %v", text, err)
+		}
+	}
+	checkUnharmed(t, victims)
+}
+
+// Neither does what connects rely on the list of hosts: of the forms it is asked for
+// as they are, with a name server that reads them as libc does.
+func TestNoFormIsConnectedTo(t *testing.T) {
+	w, victims := newPrey(t)
+	fetcher := w.fetcher(t)
+	asked := 0
+	for _, text := range forms(victims[0].port()) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, text, nil)
+		if err != nil {
+			continue
+		}
+		asked++
+		if response, err := fetcher.transport.RoundTrip(request); err == nil {
+			_ = response.Body.Close()
+			t.Errorf("%s: was answered", text)
+		}
+	}
+	if asked < 40 {
+		t.Errorf("only %d forms were asked for", asked)
+	}
+	checkUnharmed(t, victims)
+}
+
+// A name may be somewhere else when it is asked for the second time.
+func TestRebinding(t *testing.T) {
+	for _, c := range []struct{ why, first, second string }{
+		{"another answer after the first", "127.0.0.2", "127.0.0.1"},
+		{"a second address beside the first", "127.0.0.2", "127.0.0.1 127.0.0.2"},
+		{"the other family", "127.0.0.2", "::ffff:127.0.0.1"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "/web.yaml", http.StatusFound)
+			})
+			prey := newVictim(t, "127.0.0.1:"+w.port)
+			w.names.known["example.com"] = []string{c.first, c.second}
+			_, err := w.fetch(t, w.url("/web.yaml"))
+			checkError(t, err, "refused: ")
+			checkUnharmed(t, []*victim{prey})
+		})
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	prey := newVictim(t, "127.0.0.1:0")
+	tests := []struct{ why, location, want string }{
+		{"to http", "http://example.com/b.yaml", "refused: http:// is refused"},
+		{"to a file", "file:///etc/" + canary, "refused: file:// is refused"},
+		{"to another scheme", "gopher://example.com/" + canary, "refused: only https:// is fetched"},
+		{"to a name that is not named", "https://evil.test/" + canary, "refused: evil.test is none of the hosts"},
+		{"to another port of the host", "https://example.com:" + prey.port() + "/" + canary, "refused: example.com:" + prey.port() + " is none of the hosts"},
+		{"with another scheme's form", "//evil.test/" + canary, "refused: evil.test is none of the hosts"},
+		{"to an address", "https://127.0.0.1:" + prey.port() + "/", "is none of the hosts"},
+		{"to an address in disguise", "https://2130706433:" + prey.port() + "/", "refused: the host is an IP address in an unusual spelling"},
+		{"to a named host at a private address", "https://private.example.com:" + prey.port() + "/", "refused: its address is loopback"},
+		{"with credentials", "https://user:" + canary + "@example.com/", "refused: a URL with a user name"},
+		{"to no URL", "https://exa mple.com/" + canary, "refused: it redirects to what is no URL"},
+		{"to nowhere", "", "refused: it redirects to what is no URL"},
+		{"to itself", "/a.yaml", "refused: it redirects more than 3 times"},
+		{"in a circle", "/circle/1", "refused: it redirects more than 3 times"},
+		{"in a chain that is too long", "/steps/3", "refused: it redirects more than 3 times"},
+		{"in a chain as long as allowed", "/steps/2", ""},
+		{"with a query and a fragment", "/steps/0?sig=" + canary + "#x", ""},
+	}
+	for _, c := range tests {
+		t.Run(c.why, func(t *testing.T) {
+			w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
+				next := map[string]string{
+					"/a.yaml": c.location, "/circle/1": "/circle/2", "/circle/2": "/circle/1",
+					"/steps/3": "/steps/2", "/steps/2": "/steps/1", "/steps/1": "/steps/0",
+				}
+				if location, ok := next[r.URL.Path]; ok {
+					w.Header().Set("Location", location)
+					w.WriteHeader(http.StatusFound)
+					fmt.Fprint(w, canary)
+					return
+				}
+				fmt.Fprint(w, "hello")
+			})
+			w.options.Hosts = append(w.options.Hosts, "private.example.com:"+prey.port())
+			body, err := w.fetch(t, w.url("/a.yaml"))
+			if c.want != "" {
+				checkError(t, err, c.want)
+			} else if err != nil || string(body) != "hello" {
+				t.Errorf("got %q, %v", body, err)
+			}
+		})
+	}
+	checkUnharmed(t, []*victim{prey})
+}
+
+// Each of the statuses that redirect is one that is looked at, and no other is.
+func TestStatuses(t *testing.T) {
+	tests := map[int]string{
+		200: "", 201: "the host answers 201 Created, and not 200", 204: "204 No Content", 206: "206 Partial Content",
+		300: "300 Multiple Choices", 304: "304 Not Modified", 305: "305 Use Proxy",
+		301: "evil.test is none", 302: "evil.test is none", 303: "evil.test is none", 307: "evil.test is none", 308: "evil.test is none",
+		401: "401 Unauthorized", 404: "404 Not Found", 429: "429 Too Many Requests", 500: "500 Internal Server Error", 503: "503 Service Unavailable", 599: "599",
+	}
+	for status, want := range tests {
+		w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "https://evil.test/"+canary)
+			w.WriteHeader(status)
+			if status != http.StatusNoContent && status != http.StatusNotModified {
+				fmt.Fprint(w, canary)
+			}
+		})
+		body, err := w.fetch(t, w.url("/a.yaml"))
+		if want != "" {
+			checkError(t, err, want)
+		} else if err != nil || string(body) != canary {
+			t.Errorf("%d: got %q, %v", status, body, err)
+		}
+	}
+}
+
+// write sends bytes as they are, again and again if wanted, until nobody reads them.
+func write(text string, again string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, err = conn.Write([]byte(text))
+		for err == nil && again != "" {
+			_, err = conn.Write([]byte(again))
+		}
+	}
+}
+
+// trickle sends a byte now and then, and never the last one.
+func trickle(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		now := time.NewTicker(10 * time.Millisecond)
+		defer now.Stop()
+		_, err = conn.Write([]byte(text))
+		for err == nil {
+			<-now.C
+			_, err = conn.Write([]byte("a"))
+		}
+	}
+}
+
+const fine = "HTTP/1.1 200 OK\r\n"
+
+func TestHostsThatMisbehave(t *testing.T) {
+	kilobyte := strings.Repeat("a", 1000)
+	const slow, notHTTP = "no whole answer came within 500ms", "the host does not speak HTTP/1.1 over TLS 1.2"
+	tests := []struct {
+		why     string
+		handler http.HandlerFunc
+		want    string
+	}{
+		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, slow},
+		{"slow headers", trickle(fine + "A: " + canary), slow},
+		{"a slow body", trickle(fine + "\r\n" + canary), slow},
+		{"a slow body in chunks", trickle(fine + "Transfer-Encoding: chunked\r\n\r\n100000\r\n" + canary), slow},
+		{"an endless body", write(fine+"\r\n", kilobyte), "refused: it has, with what it imports, more than 100000 bytes"},
+		{"endless chunks", write(fine+"Transfer-Encoding: chunked\r\n\r\n", "3e8\r\n"+kilobyte+"\r\n"), "more than 100000 bytes"},
+		{"more than allowed, as announced", write(fine+"Content-Length: 100001\r\n\r\n", ""), "more than 100000 bytes"},
+		{"a length that is no number", write(fine+"Content-Length: 9"+strings.Repeat("9", 30)+"\r\n\r\n", ""), notHTTP},
+		{"less than announced", write(fine+"Content-Length: 50000\r\n\r\n"+canary, ""), "the answer was cut off"},
+		{"chunks that end early", write(fine+"Transfer-Encoding: chunked\r\n\r\nff\r\n"+canary, ""), "the answer was cut off"},
+		{"a chunk whose length is no number", write(fine+"Transfer-Encoding: chunked\r\n\r\n"+canary+"\r\n", ""), notHTTP},
+		{"endless headers", write(fine, "A: "+canary+kilobyte+"\r\n"), notHTTP},
+		{"an endless header", write(fine+"A: ", canary+kilobyte), notHTTP},
+		{"endless trailers", write(fine+"Transfer-Encoding: chunked\r\n\r\n0\r\n", "A: "+canary+"\r\n"), notHTTP},
+		{"endless early answers", write("", "HTTP/1.1 103 Early Hints\r\nA: "+canary+"\r\n\r\n"), notHTTP},
+		{"another protocol", write("SSH-2.0-"+canary+"\r\n", ""), notHTTP},
+		{"an answer of HTTP/0.9", write(canary, ""), notHTTP},
+		{"a header without a colon", write(fine+canary+"\r\n\r\n", ""), notHTTP},
+		{"a status that is none", write("HTTP/1.1 "+canary+"\r\n\r\n", ""), notHTTP},
+		{"a status with words of its own", write("HTTP/1.1 403 "+canary+"\r\n\r\n", ""), "the host answers 403 Forbidden, and not 200"},
+		{"another protocol from now on", write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+canary+"\r\n\r\n", ""), "the host answers 101 Switching Protocols"},
+		{"nothing at all", write("", ""), "the answer was cut off"},
+		{"a compressed body", write(fine+"Content-Encoding: gzip\r\n\r\n"+bomb(t), ""), "refused: the host sends it compressed"},
+		{"a compressed one by another name", write(fine+"Content-Encoding: "+canary+"\r\n\r\n", ""), "refused: the host sends it compressed"},
+		{"twice compressed", write(fine+"Content-Encoding: identity\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", ""), notHTTP},
+	}
+	for _, c := range tests {
+		t.Run(c.why, func(t *testing.T) {
+			w := newWorld(t, c.handler)
+			w.options.MaxBytes = 100_000
+			w.options.Timeout = 20 * time.Second
+			if c.want == slow {
+				w.options.Timeout = 500 * time.Millisecond
+			}
+			begin := time.Now()
+			_, err := w.fetch(t, w.url("/a.yaml"))
+			checkError(t, err, c.want)
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+// bomb is 20 MiB of nothing, compressed.
+func bomb(t *testing.T) string {
+	t.Helper()
+	var compressed bytes.Buffer
+	zipper := gzip.NewWriter(&compressed)
+	for range 20 {
+		if _, err := zipper.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := zipper.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return compressed.String()
+}
+
+// A body that says nothing of being compressed is counted as it is, and kept so.
+func TestCompressedBytesStayCompressed(t *testing.T) {
+	compressed := bomb(t)
+	w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, compressed) })
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	body, err := w.fetch(t, w.url("/a.yaml"))
+	runtime.ReadMemStats(&after)
+	if err != nil || string(body) != compressed {
+		t.Errorf("got %d bytes, want %d: %v", len(body), len(compressed), err)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
+		t.Errorf("%d bytes were allocated for %d", used, len(compressed))
+	}
+}
+
+func TestLimitOfBytes(t *testing.T) {
+	for length, want := range map[int]string{99_999: "", 100_000: "", 100_001: "more than 100000 bytes"} {
+		w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, strings.Repeat("a", length/2))
+			_ = http.NewResponseController(w).Flush() // so that no length is announced
+			fmt.Fprint(w, strings.Repeat("a", length-length/2))
+		})
+		w.options.MaxBytes = 100_000
+		body, err := w.fetch(t, w.url("/a.yaml"))
+		if want != "" {
+			checkError(t, err, want)
+		} else if err != nil || len(body) != length {
+			t.Errorf("%d: got %d bytes, %v", length, len(body), err)
+		}
+	}
+}
+
+func TestDigests(t *testing.T) {
+	const hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+	w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
+	if _, err := w.fetch(t, w.url("/a.yaml#sha256="+hello)); err != nil {
+		t.Error(err)
+	}
+	_, err := w.fetch(t, w.url("/a.yaml#sha256="+strings.Repeat("0", 64)))
+	checkError(t, err, "/a.yaml: refused: what is there has not the digest of the URL, but sha256:"+hello)
+	if !errors.Is(err, ErrRefused) {
+		t.Errorf("%v is no refusal", err)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	tests := []struct {
+		why    string
+		change func(*world)
+		want   string
+	}{
+		{"a certificate for another name", func(w *world) {
+			w.names.known["other.test"] = []string{"127.0.0.2"}
+			w.options.Hosts = []string{"other.test:" + w.port}
+		}, "the certificate is for another host"},
+		{"one for another address", func(w *world) {
+			w.options.Hosts = []string{"127.0.0.2:" + w.port}
+		}, "the certificate is for another host"},
+		{"one of a foreign authority", func(w *world) { w.options.RootCAs = nil }, "of an authority that the agent does not trust"},
+		{"TLS 1.1", func(w *world) { w.host.TLS.MaxVersion = tls.VersionTLS11 }, "does not speak HTTP/1.1 over TLS 1.2 or newer"},
+		{"no TLS", func(w *world) {
+			plain := httptest.NewServer(http.NotFoundHandler())
+			t.Cleanup(plain.Close)
+			w.options.AllowPrivate = append(w.options.AllowPrivate, netip.MustParsePrefix("127.0.0.1/32"))
+			w.options.Hosts = []string{"plain.test:" + portOf(plain.Listener.Addr())}
+		}, "does not speak HTTP/1.1 over TLS 1.2 or newer"},
+		{"nobody there", func(w *world) { w.host.Close() }, "connection refused"},
+		{"a name that nobody has", func(w *world) { w.names.known["example.com"] = []string{""} }, "no name server knows the host"},
+		{"a name server that does not answer", func(w *world) {
+			w.options.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+				return nil, errors.New(canary)
+			}}
+		}, "the name servers do not answer"},
+	}
+	for _, c := range tests {
+		t.Run(c.why, func(t *testing.T) {
+			w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, canary) })
+			w.host.TLS.MinVersion = tls.VersionTLS10
+			c.change(w)
+			_, err := w.fetch(t, "https://"+w.options.Hosts[0]+"/a.yaml")
+			checkError(t, err, c.want)
+			if errors.Is(err, ErrRefused) {
+				t.Errorf("%v is a refusal, but may be otherwise tomorrow", err)
+			}
+		})
+	}
+}
+
+// A host is found at each address that it has, and no further.
+func TestAddressesInTurn(t *testing.T) {
+	w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
+	prey := newVictim(t, "127.0.0.1:"+w.port)
+	w.names.known["example.com"] = []string{"127.0.0.1 127.0.0.2"}
+	if body, err := w.fetch(t, w.url("/a.yaml")); err != nil || string(body) != "hello" {
+		t.Errorf("got %q, %v", body, err)
+	}
+	checkUnharmed(t, []*victim{prey})
+}
+
+// An agent that ends does not wait for a host.
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := newWorld(t, func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	_, err := w.fetcher(t).Fetch(ctx, application.Source{URL: w.url("/a.yaml")})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	tests := []struct {
+		options Options
+		want    string
+	}{
+		{Options{Hosts: []string{"https://example.org"}}, `"https://example.org" is no host: write HOST`},
+		{Options{AllowPrivate: []netip.Prefix{{}}}, "is no range of addresses"},
+		{Options{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("169.254.169.254/32")}}, "cannot be allowed: it is a link-local address"},
+		{Options{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}}, "is no range of addresses"},
+		{Options{Timeout: -1}, "below zero"},
+		{Options{MaxBytes: -1}, "below zero"},
+	}
+	for _, c := range tests {
+		_, err := New(c.options)
+		checkError(t, err, c.want)
+	}
+}
+
+// Nobody has named a host: nothing is fetched, and no name is looked up.
+func TestNoHosts(t *testing.T) {
+	w := newWorld(t, func(http.ResponseWriter, *http.Request) { t.Error("the host was asked") })
+	w.options.Hosts = nil
+	_, err := w.fetch(t, w.url("/a.yaml"))
+	checkError(t, err, "is none of the hosts that this agent fetches from")
+	if len(w.names.asked) > 0 {
+		t.Errorf("asked for %v", w.names.asked)
+	}
+}
