@@ -1,0 +1,157 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	yamltree "go.yaml.in/yaml/v3"
+)
+
+// Tree is a value with what only its text tells: the lines, and the order of the
+// fields.
+type Tree struct {
+	// Value is as [Decode] gives it.
+	Value any
+	// Line is where it begins.
+	Line int
+	// Fields are those of an object, in the order of the text. Those whose keys are
+	// no texts as they are written (yes, 0x10) come last.
+	Fields []Field
+	// Items are those of a list.
+	Items []*Tree
+}
+
+// Field is one of an object.
+type Field struct {
+	*Tree
+
+	Name string
+	// KeyLine is where the name is.
+	KeyLine int
+}
+
+// DecodeTree reads the only document of a text, YAML or JSON, and is as strict as
+// [Decode]. The value of a text without anything in it is nil.
+func DecodeTree(text []byte) (*Tree, error) {
+	switch {
+	case len(text) > MaxBytes:
+		return nil, fmt.Errorf("the text has %d bytes, and at most %d are possible: split it", len(text), MaxBytes)
+	case isBlank(text):
+		return &Tree{Line: 1}, nil
+	case json.Valid(text):
+		return jsonTree(text)
+	}
+	value, err := decodeYAML(text)
+	if err != nil {
+		return nil, err
+	}
+	document, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(document.Content) == 0 {
+		return &Tree{Value: value, Line: 1}, nil
+	}
+	return treeOf(document.Content[0], value), nil
+}
+
+// treeOf adds the lines of a node to its value. Where they are not of one shape,
+// as with tags of YAML that change it, all parts have the line of the whole.
+func treeOf(node *yamltree.Node, value any) *Tree {
+	tree := &Tree{Value: value, Line: node.Line}
+	switch value := value.(type) {
+	case map[string]any:
+		tree.Fields = fieldsIn(node, value)
+	case []any:
+		for i, item := range value {
+			of := node
+			if node.Kind == yamltree.SequenceNode && i < len(node.Content) {
+				of = node.Content[i]
+			}
+			tree.Items = append(tree.Items, treeOf(of, item))
+		}
+	}
+	return tree
+}
+
+func fieldsIn(node *yamltree.Node, value map[string]any) []Field {
+	left := maps.Clone(value)
+	fields := make([]Field, 0, len(value))
+	for i := 1; i < len(node.Content) && node.Kind == yamltree.MappingNode; i += 2 {
+		key := node.Content[i-1]
+		if field, ok := left[key.Value]; ok {
+			fields = append(fields, Field{treeOf(node.Content[i], field), key.Value, key.Line})
+			delete(left, key.Value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		fields = append(fields, Field{treeOf(node, left[name]), name, node.Line})
+	}
+	return fields
+}
+
+func jsonTree(text []byte) (*Tree, error) {
+	value, err := decodeJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	reader := jsonReader{text: text, decoder: decoder, line: 1}
+	return reader.tree(value)
+}
+
+// jsonReader reads the places of values that are known already.
+type jsonReader struct {
+	text    []byte
+	decoder *json.Decoder
+	// offset is up to where lines were counted.
+	offset, line int
+}
+
+// next gives the next token, and the line where it is.
+func (r *jsonReader) next() (json.Token, int, error) {
+	token, err := r.decoder.Token()
+	end := int(r.decoder.InputOffset())
+	r.line += bytes.Count(r.text[r.offset:end], []byte("\n"))
+	r.offset = end
+	return token, r.line, err
+}
+
+func (r *jsonReader) tree(value any) (*Tree, error) {
+	_, line, err := r.next()
+	tree := &Tree{Value: value, Line: line}
+	switch value := value.(type) {
+	case map[string]any:
+		for err == nil && r.decoder.More() {
+			err = r.field(tree, value)
+		}
+	case []any:
+		for i := 0; err == nil && i < len(value); i++ {
+			var item *Tree
+			item, err = r.tree(value[i])
+			tree.Items = append(tree.Items, item)
+		}
+	default:
+		return tree, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, _, err = r.next() // its end
+	return tree, err
+}
+
+func (r *jsonReader) field(of *Tree, value map[string]any) error {
+	token, line, err := r.next()
+	if err != nil {
+		return err
+	}
+	name, _ := token.(string)
+	field, err := r.tree(value[name])
+	of.Fields = append(of.Fields, Field{field, name, line})
+	return err
+}

@@ -1,0 +1,129 @@
+package manifest_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+func TestDecodeTree(t *testing.T) {
+	tests := []struct{ why, text, want string }{
+		{"fields have the lines of key and value, in the order of the text", "b:\n  c: 1\na: [x,\n  z]\n", "1{b@1: 2{c@2: 2=1} a@3: 3[3=x 4=z]}"},
+		{"a block begins where its mark is", "a: |\n  x\nb: 1\n", "1{a@1: 1=x\n b@3: 3=1}"},
+		{"JSON has lines too", "{\n\"b\": {\"c\": [1,\n2]},\n\"a\":\n null}", "1{b@2: 2{c@2: 2[2=1 3=2]} a@4: 5=<nil>}"},
+		{"JSON has escapes that YAML lacks", `{"\ud83d\ude00": "\/", "a": {}, "b": []}`, "1{😀@1: 1=/ a@1: 1{} b@1: 1[]}"},
+		{"a key that is no text as it is written comes last", "yes: {a: 1}\nb: 2\n", "1{b@2: 2=2 true@1: 1{a@1: 1=1}}"},
+		{"two keys that look alike keep their values", "010: a\n'010': b\n", "1{010@1: 1=b 8@1: 1=a}"},
+		{"the line --- at the beginning is no document", "---\na: 1\n", "2{a@2: 2=1}"},
+		{"nothing is nil", "# nothing\n", "1=<nil>"},
+		{"so is an empty document", "---\n", "2=<nil>"},
+		{"a scalar is one", "x", "1=x"},
+		{"a set is an object", "!!set {b, a}\n", "1{b@1: 1=<nil> a@1: 1=<nil>}"},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			tree, err := manifest.DecodeTree([]byte(test.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, describe(tree)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDecodeTreeRefuses(t *testing.T) {
+	tests := []struct{ why, text, want string }{
+		{"a second document", "a: 1\n---\nb: 2\n", "a further document"},
+		{"an anchor", "a: &x 1\nb: *x\n", "line 1: anchors and aliases are not supported"},
+		{"a key that is there twice", "a: 1\na: 2\n", `key "a" already set`},
+		{"a key that is there twice, in JSON", `{"a": 1, "a": 2}`, "duplicate field"},
+		{"digits that would be lost", "a: 99999999999999999999\n", "more digits than 64 bits hold"},
+		{"what no walker could bear", strings.Repeat("[", 65) + strings.Repeat("]", 65), "nested deeper than 64"},
+		{"what is too long", strings.Repeat("#", manifest.MaxBytes+1), "at most 262144 are possible"},
+		{"what is no YAML", "a: b: c", "mapping values are not allowed"},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			tree, err := manifest.DecodeTree([]byte(test.text))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one with %q", err, test.want)
+			}
+			if tree != nil {
+				t.Error("a tree beside the error")
+			}
+		})
+	}
+}
+
+// Whatever the text, a tree has the very value that Decode gives, in all its parts.
+func FuzzDecodeTree(f *testing.F) {
+	for _, text := range []string{
+		"b:\n  c: [1, {d: ~}]\na: x\n", `{"a": [1, {"b": "\ud83d\ude00"}], "c": {}}`, "yes: a\n010: b\n'010': c\n", "!!set {a, b}\n",
+		"---\n- a\n", "a: !!binary aGk=\n", "{\n\t\"a\": 1\n}", "? [a]\n: b\n", "\ufeffa: 1\n...\n",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		tree, err := manifest.DecodeTree(text)
+		if err != nil {
+			return
+		}
+		want, err := manifest.Decode(text)
+		if err != nil {
+			return // "---" with text behind it, which is another thing to a reader of several documents
+		}
+		if _, isList := tree.Value.([]any); len(want) == 1 && !isList && !reflect.DeepEqual(want[0], tree.Value) {
+			t.Errorf("the tree has another value than the document: %v, %v", tree.Value, want[0])
+		}
+		if whole := assembled(t, tree, len(text)+1); !reflect.DeepEqual(whole, tree.Value) {
+			t.Errorf("its parts make another value: %v, %v", whole, tree.Value)
+		}
+	})
+}
+
+// assembled makes the value again from the parts of a tree.
+func assembled(t *testing.T, tree *manifest.Tree, lines int) any {
+	if tree.Line < 0 || tree.Line > lines {
+		t.Errorf("line %d of %d", tree.Line, lines)
+	}
+	switch value := tree.Value.(type) {
+	case map[string]any:
+		whole := make(map[string]any, len(value))
+		for _, field := range tree.Fields {
+			whole[field.Name] = assembled(t, field.Tree, lines)
+		}
+		return whole
+	case []any:
+		whole := make([]any, 0, len(value))
+		for _, item := range tree.Items {
+			whole = append(whole, assembled(t, item, lines))
+		}
+		return whole
+	}
+	return tree.Value
+}
+
+// describe writes a tree with its lines.
+func describe(tree *manifest.Tree) string {
+	var parts []string
+	switch tree.Value.(type) {
+	case map[string]any:
+		for _, field := range tree.Fields {
+			parts = append(parts, fmt.Sprintf("%s@%d: %s", field.Name, field.KeyLine, describe(field.Tree)))
+		}
+		return fmt.Sprintf("%d{%s}", tree.Line, strings.Join(parts, " "))
+	case []any:
+		for _, item := range tree.Items {
+			parts = append(parts, describe(item))
+		}
+		return fmt.Sprintf("%d[%s]", tree.Line, strings.Join(parts, " "))
+	}
+	return fmt.Sprintf("%d=%v", tree.Line, tree.Value)
+}

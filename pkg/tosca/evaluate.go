@@ -1,0 +1,282 @@
+package tosca
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// The functions of the language.
+const (
+	concat      = "concat"
+	getInput    = "get_input"
+	getProperty = "get_property"
+)
+
+// functionAt gives the name of the function that is called at a place, and its
+// argument, or no name: a function is a mapping with a single field.
+func functionAt(p *place) (name string, argument *place) {
+	if p.literal || len(p.Fields) != 1 {
+		return "", nil
+	}
+	switch name := p.Fields[0].Name; name {
+	case concat, getInput, getProperty, "get_attribute", "get_operation_output", "token":
+		return name, p.child(p.Fields[0])
+	}
+	return "", nil
+}
+
+// asking is whose property is evaluated.
+type asking struct {
+	node     *node
+	property *place
+	// by is who wants it, or nil.
+	by    *asking
+	depth int
+}
+
+// asks tells if somebody in the chain wants the property already.
+func (a *asking) asks(property *place) bool {
+	for ; a != nil; a = a.by {
+		if a.property == property {
+			return true
+		}
+	}
+	return false
+}
+
+// evaluator evaluates functions as long as it has something left: what is doubled
+// again and again must not take the memory, nor what is doubled to nothing the time.
+type evaluator struct {
+	*translation
+
+	steps int
+	// made, read and become are bytes: what concat makes, what is decoded, and what
+	// the resources have.
+	made, read, become int
+	// exhausted: it has nothing left.
+	exhausted bool
+}
+
+func newEvaluator(t *translation) *evaluator {
+	return &evaluator{translation: t, steps: maxSteps, made: manifest.MaxBytes, read: manifest.MaxBytes, become: manifest.MaxBytes}
+}
+
+func (e *evaluator) step(at *place, steps int) error {
+	if e.steps -= steps; e.steps < 0 {
+		e.exhausted = true
+		return at.errorf("the template takes more than %d steps: put less together", maxSteps)
+	}
+	return nil
+}
+
+// spend takes bytes from what is left of one of the three.
+func (e *evaluator) spend(at *place, left *int, bytes int) error {
+	if *left -= bytes; *left < 0 {
+		e.exhausted = true
+		return at.errorf("the template becomes more than %d bytes: make several Applications of it", manifest.MaxBytes)
+	}
+	return nil
+}
+
+// follow goes from a get_input or get_property to what it names, until there is
+// something else.
+func (e *evaluator) follow(a *asking, at *place) (*asking, *place, error) {
+	for {
+		if err := e.step(at, 1); err != nil {
+			return nil, nil, err
+		}
+		name, argument := functionAt(at)
+		var err error
+		switch name {
+		case getInput:
+			at, err = e.input(argument)
+			return a, at, err
+		case getProperty:
+			a, at, err = e.property(a, argument)
+		case "", concat:
+			return a, at, nil
+		default:
+			err = at.errorf("the function %s is not supported: concat, get_input and get_property are", name)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// input gives the value of an input.
+func (e *evaluator) input(argument *place) (*place, error) {
+	name := argument
+	if argument.isList() && len(argument.Items) == 1 {
+		name = argument.item(0)
+	}
+	if err := named(name); err != nil {
+		return nil, err
+	}
+	value := e.inputs[name.text()]
+	if value == nil {
+		return nil, name.errorf("unknown input: topology_template.inputs has none of this name")
+	}
+	return value, nil
+}
+
+// property gives the value of a property, or what the further arguments choose of it.
+func (e *evaluator) property(a *asking, argument *place) (*asking, *place, error) {
+	if !argument.isList() || len(argument.Items) < 2 {
+		return nil, nil, argument.errorf("get_property takes a list: SELF or a node template, a property, and perhaps an index or a key")
+	}
+	n, at, err := e.propertyOf(a.node, argument.item(0), argument.item(1))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case a.asks(at):
+		return nil, nil, argument.errorf("the property refers to itself")
+	case a.depth >= maxReferences:
+		return nil, nil, argument.errorf("get_property leads to get_property more than %d times", maxReferences)
+	}
+	a = &asking{node: n, property: at, by: a, depth: a.depth + 1}
+	for i := 2; i < len(argument.Items); i++ {
+		if a, at, err = e.follow(a, at); err != nil {
+			return nil, nil, err
+		}
+		if err := e.step(at, len(at.Fields)/100); err != nil { // all of them may be looked at
+			return nil, nil, err
+		}
+		if at, err = choose(at, argument.item(i)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return a, at, nil
+}
+
+// propertyOf gives the property of that name, and the node template whose it is.
+func (e *evaluator) propertyOf(self *node, owner, name *place) (*node, *place, error) {
+	if err := errors.Join(named(owner), named(name)); err != nil {
+		return nil, nil, err
+	}
+	n := self
+	if owner.text() != "SELF" {
+		n = e.nodes[owner.text()]
+	}
+	if n == nil {
+		return nil, nil, owner.errorf("unknown node template: write SELF, or the name of one")
+	}
+	at := n.properties[name.text()]
+	if at == nil {
+		return nil, nil, name.errorf("unknown property: the node template has none of this name")
+	}
+	return n, at, nil
+}
+
+// named refuses a name that is no text: to YAML, n is a boolean.
+func named(p *place) error {
+	if _, ok := p.Value.(string); !ok {
+		return p.errorf("%s is no name: write a text, in quotes if YAML takes it for something else", kindOf(p.Value))
+	}
+	return nil
+}
+
+// choose gives the item of a list, or the field of a mapping, that is wanted.
+func choose(at, wanted *place) (*place, error) {
+	switch {
+	case at.isList():
+		i, err := indexOf(wanted.Value)
+		if err != nil || i < 0 || i >= int64(len(at.Items)) {
+			return nil, wanted.errorf("the property has a list of %d items there: write an index, 0 is the first", len(at.Items))
+		}
+		return at.item(int(i)), nil
+	case at.isMapping():
+		key := wanted.text()
+		if number, ok := wanted.Value.(int64); ok {
+			key = strconv.FormatInt(number, 10)
+		}
+		if field := at.field(key); field != nil {
+			return field, nil
+		}
+		return nil, wanted.errorf("the property has no such key")
+	}
+	return nil, wanted.errorf("the property has %s there, which has neither items nor keys", kindOf(at.Value))
+}
+
+func indexOf(value any) (int64, error) {
+	if number, ok := value.(int64); ok {
+		return number, nil
+	}
+	text, _ := value.(string)
+	return strconv.ParseInt(text, 10, 32)
+}
+
+// concat writes the parts one after the other.
+func (e *evaluator) concat(to *strings.Builder, a *asking, argument *place) error {
+	if !argument.isList() {
+		return e.append(to, a, argument)
+	}
+	if len(argument.Items) == 0 {
+		return argument.errorf("concat takes at least one text")
+	}
+	for i := range argument.Items {
+		if err := e.append(to, a, argument.item(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// append writes one part of a concat. An input is written behind a blank.
+func (e *evaluator) append(to *strings.Builder, a *asking, part *place) error {
+	if name, argument := functionAt(part); name == getInput {
+		if err := e.step(part, 1); err != nil {
+			return err
+		}
+		value, err := e.input(argument)
+		if err != nil {
+			return err
+		}
+		return e.write(to, part, " "+textOf(value.Tree))
+	}
+	a, at, err := e.follow(a, part)
+	if err != nil {
+		return err
+	}
+	if name, argument := functionAt(at); name == concat {
+		return e.concat(to, a, argument)
+	}
+	text, ok := at.Value.(string)
+	if !ok {
+		return part.errorf("%s, and concat takes texts: put it in quotes", kindOf(at.Value))
+	}
+	return e.write(to, part, text)
+}
+
+func (e *evaluator) write(to *strings.Builder, at *place, text string) error {
+	to.WriteString(text)
+	return e.spend(at, &e.made, len(text))
+}
+
+// value gives what a property comes to: a text, or whatever is written there.
+func (e *evaluator) value(n *node, property *place) (*place, error) {
+	a, at, err := e.follow(&asking{node: n, property: property}, property)
+	if err != nil {
+		return nil, err
+	}
+	name, argument := functionAt(at)
+	if name != concat {
+		return at, nil
+	}
+	var text strings.Builder
+	if err := e.concat(&text, a, argument); err != nil {
+		return nil, err
+	}
+	return property.with(text.String()), nil
+}
+
+// isReference tells of a property that names something which must be there, even if
+// nobody asks for the property.
+func isReference(property *place) bool {
+	name, _ := functionAt(property)
+	return slices.Contains([]string{getInput, getProperty}, name)
+}

@@ -1,0 +1,106 @@
+package tosca_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/tosca"
+)
+
+// largestSeed keeps the corpus one of small inputs: the limits have tests of their own.
+const largestSeed = 4 << 10
+
+// Whatever the template, there are resources that all walkers can bear, or an error
+// that can be read, and the same each time: an agent translates what the webhook
+// translated.
+func FuzzTranslate(f *testing.F) {
+	for _, test := range templates() {
+		if len(test.template) <= largestSeed {
+			f.Add([]byte(test.template))
+		}
+	}
+	f.Fuzz(func(t *testing.T, template []byte) { obeysTheLaws(t, tosca.Translate, template) })
+}
+
+// The same holds for archives, which are also to be read as they say they are.
+func FuzzTranslateArchive(f *testing.F) {
+	for _, test := range archives() {
+		if text := unsealed(f, test.members...); len(text) <= largestSeed {
+			f.Add(text)
+		}
+	}
+	for _, test := range crafted(f) {
+		if len(test.text) <= largestSeed {
+			f.Add(test.text)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte) { obeysTheLaws(t, tosca.TranslateArchive, text) })
+}
+
+// unsealed is an archive of texts that are neither compressed nor have a checksum, so
+// that they can be changed where they are.
+func unsealed(tb testing.TB, members ...member) []byte {
+	tb.Helper()
+	var text bytes.Buffer
+	writer := zip.NewWriter(&text)
+	for _, m := range members {
+		size := uint64(len(m.text))
+		file, err := writer.CreateRaw(&zip.FileHeader{Name: m.name, CompressedSize64: size, UncompressedSize64: size})
+		if err == nil {
+			_, err = file.Write([]byte(m.text))
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return text.Bytes()
+}
+
+func obeysTheLaws(t *testing.T, translate func([]byte) ([]any, error), text []byte) {
+	first, err := translate(text)
+	second, again := translate(text)
+	if !reflect.DeepEqual(first, second) || messageOf(err) != messageOf(again) {
+		t.Errorf("the second time it gives something else: %v, %v\n%v\n%v", err, again, first, second)
+	}
+	if err != nil {
+		if first != nil {
+			t.Errorf("a result beside the error %v", err)
+		}
+		if len(err.Error()) > 20<<10 {
+			t.Errorf("an error of %d bytes", len(err.Error()))
+		}
+		return
+	}
+	if len(first) == 0 || len(first) > manifest.MaxResources || manifest.TooDeep(first[0]) {
+		t.Errorf("%d resources", len(first))
+	}
+	for _, resource := range first {
+		if _, err := manifest.Identify(resource.(map[string]any)); err != nil {
+			t.Error(err)
+		}
+	}
+	published, err := json.Marshal(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What was translated is a manifest: it is published, and read again, as one. The
+	// escapes of HTML and the brackets are not counted.
+	read, err := manifest.Decode(published)
+	if len(published) <= manifest.MaxBytes && (err != nil || !reflect.DeepEqual(read, first)) {
+		t.Errorf("read again it is something else: %v\n%v\n%v", err, read, first)
+	}
+}
+
+func messageOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

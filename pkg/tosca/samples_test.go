@@ -1,0 +1,75 @@
+package tosca_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/tosca"
+)
+
+// The samples of the reference are not part of this repository: they are read from
+// the folder that the environment names.
+func TestSamplesOfTheReference(t *testing.T) {
+	folder := os.Getenv("KRAKE_TOSCA_SAMPLES")
+	if folder == "" {
+		t.Skip("KRAKE_TOSCA_SAMPLES names no folder of samples: only our own were tried")
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*.expected.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no samples", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(file, ".expected.yaml")
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			want, err := manifest.Decode(read(t, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, translateSample(t, name)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// translateSample translates a template, or an archive both packed and unpacked.
+func translateSample(t *testing.T, name string) []any {
+	t.Helper()
+	if text, err := os.ReadFile(name + ".template.yaml"); err == nil {
+		return translated(t)(tosca.Translate(text))
+	}
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpacked := translated(t)(tosca.TranslateFS(root.FS()))
+	packed := translated(t)(tosca.TranslateArchive(read(t, name+".csar")))
+	if diff := cmp.Diff(unpacked, packed); diff != "" {
+		t.Errorf("packed it is another one: -unpacked +packed\n%s", diff)
+	}
+	return packed
+}
+
+func translated(t *testing.T) func([]any, error) []any {
+	return func(resources []any, err error) []any {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resources
+	}
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
