@@ -1,0 +1,170 @@
+package hooks
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// retryAfter is when to come back: what was refused for its rate may then be asked
+// again, and another replica may act.
+const (
+	retryAfterRate = time.Second
+	retryAfterTurn = time.Second
+	retryAfterHub  = 5 * time.Second
+)
+
+// answer is what a request is answered with.
+type answer struct {
+	code   int
+	header map[string]string
+	body   any
+	// cause is for the log.
+	cause error
+}
+
+// refusal is the body of an answer that is none of an Application.
+type refusal struct {
+	Code    int                 `json:"code"`
+	Reason  metav1.StatusReason `json:"reason"`
+	Message string              `json:"message"`
+}
+
+func refuse(code int, reason metav1.StatusReason, message string) *answer {
+	return &answer{code: code, body: refusal{Code: code, Reason: reason, Message: message}}
+}
+
+// after says when to try again.
+func (a *answer) after(wait time.Duration) *answer {
+	a.header = map[string]string{"Retry-After": strconv.Itoa(int(wait.Seconds()))}
+	return a
+}
+
+// because says in the log what nobody else is told.
+func (a *answer) because(cause error) *answer {
+	a.cause = cause
+	return a
+}
+
+// level is that of the log. What comes in masses and says little is for those who
+// look for it.
+func (a *answer) level() int {
+	switch {
+	case a.code == http.StatusOK, a.code == http.StatusUnauthorized, a.code == http.StatusForbidden, a.cause != nil:
+		return 0
+	}
+	return 1
+}
+
+func unknownPath() *answer {
+	return refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"there is nothing here: call the URL that is in the variable "+application.URLVariable(application.Complete)+" or "+application.URLVariable(application.Shutdown))
+}
+
+func wrongMethod() *answer {
+	a := refuse(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "use the method PUT")
+	a.header = map[string]string{"Allow": http.MethodPut}
+	return a
+}
+
+func tooManyRequests() *answer {
+	return refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests: try again after the time in Retry-After").after(retryAfterRate)
+}
+
+func wrongType() *answer {
+	return refuse(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "send JSON, with the header Content-Type: application/json")
+}
+
+func tooLarge() *answer {
+	return refuse(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge,
+		"the body is larger than "+strconv.Itoa(maxBody)+` bytes: send {"token": "..."} alone`)
+}
+
+func badBody() *answer {
+	return refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, `the body is not one JSON object with one field "token", a text: send {"token": "..."}`)
+}
+
+func unreadBody() *answer {
+	return refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the body did not come whole and in time: send it again")
+}
+
+func unknownApplication() *answer {
+	return refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "there is no such Application here: it may be deleted already")
+}
+
+func unproven(hook application.Hook) *answer {
+	return refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized,
+		"this is not the token of the hook "+string(hook)+" of the Application, or it has no such hook: "+
+			"send the value of "+application.TokenVariable(hook)+", of a Pod that was started since the token was made")
+}
+
+func unidentified(hook application.Hook) *answer {
+	return refuse(http.StatusForbidden, metav1.StatusReasonForbidden,
+		"the client certificate is missing, or not that of the hook "+string(hook)+" of the Application: use those of "+application.CertsPath(hook)+
+			", which are renewed from time to time")
+}
+
+func notDegraded() *answer {
+	return refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest,
+		"the shutdown can be tried again only after it was given up, in the state "+string(application.StateDegraded))
+}
+
+func busy() *answer {
+	return refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "too many requests at once: try again after the time in Retry-After").after(retryAfterTurn)
+}
+
+func unavailable(cause error) *answer {
+	return refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
+		"the agent cannot do it now: try again after the time in Retry-After").after(retryAfterHub).because(cause)
+}
+
+func panicked() *answer {
+	return refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the agent has failed, and has logged why").
+		because(errors.New("a panic"))
+}
+
+// acted tells of the Application what the reference's answer has.
+type acted struct {
+	APIVersion string      `json:"apiVersion"`
+	Kind       string      `json:"kind"`
+	Metadata   actedOn     `json:"metadata"`
+	Status     actedStatus `json:"status"`
+}
+
+type actedOn struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	UID       string `json:"uid"`
+}
+
+type actedStatus struct {
+	State application.State `json:"state"`
+}
+
+func accepted(app *application.Application, state application.State) *answer {
+	return &answer{code: http.StatusOK, body: acted{
+		APIVersion: application.Prefix + application.Format,
+		Kind:       "Application",
+		Metadata:   actedOn{Name: app.Name, Namespace: app.Namespace, UID: string(app.UID)},
+		Status:     actedStatus{State: state},
+	}}
+}
+
+// write sends the answer.
+func (a *answer) write(w http.ResponseWriter) error {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	for name, value := range a.header {
+		header.Set(name, value)
+	}
+	w.WriteHeader(a.code)
+	return json.NewEncoder(w).Encode(a.body)
+}

@@ -1,0 +1,177 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+var shutdownService = manifest.Ref{ID: manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "shutdown"}}
+
+// callerOf gives a Caller for which every name is that of the server, and the names
+// that it has dialled.
+func callerOf(t *testing.T, serve http.HandlerFunc) (*Caller, func() string) {
+	t.Helper()
+	server := httptest.NewServer(serve)
+	t.Cleanup(server.Close)
+	var dialled atomic.Value
+	caller := NewCaller(func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialled.Store(address)
+		return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
+	})
+	return caller, func() string { return fmt.Sprint(dialled.Load()) }
+}
+
+// The Service is asked by its name, with nothing but the request.
+func TestCall(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	t.Setenv("http_proxy", "http://127.0.0.1:1")
+	var asked, body string
+	caller, dialled := callerOf(t, func(_ http.ResponseWriter, r *http.Request) {
+		read, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		asked, body = r.Method+" "+r.Host+r.URL.String()+" "+r.Header.Get("Authorization")+r.Header.Get("Cookie"), string(read)
+	})
+	if err := caller.Call(t.Context(), shutdownService, 8080); err != nil {
+		t.Fatal(err)
+	}
+	if asked != "PUT shutdown.demo.svc:8080/shutdown " || body != "" || dialled() != "shutdown.demo.svc:8080" {
+		t.Errorf("asked %q with %q at %s", asked, body, dialled())
+	}
+}
+
+// Nothing but a 2xx is success, nobody is led elsewhere, and what the Service says
+// is in no error.
+func TestCallAnswers(t *testing.T) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	t.Cleanup(other.Close)
+	raw := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			conn, buffer, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() {
+				if err := conn.Close(); err != nil {
+					t.Log(err)
+				}
+			}()
+			if _, err := buffer.WriteString(text); err != nil || buffer.Flush() != nil {
+				t.Log("it has gone")
+			}
+		}
+	}
+	for _, test := range []struct {
+		why   string
+		serve http.HandlerFunc
+		want  string
+	}{
+		{"done", func(http.ResponseWriter, *http.Request) {}, ""},
+		{"done, without words", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, ""},
+		{"begun", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }, ""},
+		{"done, with many words", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(marker, 1<<16)) }, ""},
+		{"gone in the middle of it", raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx"), ""},
+		{"it fails", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, marker, http.StatusInternalServerError) }, "the Service answers 500"},
+		{"nobody knows", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, marker, http.StatusNotFound) }, "the Service answers 404"},
+		{"elsewhere", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+"/"+marker, http.StatusTemporaryRedirect)
+		}, "the Service answers 307"},
+		{"a code of its own words", raw("HTTP/1.1 599 " + marker + "\r\n\r\n"), "the Service answers 599"},
+		{"no HTTP", raw(marker + "\r\n"), "the answer is no HTTP, or it breaks off"},
+		{"nothing", raw(""), "the answer is no HTTP, or it breaks off"},
+		{"a header without an end", raw("HTTP/1.1 200 OK\r\nX-Large: " + strings.Repeat(marker, 1<<10)), "the answer is no HTTP, or it breaks off"},
+	} {
+		caller, _ := callerOf(t, test.serve)
+		got := ""
+		if err := caller.Call(t.Context(), shutdownService, 80); err != nil {
+			got = err.Error()
+		}
+		want := test.want
+		if want != "" {
+			want = "PUT http://shutdown.demo.svc:80/shutdown: " + want
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", test.why, got, want)
+		}
+	}
+	if elsewhere.Load() > 0 {
+		t.Error("a redirect was followed")
+	}
+}
+
+// Who hangs is not waited for, nor is who has stopped to ask.
+func TestCallThatHangs(t *testing.T) {
+	stop := make(chan struct{})
+	caller, _ := callerOf(t, func(http.ResponseWriter, *http.Request) { <-stop })
+	t.Cleanup(func() { close(stop) }) // before the server waits for its end
+	begin := time.Now()
+	err := caller.Call(t.Context(), shutdownService, 80)
+	if took := time.Since(begin); err == nil || !strings.HasSuffix(err.Error(), "no answer within 5s") || took < callTime {
+		t.Errorf("after %s: %v", took, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := caller.Call(ctx, shutdownService, 80); err == nil || !strings.HasSuffix(err.Error(), "context canceled") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What is no Service is not asked, and no name leads out of the URL.
+func TestCallOfNothing(t *testing.T) {
+	caller, dialled := callerOf(t, func(http.ResponseWriter, *http.Request) {})
+	for _, test := range []struct {
+		why    string
+		change func(*manifest.Ref)
+		port   int32
+	}{
+		{"another kind", func(s *manifest.Ref) { s.Kind = "Pod" }, 80},
+		{"no namespace", func(s *manifest.Ref) { s.Namespace = "" }, 80},
+		{"a name that leads elsewhere", func(s *manifest.Ref) { s.Name = "a@b" }, 80},
+		{"a name with a path", func(s *manifest.Ref) { s.Name = "a/b" }, 80},
+		{"a namespace with dots", func(s *manifest.Ref) { s.Namespace = "example.org" }, 80},
+		{"port 0", func(*manifest.Ref) {}, 0},
+		{"a port below", func(*manifest.Ref) {}, -1},
+		{"a port above", func(*manifest.Ref) {}, 65536},
+	} {
+		service := shutdownService
+		test.change(&service)
+		if err := caller.Call(t.Context(), service, test.port); err == nil {
+			t.Errorf("%s: asked", test.why)
+		}
+	}
+	if dialled() != "<nil>" {
+		t.Errorf("dialled %s", dialled())
+	}
+}
+
+// No Service is on the agent's own host or link, whatever its name leads to.
+func TestOwnAddresses(t *testing.T) {
+	for address, want := range map[string]bool{
+		"10.96.0.10:80": true, "192.168.1.1:80": true, "[fd00::1]:80": true, "203.0.113.1:80": true,
+		"127.0.0.1:80": false, "127.1.2.3:80": false, "[::1]:80": false, "[::ffff:127.0.0.1]:80": false, "0.0.0.0:80": false, "[::]:80": false,
+		"169.254.169.254:80": false, "[fe80::1]:80": false, "[::ffff:169.254.169.254]:80": false, "224.0.0.1:80": false, "x": false,
+	} {
+		if err := refuseOwn("tcp", address, nil); (err == nil) != want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	caller := NewCaller(nil)
+	if err := caller.put(t.Context(), server.URL); err == nil || !strings.Contains(err.Error(), "no Service has such an address") {
+		t.Errorf("it is asked: %v", err)
+	}
+}

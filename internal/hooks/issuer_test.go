@@ -1,0 +1,477 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+const day = 24 * time.Hour
+
+var web = types.NamespacedName{Namespace: "demo", Name: "web"}
+
+// The Secret of the token has a token and a URL, and keeps what is good of it.
+func TestTokens(t *testing.T) {
+	w := newWorld(t)
+	w.code(request{url: "https://" + w.address})
+	tests := []struct {
+		why    string
+		former string
+		kept   bool
+	}{
+		{"one of ours", strings.Repeat("A", 43), true},
+		{"none", "", false},
+		{"too short", strings.Repeat("A", 42), false},
+		{"too long", strings.Repeat("A", 44), false},
+		{"with padding", strings.Repeat("A", 43) + "=", false},
+		{"of the other alphabet", strings.Repeat("+", 43), false},
+		{"with bits that mean nothing", strings.Repeat("A", 42) + "B", false},
+		{"with a line", strings.Repeat("A", 43) + "\n", false},
+		{"with a line within", strings.Repeat("A", 20) + "\n" + strings.Repeat("A", 22), false},
+	}
+	seen := map[string]bool{}
+	for _, test := range tests {
+		for _, hook := range []application.Hook{application.Complete, application.Shutdown} {
+			former := map[string][]byte{application.TokenKey(hook): []byte(test.former), application.URLKey(hook): []byte("https://elsewhere"), "more": nil}
+			data, err := w.issuer.Data(web, "u1", hook, false, former)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := string(data["krake_"+string(hook)+"_token"])
+			want := map[string][]byte{
+				"krake_" + string(hook) + "_token": []byte(got),
+				"krake_" + string(hook) + "_url":   []byte("https://" + w.address + "/kubernetes/namespaces/demo/applications/web/" + string(hook)),
+			}
+			if diff := cmp.Diff(want, data); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", test.why, diff)
+			}
+			if (got == test.former) != test.kept || len(got) != 43 {
+				t.Errorf("%s: got %q", test.why, got)
+			}
+			if !test.kept && seen[got] {
+				t.Errorf("%s: %q was there before", test.why, got)
+			}
+			seen[got] = true
+		}
+	}
+}
+
+// The Secret of the certificates keeps a pair while it is this hook's, good and
+// not due; whatever else is there is replaced.
+func TestCertificates(t *testing.T) {
+	w := newWorld(t)
+	w.code(request{url: "https://" + w.address})
+	data := func(app types.NamespacedName, uid types.UID, hook application.Hook, former map[string][]byte) map[string][]byte {
+		t.Helper()
+		made, err := w.issuer.Data(app, uid, hook, true, former)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	ours := data(web, "u1", application.Complete, nil)
+	other := data(web, "u1", application.Complete, nil)
+	tests := []struct {
+		why    string
+		former map[string][]byte
+		kept   bool
+	}{
+		{"as it was", ours, true},
+		{"another bundle", with(ours, "ca-bundle.pem", []byte("x")), true},
+		{"nothing", nil, false},
+		{"no key", with(ours, "key.pem", nil), false},
+		{"no certificate", with(ours, "cert.pem", nil), false},
+		{"the key of another", with(ours, "key.pem", other["key.pem"]), false},
+		{"rubbish", with(ours, "cert.pem", []byte("rubbish")), false},
+		{"a certificate and more", with(ours, "cert.pem", append(bytes.Clone(ours["cert.pem"]), ours["ca-bundle.pem"]...)), false},
+		{"that of another hook", data(web, "u1", application.Shutdown, nil), false},
+		{"that of another UID", data(web, "u2", application.Complete, nil), false},
+		{"that of another name", data(types.NamespacedName{Namespace: "demo", Name: "web2"}, "u1", application.Complete, nil), false},
+		{"that of another namespace", data(types.NamespacedName{Namespace: "demo2", Name: "web"}, "u1", application.Complete, nil), false},
+	}
+	present, err := w.issuer.present()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range tests {
+		got := data(web, "u1", application.Complete, test.former)
+		if kept := bytes.Equal(got["cert.pem"], test.former["cert.pem"]) && bytes.Equal(got["key.pem"], test.former["key.pem"]); kept != test.kept {
+			t.Errorf("%s: kept is %v", test.why, kept)
+		}
+		if !bytes.Equal(got["ca-bundle.pem"], present.bundle) || len(got) != 3 {
+			t.Errorf("%s: the bundle is not the CA, or there is more: %d keys", test.why, len(got))
+		}
+	}
+}
+
+// A client certificate says whose it is, and is good for nothing else.
+func TestClientCertificate(t *testing.T) {
+	w := newWorld(t)
+	w.code(request{url: "https://" + w.address})
+	made, err := w.issuer.Data(web, "u1", application.Complete, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := parsePair(made["cert.pem"], made["key.pem"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := pair.Leaf
+	if leaf.Subject.String() != "CN=system:complete-hook" || leaf.URIs[0].String() != "krake://demo/web/u1" || leaf.IsCA ||
+		leaf.NotAfter.Sub(w.clock.Now()).Round(time.Minute) != 365*day || w.clock.Now().Sub(leaf.NotBefore).Round(time.Minute) != time.Hour ||
+		leaf.PublicKeyAlgorithm != x509.ECDSA || len(leaf.ExtKeyUsage) != 1 || leaf.ExtKeyUsage[0] != x509.ExtKeyUsageClientAuth {
+		t.Errorf("%s, %v, %s to %s", leaf.Subject, leaf.URIs, leaf.NotBefore, leaf.NotAfter)
+	}
+}
+
+func with(data map[string][]byte, key string, value []byte) map[string][]byte {
+	changed := maps.Clone(data)
+	changed[key] = value
+	return changed
+}
+
+// The serving certificate is good for the one host, and for no client.
+func TestServingCertificate(t *testing.T) {
+	w := newWorld(t)
+	w.code(request{url: "https://" + w.address})
+	served, err := w.issuer.certificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := served.Leaf
+	if leaf.VerifyHostname("127.0.0.1") != nil || leaf.VerifyHostname("localhost") == nil || leaf.IsCA ||
+		len(leaf.ExtKeyUsage) != 1 || leaf.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth {
+		t.Errorf("%v %v, for %v", leaf.DNSNames, leaf.IPAddresses, leaf.ExtKeyUsage)
+	}
+}
+
+// There is nothing to make for whom nobody knows.
+func TestDataOfNobody(t *testing.T) {
+	w := newWorld(t)
+	w.code(request{url: "https://" + w.address})
+	for why, data := range map[string]func() (map[string][]byte, error){
+		"no UID": func() (map[string][]byte, error) { return w.issuer.Data(web, "", application.Complete, true, nil) },
+		"no name": func() (map[string][]byte, error) {
+			return w.issuer.Data(types.NamespacedName{Namespace: "a"}, "u", application.Complete, false, nil)
+		},
+		"no namespace": func() (map[string][]byte, error) {
+			return w.issuer.Data(types.NamespacedName{Name: "a"}, "u", application.Complete, false, nil)
+		},
+		"no such hook": func() (map[string][]byte, error) { return w.issuer.Data(web, "u", "retry", false, nil) },
+		"no CA yet": func() (map[string][]byte, error) {
+			return NewIssuer(w.keeper, w.issuer.endpoint, w.clock.Now, logr.Discard()).Data(web, "u", application.Complete, true, nil)
+		},
+	} {
+		if got, err := data(); err == nil || got != nil {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+}
+
+// With the time everything is made anew before it ends, and whoever has what Data
+// gives is heard all along. Pods that have what was given a year ago are not.
+func TestRenewal(t *testing.T) {
+	w := newWorld(t)
+	app, pods := w.run("web")
+	pod, first := pods[application.Complete], pods[application.Complete]
+	made, authorities, replaced := 0, 1, w.keeper.stored
+	for passed := time.Duration(0); passed < 12*year; passed += 10 * day {
+		w.clock.pass(10 * day)
+		if err := w.issuer.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		renewed := w.pod(app, application.Complete, pod)
+		if renewed.token != pod.token {
+			t.Fatal("there is another token")
+		}
+		if !bytes.Equal(renewed.files["cert.pem"], pod.files["cert.pem"]) {
+			made++
+		}
+		pod = renewed
+		if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
+			t.Fatalf("after %s: %d", passed, code)
+		}
+	}
+	authorities += w.keeper.stored - replaced
+	if made < 16 || made > 22 || authorities != 2 {
+		t.Errorf("%d certificates and %d CAs were made", made, authorities)
+	}
+	if _, err := w.send(request{url: first.url, body: first.body(), files: first.files}); err == nil {
+		t.Error("the first certificate is good still")
+	}
+}
+
+// A certificate that has ended is none.
+func TestExpiredCertificate(t *testing.T) {
+	w := newWorld(t)
+	_, pods := w.run("web")
+	pod := pods[application.Complete]
+	w.clock.pass(365*day - time.Minute)
+	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
+		t.Errorf("at the end: %d", code)
+	}
+	w.clock.pass(2 * time.Minute)
+	if _, err := w.send(request{url: pod.url, body: pod.body(), files: pod.files}); err == nil {
+		t.Error("it is good still")
+	}
+}
+
+// Who signs with another CA, of whatever kind, gets no answer at all; nor does the
+// server's own pair do.
+func TestForeignAuthority(t *testing.T) {
+	w := newWorld(t)
+	app, pods := w.run("web")
+	pod := pods[application.Complete]
+	id := identityOf(app.NamespacedName, app.UID, application.Complete)
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for why, key := range map[string]crypto.Signer{"RSA": rsaKey, "ECDSA": newKey(t)} {
+		foreign, err := parseAuthorityOf(t, key, w.clock.Now(), pkix.Name{CommonName: authorityName, Organization: []string{authorityOrganization}}, authorityValidity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		certificate, private, err := foreign.client(id, nil, w.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := map[string][]byte{"ca-bundle.pem": pod.files["ca-bundle.pem"], "cert.pem": certificate, "key.pem": private}
+		if got, err := w.send(request{url: pod.url, body: pod.body(), files: files}); err == nil {
+			t.Errorf("%s: %d %s", why, got.code, got.body)
+		}
+		// The Secret that holds such a pair is given another one.
+		data, err := w.issuer.Data(app.NamespacedName, app.UID, application.Complete, true, files)
+		if err != nil || bytes.Equal(data["cert.pem"], certificate) {
+			t.Errorf("%s: the pair is kept: %v", why, err)
+		}
+		// And nobody takes that CA's word for a server.
+		if _, err := w.send(request{url: pod.url, body: pod.body(), files: with(pod.files, "ca-bundle.pem", foreign.bundle)}); err == nil {
+			t.Errorf("%s: the server is trusted", why)
+		}
+	}
+	present, err := w.issuer.present()
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, private, err := present.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "system:complete-hook"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, w.clock.Now(), day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.send(request{url: pod.url, body: pod.body(), files: with(with(pod.files, "cert.pem", certificate), "key.pem", private)}); err == nil {
+		t.Error("a serving certificate is taken for that of a client")
+	}
+	if done := w.actions.done(); len(done) > 0 {
+		t.Errorf("it was done: %v", done)
+	}
+}
+
+// parseAuthorityOf makes a CA of a key.
+func parseAuthorityOf(t *testing.T, key crypto.Signer, now time.Time, subject pkix.Name, validity time.Duration) (*authority, error) {
+	t.Helper()
+	certificate, private := authorityPEM(t, key, now, subject, validity)
+	return parseAuthority(certificate, private, now)
+}
+
+func authorityPEM(t *testing.T, key crypto.Signer, now time.Time, subject pkix.Name, validity time.Duration) (certificate, private []byte) {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: serial(), Subject: subject, NotBefore: now.Add(-backdated), NotAfter: now.Add(validity),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if certificate, private, err = encodePair(der, key); err != nil {
+		t.Fatal(err)
+	}
+	return certificate, private
+}
+
+// The CA is made once, and whoever comes later has the same.
+func TestOneAuthority(t *testing.T) {
+	w := newWorld(t)
+	_, pods := w.run("web")
+	pod := pods[application.Complete]
+	for range 3 {
+		w.issuer = w.newIssuer()
+		data, err := w.issuer.Data(web, "uid-of-web", application.Complete, true, pod.files)
+		if err != nil || !cmp.Equal(data, pod.files) {
+			t.Errorf("after a restart there is something else: %v", err)
+		}
+	}
+	if w.keeper.stored != 1 {
+		t.Errorf("%d CAs were stored", w.keeper.stored)
+	}
+	w.code(request{url: pod.url, body: pod.body(), files: pod.files})
+}
+
+// Who comes second, between Load and Store, takes what the first has stored.
+func TestConflict(t *testing.T) {
+	now := time.Now()
+	certificate, key, err := newAuthority(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper := &memory{}
+	keeper.before = func() { keeper.put(certificate, key) }
+	issuer := NewIssuer(keeper, Endpoint{}, func() time.Time { return now }, logr.Discard())
+	if err := issuer.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if keeper.stored != 0 || !bytes.Equal(issuer.authority.bundle, certificate) {
+		t.Errorf("it has a CA of its own, and has stored %d", keeper.stored)
+	}
+}
+
+// What cannot be used is not overwritten, and the error says what to do. Who had a
+// CA before goes on with it.
+func TestRubbish(t *testing.T) {
+	now := time.Now()
+	certificate, key, err := newAuthority(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := newAuthority(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := parseAuthority(certificate, key, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, leafKey, err := ours.client(identityOf(web, "u", application.Complete), nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer := newKey(t)
+	theirs := pkix.Name{CommonName: "their own"}
+	ended, endedKey := authorityPEM(t, signer, now.Add(-2*day), theirs, day)
+	later, laterKey := authorityPEM(t, signer, now.Add(2*day), theirs, day)
+	for _, test := range []struct {
+		why              string
+		certificate, key []byte
+		want             string
+	}{
+		{"no PEM", []byte(marker), []byte(marker), "the certificate is not one block of PEM"},
+		{"a key that is none", certificate, []byte(marker), "the key is not one block of PEM"},
+		{"no key", certificate, nil, "there is no key"},
+		{"no certificate", nil, key, "there is no certificate"},
+		{"the key of another CA", certificate, other, "do not belong together"},
+		{"exchanged", key, certificate, "cannot be read"},
+		{"two certificates", append(bytes.Clone(certificate), certificate...), key, "one block"},
+		{"no CA", leaf, leafKey, "not that of a CA"},
+		{"one of theirs that has ended", ended, endedKey, "expired on"},
+		{"one that is not valid yet", later, laterKey, "valid from"},
+	} {
+		keeper := &memory{}
+		keeper.put(test.certificate, test.key)
+		issuer := NewIssuer(keeper, Endpoint{}, func() time.Time { return now }, logr.Discard())
+		text := fmt.Sprint(issuer.Look(t.Context()))
+		if !strings.Contains(text, test.want) || !strings.Contains(text, "remove tls.crt and tls.key") || leaks(text) {
+			t.Errorf("%s: %s", test.why, text)
+		}
+		if keeper.stored > 0 || issuer.Ready(nil) == nil {
+			t.Errorf("%s: overwritten, or taken", test.why)
+		}
+		issuer.take(ours)
+		if err := issuer.Look(t.Context()); err == nil || issuer.Ready(nil) != nil {
+			t.Errorf("%s: who had one before has none: %v", test.why, err)
+		}
+	}
+}
+
+func leaks(text string) bool {
+	return strings.Contains(text, marker) || strings.Contains(text, "PRIVATE")
+}
+
+func newKey(t *testing.T) crypto.Signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// A CA of the administrator's is used, and never replaced.
+func TestTheirAuthority(t *testing.T) {
+	w := newWorld(t)
+	app, pods := w.run("web")
+	signer, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.keeper.put(authorityPEM(t, signer, w.clock.Now(), pkix.Name{CommonName: "their own"}, 20*day))
+	if err := w.issuer.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stored := w.keeper.stored
+	pod := w.pod(app, application.Complete, pods[application.Complete])
+	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
+		t.Errorf("got %d", code)
+	}
+	if former := pods[application.Complete]; bytes.Equal(former.files["cert.pem"], pod.files["cert.pem"]) {
+		t.Error("what the former CA has signed is kept")
+	}
+	w.clock.pass(19*day + 23*time.Hour)
+	if err := w.issuer.Look(t.Context()); err != nil || w.keeper.stored != stored {
+		t.Errorf("%d stored: %v", w.keeper.stored, err)
+	}
+	if again := w.pod(app, application.Complete, pod); !bytes.Equal(again.files["cert.pem"], pod.files["cert.pem"]) {
+		t.Error("a certificate is made again and again at the end of its CA")
+	}
+	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
+		t.Errorf("at its end: %d", code)
+	}
+}
+
+// The CA is looked for until it is there, and only then does anybody listen.
+func TestStart(t *testing.T) {
+	w := newWorld(t)
+	w.code(request{url: "https://" + w.address})
+	keeper := &memory{fails: errors.New("the API server is away")}
+	issuer := NewIssuer(keeper, w.issuer.endpoint, w.clock.Now, w.server.options.Logger)
+	server := *w.server
+	server.options.Issuer, server.options.Address = issuer, "127.0.0.1:0"
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() { ended <- issuer.Start(ctx) }()
+	go func() { ended <- server.Start(ctx) }()
+	waitFor(t, "it is said", func() bool { return strings.Contains(w.log.String(), "the API server is away") })
+	if issuer.Ready(nil) == nil {
+		t.Error("it is ready without a CA")
+	}
+	keeper.mu.Lock()
+	keeper.fails = nil
+	keeper.mu.Unlock()
+	waitFor(t, "there is a CA", func() bool { return issuer.Ready(nil) == nil })
+	stop()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package hooks
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// Addresses of one sender are one, and where nobody can be told all are.
+func TestSenders(t *testing.T) {
+	for address, want := range map[string]string{
+		"10.0.0.1:80":             "10.0.0.1/32",
+		"[::ffff:10.0.0.1]:80":    "10.0.0.1/32",
+		"[2001:db8::1]:80":        "2001:db8::/64",
+		"[2001:db8::2]:81":        "2001:db8::/64",
+		"[2001:db8:0:1::2]:81":    "2001:db8:0:1::/64",
+		"[fe80::1%eth0]:80":       "fe80::/64",
+		"":                        "invalid Prefix",
+		"@":                       "invalid Prefix",
+		"example.org:80":          "invalid Prefix",
+		"/var/run/something.sock": "invalid Prefix",
+	} {
+		if got := senderOf(address).String(); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
+}
+
+// One sender has its own budget, all have one together, and what is remembered of
+// them is bounded.
+func TestLimits(t *testing.T) {
+	clock := &clock{now: time.Now()}
+	l := newLimits(clock.Now)
+	sender := func(i int) netip.Prefix {
+		return senderOf(fmt.Sprintf("10.%d.%d.%d:80", i>>16, i>>8&0xff, i&0xff))
+	}
+	allowed := func(sender netip.Prefix, times int) (allowed int) {
+		for range times {
+			if l.allow(sender) {
+				allowed++
+			}
+		}
+		return allowed
+	}
+	if got := allowed(sender(1), 1000); got != sourceBurst {
+		t.Errorf("one sender: %d", got)
+	}
+	if got := allowed(sender(2), 10); got != 10 {
+		t.Errorf("another one: %d", got)
+	}
+	clock.pass(time.Second)
+	if got := allowed(sender(1), 1000); got != sourceRate {
+		t.Errorf("the first a second later: %d", got)
+	}
+	clock.pass(time.Hour)
+	all := 0
+	for i := range 1000 {
+		all += allowed(sender(i), 1)
+	}
+	if all != allBurst {
+		t.Errorf("all of them: %d", all)
+	}
+	for i := range 3 * maxSources {
+		l.allow(sender(i))
+	}
+	if got := len(l.sources); got > maxSources {
+		t.Errorf("%d are remembered", got)
+	}
+	clock.pass(time.Hour)
+	if !l.allow(sender(1 << 20)) {
+		t.Error("a new one is not allowed")
+	}
+	if got := len(l.sources); got > 2 {
+		t.Errorf("%d are remembered that have said nothing for long", got)
+	}
+}
+
+// Who asks too fast is told when to come back, and nobody else suffers.
+func TestTooManyRequests(t *testing.T) {
+	w := newWorld(t)
+	_, pods := w.run("web")
+	pod := pods[application.Complete]
+	for range sourceBurst {
+		w.code(request{url: pod.url, body: `{}`, from: "127.0.0.2"})
+	}
+	got, err := w.send(request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "1" {
+		t.Errorf("got %d, %v", got.code, got.header)
+	}
+	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.3"}); code != http.StatusOK {
+		t.Errorf("somebody else: %d", code)
+	}
+	w.clock.pass(time.Second)
+	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.2"}); code != http.StatusOK {
+		t.Errorf("a second later: %d", code)
+	}
+}
+
+// 1,000 requests at once are each answered, or not even begun; after that it goes
+// on as before, and nothing is left of them.
+func TestManyAtOnce(t *testing.T) {
+	w := newWorld(t)
+	_, pods := w.run("web")
+	pod := pods[application.Complete]
+	before := runtime.NumGoroutine()
+	codes := map[string]int{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range 1000 {
+		all.Go(func() {
+			said := "closed"
+			if got, err := w.send(request{url: pod.url, body: pod.body(), files: pod.files, from: fmt.Sprintf("127.0.1.%d", i%10+1)}); err == nil {
+				said = strconv.Itoa(got.code)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			codes[said]++
+		})
+	}
+	all.Wait()
+	t.Log(codes)
+	// How many get as far as a handshake in time is up to the machine.
+	if codes["200"] > allBurst || codes["200"]+codes["429"]+codes["503"]+codes["closed"] != 1000 {
+		t.Errorf("got %v", codes)
+	}
+	if done := len(w.actions.done()); done != codes["200"] {
+		t.Errorf("%d were done", done)
+	}
+	w.clock.pass(time.Minute)
+	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
+		t.Errorf("afterwards: %d", code)
+	}
+	waitFor(t, "nothing is left", func() bool { return runtime.NumGoroutine() < before+10 })
+}
+
+// No more are worked on at once than there is room for.
+func TestBusy(t *testing.T) {
+	w := newWorld(t)
+	_, pods := w.run("web")
+	pod := pods[application.Complete]
+	if !w.server.working.TryAcquire(atOnce) {
+		t.Fatal("somebody works")
+	}
+	got, err := w.send(request{url: pod.url, body: pod.body(), files: pod.files})
+	if err != nil || got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" {
+		t.Errorf("got %d, %v, %v", got.code, got.header, err)
+	}
+	w.server.working.Release(atOnce)
+	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
+		t.Errorf("afterwards: %d", code)
+	}
+}
+
+// Who says nothing, or says it slowly, takes up none of the others' places, and is
+// sent away.
+func TestSlowSenders(t *testing.T) {
+	w := newWorld(t)
+	_, pods := w.run("web")
+	pod := pods[application.Complete]
+	slow := map[string]*slowSender{
+		"who does not even shake hands": w.slow(false, ""),
+		"who sends no header":           w.slow(true, ""),
+		"who sends a part of a header":  w.slow(true, "PUT / HTTP/1.1\r\nHost: x\r\nX-Slow: "),
+		"who sends a part of a body": w.slow(true, "PUT "+application.HookPath(web, "complete")+
+			" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60\r\n\r\n{"),
+	}
+	for range maxConnections + 10 {
+		w.slow(false, "")
+	}
+	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
+		t.Errorf("somebody else: %d", code)
+	}
+	for who, s := range slow {
+		if err := s.ended(time.Minute); err != nil {
+			t.Errorf("%s is kept: %v", who, err)
+		}
+	}
+	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.9"}); code != http.StatusOK {
+		t.Errorf("from the same address, afterwards: %d", code)
+	}
+}
+
+// slowSender has sent something, and sends no more.
+type slowSender struct{ net.Conn }
+
+func (w *world) slow(handshake bool, text string) *slowSender {
+	w.Helper()
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}
+	dialed, err := dialer.DialContext(w.Context(), "tcp", w.address)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		if err := dialed.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			w.Error(err)
+		}
+	})
+	if !handshake {
+		return &slowSender{dialed}
+	}
+	transport, _ := w.client(nil, "").Transport.(*http.Transport)
+	config := transport.TLSClientConfig.Clone()
+	config.ServerName = "127.0.0.1"
+	conn := tls.Client(dialed, config)
+	if err := conn.HandshakeContext(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := conn.Write([]byte(text)); err != nil {
+		w.Fatal(err)
+	}
+	return &slowSender{conn}
+}
+
+// ended waits for the end of the connection.
+func (s *slowSender) ended(within time.Duration) error {
+	if err := s.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	scanner := bufio.NewScanner(s)
+	for scanner.Scan() {
+		continue // it may be told why
+	}
+	if timeout, ok := errors.AsType[net.Error](scanner.Err()); ok && timeout.Timeout() {
+		return timeout
+	}
+	return nil
+}
+
+// A header that is too large is not read to its end, and nobody speaks HTTP/2.
+func TestProtocol(t *testing.T) {
+	w := newWorld(t)
+	_, pods := w.run("web")
+	pod := pods[application.Complete]
+	code := w.code(request{url: pod.url, body: pod.body(), files: pod.files, header: map[string]string{"X-Large": strings.Repeat("x", 16<<10)}})
+	if code != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a large header: %d", code)
+	}
+	client := w.client(pod.files, "")
+	transport, _ := client.Transport.(*http.Transport)
+	transport.ForceAttemptHTTP2 = true
+	sent, err := http.NewRequestWithContext(t.Context(), http.MethodPut, pod.url, strings.NewReader(pod.body()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	got := map[string]bool{"HTTP/1.1": response.Proto == "HTTP/1.1", "TLS 1.3": response.TLS.Version == tls.VersionTLS13, "closes": response.Close}
+	if diff := cmp.Diff(map[string]bool{"HTTP/1.1": true, "TLS 1.3": true, "closes": true}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	transport.TLSClientConfig.MinVersion, transport.TLSClientConfig.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+	if _, err := client.Do(sent); err == nil { //nolint:bodyclose // there is no answer
+		t.Error("TLS 1.1 is spoken")
+	}
+	conn := w.slow(true, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "HTTP/1.1 404 ") {
+		t.Errorf("OPTIONS *: %q, %v", line, err)
+	}
+}

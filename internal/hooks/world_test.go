@@ -1,0 +1,406 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// marker stands for a token wherever one may be sent.
+const marker = "MARKER-of-a-token-that-nobody-may-see"
+
+// world is an endpoint with its CA, over real TLS, and a clock. At its end it
+// complains of any token or key in what was logged, counted and answered.
+type world struct {
+	*testing.T
+
+	clock    *clock
+	keeper   *memory
+	issuer   *Issuer
+	server   *Server
+	apps     *applications
+	actions  *actions
+	log      *lines
+	registry *prometheus.Registry
+	address  string
+
+	mu      sync.Mutex
+	answers []string
+	secrets []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		T: t, clock: &clock{now: time.Now()}, keeper: &memory{}, log: &lines{}, registry: prometheus.NewRegistry(),
+		apps: &applications{known: map[types.NamespacedName]*application.Application{}}, actions: &actions{},
+		address: inner.Addr().String(), secrets: []string{marker, "PRIVATE KEY"},
+	}
+	w.issuer = w.newIssuer()
+	w.server, err = NewServer(ServerOptions{
+		Issuer: w.issuer, Applications: w.apps, Actions: w.actions, Now: w.clock.Now, Registerer: w.registry,
+		Logger: funcr.New(w.log.add, funcr.Options{Verbosity: 10}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.search)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.server.Serve(ctx, inner) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// newIssuer is another replica, with the same Keeper.
+func (w *world) newIssuer() *Issuer {
+	w.Helper()
+	endpoint, err := ParseEndpoint("https://" + w.address)
+	if err != nil {
+		w.Fatal(err)
+	}
+	issuer := NewIssuer(w.keeper, endpoint, w.clock.Now, funcr.New(w.log.add, funcr.Options{Verbosity: 10}))
+	if err := issuer.Look(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	return issuer
+}
+
+// search looks for what nobody may see.
+func (w *world) search() {
+	metrics, err := w.registry.Gather()
+	if err != nil {
+		w.Error(err)
+	}
+	seen := map[string]string{"the log": w.log.String(), "the metrics": fmt.Sprint(metrics), "the answers": strings.Join(w.answers, "\n")}
+	if len(seen["the log"]) == 0 || len(seen["the metrics"]) == 0 {
+		w.Error("nothing was logged, or counted: nothing could be found")
+	}
+	for where, text := range seen {
+		for _, secret := range w.secrets {
+			if strings.Contains(text, secret) {
+				w.Errorf("%s have a token or a key: %s", where, text)
+			}
+		}
+	}
+}
+
+// pod is what a Pod has of a hook: its variables and its files.
+type pod struct {
+	token, url string
+	files      map[string][]byte
+}
+
+// run makes an Application with all hooks, and gives what its Pods have, by hook.
+func (w *world) run(name string) (*application.Application, map[application.Hook]pod) {
+	w.Helper()
+	app := &application.Application{
+		NamespacedName: types.NamespacedName{Namespace: "demo", Name: name},
+		UID:            types.UID("uid-of-" + name),
+		Spec:           application.Spec{Hooks: application.Hooks{Complete: true, Shutdown: true}},
+		Status:         application.Status{State: application.StateRunning},
+		Hooks:          application.HookRecord{Tokens: map[application.Hook]string{}},
+	}
+	pods := map[application.Hook]pod{}
+	for _, hook := range app.Spec.Hooks.Enabled() {
+		pods[hook] = w.pod(app, hook, pod{})
+		app.Hooks.Tokens[hook] = application.DigestOf([]byte(pods[hook].token))
+	}
+	w.apps.put(app)
+	return app, pods
+}
+
+// pod gives what a Pod has, if it has had the former.
+func (w *world) pod(app *application.Application, hook application.Hook, former pod) pod {
+	w.Helper()
+	secret, err := w.issuer.Data(app.NamespacedName, app.UID, hook, false, map[string][]byte{application.TokenKey(hook): []byte(former.token)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	files, err := w.issuer.Data(app.NamespacedName, app.UID, hook, true, former.files)
+	if err != nil {
+		w.Fatal(err)
+	}
+	made := pod{token: string(secret[application.TokenKey(hook)]), url: string(secret[application.URLKey(hook)]), files: files}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.secrets = append(w.secrets, made.token, strings.Split(string(files[application.PrivateKeyKey]), "\n")[1])
+	return made
+}
+
+// body is what a Pod sends.
+func (p pod) body() string { return `{"token": "` + p.token + `"}` }
+
+// request is one request; the rest of a PUT of JSON goes without saying.
+type request struct {
+	method, url, contentType, body string
+	header                         map[string]string
+	chunked                        bool
+	// files are those of the client certificate, from whom the sender's address.
+	files map[string][]byte
+	from  string
+}
+
+// answered is what came back.
+type answered struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+// send sends a request and gives the answer.
+func (w *world) send(r request) (answered, error) {
+	w.Helper()
+	if r.method == "" {
+		r.method = http.MethodPut
+	}
+	if r.contentType == "" {
+		r.contentType = "application/json"
+	}
+	var body io.Reader = strings.NewReader(r.body)
+	if r.chunked {
+		body = io.MultiReader(body)
+	}
+	sent, err := http.NewRequestWithContext(w.Context(), r.method, r.url, body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	sent.Header.Set("Content-Type", r.contentType)
+	for name, value := range r.header {
+		sent.Header.Set(name, value)
+	}
+	response, err := w.client(r.files, r.from).Do(sent)
+	if err != nil {
+		return answered{}, err
+	}
+	text, err := io.ReadAll(response.Body)
+	if err := response.Body.Close(); err != nil {
+		w.Error(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answers = append(w.answers, fmt.Sprint(response.Header), string(text))
+	return answered{response.StatusCode, response.Header, string(text)}, err
+}
+
+// code gives the code of the answer.
+func (w *world) code(r request) int {
+	w.Helper()
+	got, err := w.send(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return got.code
+}
+
+// client is one that trusts what is in the files, or the CA that there is now.
+func (w *world) client(files map[string][]byte, from string) *http.Client {
+	w.Helper()
+	config := &tls.Config{RootCAs: x509.NewCertPool(), Time: w.clock.Now}
+	if files == nil {
+		present, err := w.issuer.present()
+		if err != nil {
+			w.Fatal(err)
+		}
+		files = map[string][]byte{application.CABundleKey: present.bundle}
+	}
+	config.RootCAs.AppendCertsFromPEM(files[application.CABundleKey])
+	if files[application.CertificateKey] != nil {
+		pair, err := tls.X509KeyPair(files[application.CertificateKey], files[application.PrivateKeyKey])
+		if err != nil {
+			w.Fatal(err)
+		}
+		// Whatever the server says that it accepts.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	dialer := &net.Dialer{}
+	if from != "" {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+	}
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: config, DialContext: dialer.DialContext, DisableKeepAlives: true}}
+}
+
+// clock is one that tests move.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(time time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(time)
+}
+
+// memory is a Keeper that forgets nothing but with its process.
+type memory struct {
+	mu               sync.Mutex
+	certificate, key []byte
+	version, loaded  int
+	stored           int
+	fails            error
+	before           func() // what happens between Load and Store
+}
+
+func (m *memory) Load(context.Context) (certificate, key []byte, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.loaded = m.version
+	return m.certificate, m.key, m.fails
+}
+
+func (m *memory) Store(_ context.Context, certificate, key []byte) error {
+	if before := m.before; before != nil {
+		m.before = nil
+		before()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.loaded != m.version {
+		return fmt.Errorf("store: %w", ErrConflict)
+	}
+	m.certificate, m.key = certificate, key
+	m.version++
+	m.stored++
+	return nil
+}
+
+// put is somebody else who stores.
+func (m *memory) put(certificate, key []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.certificate, m.key = certificate, key
+	m.version++
+}
+
+// applications are those of the hub.
+type applications struct {
+	mu    sync.Mutex
+	known map[types.NamespacedName]*application.Application
+	fails error
+}
+
+func (a *applications) Get(_ context.Context, name types.NamespacedName) (*application.Application, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.known[name], a.fails
+}
+
+func (a *applications) put(app *application.Application) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known[app.NamespacedName] = app
+}
+
+// actions do what the specification says, and remember what was asked.
+type actions struct {
+	mu    sync.Mutex
+	asked []string
+	fails error
+	wait  chan struct{}
+}
+
+func (a *actions) take(ctx context.Context, name string, app *application.Application) error {
+	if a.wait != nil {
+		select {
+		case <-a.wait:
+		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fails == nil {
+		a.asked = append(a.asked, name+" "+app.String())
+	}
+	return a.fails
+}
+
+func (a *actions) Complete(ctx context.Context, app *application.Application) (application.State, error) {
+	return application.StateDeleting, a.take(ctx, "complete", app)
+}
+
+func (a *actions) Shutdown(ctx context.Context, app *application.Application) (application.State, error) {
+	return app.Status.State, a.take(ctx, "shutdown", app)
+}
+
+func (a *actions) Retry(ctx context.Context, app *application.Application) (application.State, error) {
+	if app.Status.State != application.StateDegraded {
+		return "", ErrNotDegraded
+	}
+	return app.Status.State, a.take(ctx, "retry", app)
+}
+
+// done gives what was asked for since the last time.
+func (a *actions) done() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	asked := a.asked
+	a.asked = nil
+	return asked
+}
+
+// lines are what was logged.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) add(prefix, args string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintln(&l.text, prefix, args)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// waitFor waits for what needs no time on the clock.
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within a minute", what)
+		}
+	}
+}
+
+func listenAnywhere(t *testing.T) (net.Listener, error) {
+	t.Helper()
+	return (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+}
