@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -40,8 +41,8 @@ var built = sync.OnceValues(func() ([]installed, error) {
 	return all, errors.Join(err, os.RemoveAll(folder))
 })
 
-// installations are the base and every overlay, as kubectl builds them, and what
-// an enrolment has on the hub.
+// installations are the base, every overlay and the compositions, as kubectl builds
+// them, and what an enrolment has on the hub.
 func installations(t *testing.T) []installed {
 	t.Helper()
 	all, err := built()
@@ -73,6 +74,14 @@ func buildAll(ctx context.Context, folder string) ([]installed, error) {
 	if err != nil {
 		return nil, err
 	}
+	for name, text := range compositions {
+		if err := compose(filepath.Join(folder, name), text); err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(name, "part/") {
+			overlays = append(overlays, name)
+		}
+	}
 	var all []installed
 	for _, name := range append(overlays, "base") {
 		text, err := exec.CommandContext(ctx, binaries.Kubectl, "kustomize", filepath.Join(folder, name)).CombinedOutput()
@@ -87,6 +96,30 @@ func buildAll(ctx context.Context, folder string) ([]installed, error) {
 	}
 	enrolment, err := readEnrolment()
 	return append(all, installed{"enrolment", enrolment}), err
+}
+
+// compositions are what somebody may make of components, beside the overlays. A
+// part is applied together with others.
+var compositions = map[string]string{
+	"part/demo":         "namespace: demo\nresources: [../../overlays/hooks/namespace]",
+	"made/hooks":        "resources: [../../overlays/hooks, ../../part/demo]",
+	"made/strict-hooks": "resources: [../../overlays/hooks, ../../part/demo]\n" + components("strict/webhook", "strict/target", "hooks/strict"),
+	"made/strict-all": "resources: [../../overlays/url-sources, ../../part/demo]\n" + components(
+		"cluster-scope/webhook", "cluster-scope/target", "hooks/target", "hooks/hub", "hooks/agent", "hooks/strict"),
+	"part/spoke":            "resources: [../../overlays/spoke/agent]\n" + components("hooks/spoke"),
+	"made/hooks-of-a-spoke": "resources: [../../overlays/spoke/shared, ../../part/spoke]\n" + components("hooks/target"),
+}
+
+func components(some ...string) string {
+	return "components: [../../components/" + strings.Join(some, ", ../../components/") + "]"
+}
+
+// compose writes a kustomization.
+func compose(folder, text string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600)
 }
 
 // readEnrolment reads the files that kubectl-krake applies one by one.
@@ -160,6 +193,8 @@ func TestWhatRuns(t *testing.T) {
 		"base": both, "overlays/e2e": both, "overlays/strict": both, "overlays/cluster-scope": both,
 		"overlays/hub":   {"krake-webhook"},
 		"overlays/spoke": {"krake-agent-cluster-name"},
+		"overlays/hooks": both, "overlays/url-sources": both, "made/hooks": both, "made/strict-hooks": both, "made/strict-all": both,
+		"made/hooks-of-a-spoke": {"krake-agent-cluster-name"},
 	}
 	for _, in := range installations(t) {
 		var names []string

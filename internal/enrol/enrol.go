@@ -68,7 +68,7 @@ func (h *hub) enrol(ctx context.Context, options Options, say func(string, ...an
 	}
 	namespaces, named := options.namespaces()
 	for _, namespace := range namespaces {
-		rights, err := h.inNamespace(ctx, options.Cluster, namespace, named)
+		rights, err := h.inNamespace(ctx, options, namespace, named)
 		if err != nil {
 			return err
 		}
@@ -133,8 +133,9 @@ func (h *hub) checkOnlyName(ctx context.Context, cluster string) error {
 // inNamespace gives what an enrolment has in a namespace of the hub. That of the
 // cluster's name is made if it is not there. If it is, it may have ConfigMaps
 // that are no business of the agent's, so that it has to be named.
-func (h *hub) inNamespace(ctx context.Context, cluster, namespace string, named bool) ([]*unstructured.Unstructured, error) {
-	rights, err := read("rights.yaml", cluster, namespace)
+func (h *hub) inNamespace(ctx context.Context, options Options, namespace string, named bool) ([]*unstructured.Unstructured, error) {
+	cluster := options.Cluster
+	rights, err := rightsOf(options, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +150,16 @@ func (h *hub) inNamespace(ctx context.Context, cluster, namespace string, named 
 		return nil, fmt.Errorf("the namespace %s of the hub exists already, and the agent would read all its ConfigMaps: name it by --hub-namespaces if it is meant", namespace)
 	}
 	return rights, nil
+}
+
+// rightsOf gives what the agent may do in a namespace of the hub.
+func rightsOf(options Options, namespace string) ([]*unstructured.Unstructured, error) {
+	rights, err := read("rights.yaml", options.Cluster, namespace)
+	if err != nil || !options.Hooks {
+		return rights, err
+	}
+	hooks, err := read("hooks.yaml", options.Cluster, namespace)
+	return slices.Concat(rights, hooks), err
 }
 
 // token makes a token of the cluster's account. It is refused as soon as the
@@ -188,6 +199,13 @@ To let somebody have Applications on the cluster, on the hub (in namespace %[4]s
 
     kubectl create clusterrolebinding krake-deploy-to-%[1]s-USER --clusterrole=krake-deploy-to-%[1]s --user=USER
 `, options.Cluster, options.Out, expires.UTC().Format(time.RFC3339), strings.Join(namespaces, ", "))
+	if options.Hooks {
+		say(`
+To let Applications have hooks that are in a namespace of the cluster, there:
+
+    kubectl create rolebinding krake-hooks-%[1]s --clusterrole=krake-hooks --serviceaccount=krake-agents:%[1]s --namespace NAMESPACE
+`, options.Cluster)
+	}
 }
 
 func isLoopback(server string) bool {

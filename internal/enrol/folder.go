@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -66,7 +67,8 @@ func (f folder) write(options Options, address address, token string) error {
 	if err := f.put(kustomization, top); err != nil {
 		return err
 	}
-	parts := append(options.components(), "base/agents", "base/agent", "base/target", "base/policies", spoke)
+	_, agentParts := options.agentComponents()
+	parts := append(slices.Concat(options.components(), agentParts), "base/agents", "base/agent", "base/target", "base/policies", spoke)
 	if err := f.extract(options.Cluster, parts); err != nil {
 		return err
 	}
@@ -90,13 +92,17 @@ func (f folder) document(fields map[string]any) ([]byte, error) {
 func (f folder) top(components []string) ([]byte, error) {
 	fields := map[string]any{"resources": []string{"manifests/" + spoke + "/shared", "agent"}}
 	if len(components) > 0 {
-		paths := make([]string, len(components))
-		for i, component := range components {
-			paths[i] = "manifests/" + component
-		}
-		fields["components"] = paths
+		fields["components"] = below("manifests/", components)
 	}
 	return f.document(fields)
+}
+
+func below(folder string, names []string) []string {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = folder + name
+	}
+	return paths
 }
 
 // agent is the kustomization of what the agent has for itself. The Secret keeps
@@ -106,7 +112,7 @@ func (f folder) agent(options Options, address address, config []byte) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	return f.document(map[string]any{
+	fields := map[string]any{
 		"resources": []string{"../manifests/" + spoke + "/agent"},
 		"secretGenerator": []map[string]any{{
 			"name": "krake-hub-" + options.Cluster, "namespace": "krake-agents",
@@ -114,7 +120,11 @@ func (f folder) agent(options Options, address address, config []byte) ([]byte, 
 			"options": map[string]any{"disableNameSuffixHash": true},
 		}},
 		"patches": patches,
-	})
+	}
+	if components, _ := options.agentComponents(); len(components) > 0 {
+		fields["components"] = below("../manifests/", components)
+	}
+	return f.document(fields)
 }
 
 // extract writes the parts of the shipped manifests that a spoke is made of.

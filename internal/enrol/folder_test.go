@@ -136,3 +136,35 @@ func TestKustomizations(t *testing.T) {
 		t.Errorf("the hub is not reached: %+v", agent.Patches[1])
 	}
 }
+
+// Hooks have a part that all agents of a cluster share, and one that goes with the
+// agent.
+func TestKustomizationsOfHooks(t *testing.T) {
+	for strict, shared := range map[bool][]string{
+		false: {"manifests/components/hooks/target"},
+		true:  {"manifests/components/strict/target", "manifests/components/hooks/target", "manifests/components/hooks/strict"},
+	} {
+		path := t.TempDir()
+		options := valid(t)
+		options.Hooks, options.RequireServiceAccount = true, strict
+		written(t, path, options, "x")
+		for name, want := range map[string][]string{"kustomization.yaml": shared, "agent/kustomization.yaml": {"../manifests/components/hooks/spoke"}} {
+			text, err := os.ReadFile(filepath.Join(path, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got struct{ Components []string }
+			if err := yaml.Unmarshal(text, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got.Components); diff != "" {
+				t.Errorf("%s, strict: %t: components (-want +got):\n%s", name, strict, diff)
+			}
+			for _, component := range got.Components {
+				if _, err := os.Stat(filepath.Join(path, filepath.Dir(name), component, "kustomization.yaml")); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}

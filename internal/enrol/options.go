@@ -39,6 +39,8 @@ type Options struct {
 	RequireServiceAccount bool
 	// Reach says how far Applications may reach on the cluster.
 	Reach options.Reach
+	// Hooks has the agent serve the hooks of Applications.
+	Hooks bool
 	// Out is the folder to write.
 	Out string
 }
@@ -53,6 +55,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HubServer, "hub-server", "", "URL by which the cluster reaches the hub (default: that of the kubeconfig)")
 	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false, "have the agent write as the service account of each Application, and never as itself; all agents of the cluster do, or none")
 	o.Reach.AddFlags(flags)
+	flags.BoolVar(&o.Hooks, "hooks", false, "have the agent serve the hooks complete and shutdown of Applications, in namespaces of the cluster where krake-hooks is bound to it")
 	flags.StringVar(&o.Out, "out", "", "folder to write: a kustomization for the cluster, with its token")
 }
 
@@ -76,6 +79,9 @@ func (o *Options) Validate() error {
 	if o.HubServer != "" && !isAddress(o.HubServer) {
 		failures = append(failures, fmt.Errorf("--hub-server: %q is not of the form https://HOST[:PORT]", o.HubServer))
 	}
+	if name := "krake-hooks-" + o.Cluster; o.Hooks && len(name) > validation.DNS1123LabelMaxLength {
+		failures = append(failures, fmt.Errorf("--hooks: the Service would be called %s, which has more than %d characters: give the cluster a shorter name", name, validation.DNS1123LabelMaxLength))
+	}
 	if o.Out == "" {
 		failures = append(failures, errors.New("--out: must name a folder"))
 	}
@@ -91,7 +97,22 @@ func (o *Options) components() []string {
 	if o.Reach.Scope == mutate.ClusterScope {
 		components = append(components, "components/cluster-scope/target")
 	}
+	if o.Hooks {
+		components = append(components, "components/hooks/target")
+	}
+	if o.Hooks && o.RequireServiceAccount {
+		components = append(components, "components/hooks/strict")
+	}
 	return components
+}
+
+// agentComponents are those that change what the agent has for itself, and agentParts
+// what they are made of.
+func (o *Options) agentComponents() (components, parts []string) {
+	if !o.Hooks {
+		return nil, nil
+	}
+	return []string{"components/hooks/spoke"}, []string{"components/hooks/spoke", "components/hooks/endpoint"}
 }
 
 // namespaces are those on the hub, and tells if they were named.

@@ -60,6 +60,9 @@ func TestOptions(t *testing.T) {
 		{"strict, with reach", func(o *Options) { o.RequireServiceAccount, o.Reach.Scope = true, "cluster" }, ""},
 		{"the agent's own rights do not reach that far", func(o *Options) { o.Reach.Scope = "cluster" }, "--require-service-account"},
 		{"there are two scopes", func(o *Options) { o.Reach.Scope = "world" }, "--scope"},
+		{"hooks", func(o *Options) { o.Hooks, o.Cluster = true, strings.Repeat("e", 51) }, ""},
+		{"Pods call them by a name", func(o *Options) { o.Hooks, o.Cluster = true, strings.Repeat("e", 52) }, "give the cluster a shorter name"},
+		{"which is none without hooks", func(o *Options) { o.Cluster = strings.Repeat("e", 52) }, ""},
 		{"the files go somewhere", func(o *Options) { o.Out = "" }, "--out"},
 		{"each mistake is told", func(o *Options) { o.Out, o.TokenDuration = "", 0 }, "--token-duration: must be at least 10m0s\n--out: must name a folder"},
 	} {

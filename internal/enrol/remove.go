@@ -168,7 +168,7 @@ func everything(cluster, namespace string) ([]*unstructured.Unstructured, error)
 	if err != nil {
 		return nil, err
 	}
-	rights, err := read("rights.yaml", cluster, namespace)
+	rights, err := rightsOf(Options{Cluster: cluster, Hooks: true}, namespace)
 	return slices.Concat(identity, rights), err
 }
 

@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -10,9 +11,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-const agentsNever = "an agent does not delete Applications: have a user do it"
+const agentsNever = "an agent deletes no Application but one of its own cluster whose annotation krake.dev/hooks names complete: have a user do it"
 
 // mayNot is what somebody reads who may delete ConfigMaps only.
 func mayNot(user, namespace string) string {
@@ -27,41 +30,130 @@ func TestDeletionNeedsTheRight(t *testing.T) {
 		await(t, who, "delete", "krake.dev", "applications", namespace)
 	}
 	agents := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:krake-agents"}
-	if err := bind(t.Context(), administrator.mustClient(t), "krake-application-delete", agents); err != nil {
+	_, err := administrator.mustClient(t).RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "agents"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "krake-application-delete"},
+		Subjects:   []rbacv1.Subject{agents},
+	}, metav1.CreateOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	await(t, identity{name: "x", groups: []string{agents.Name}}, "delete", "krake.dev", "applications", namespace)
 
-	for _, c := range []struct {
-		who    identity
-		stored state
-		want   string
-	}{
-		{administrator, bare, allowed},
-		{namespaceEditor, bare, allowed},
-		{namespaceEditor, admitted, allowed},
-		{namespaceAdmin, bare, allowed},
-		{configMapEditor, bare, mayNot("carl", namespace)},
-		{configMapEditor, moved, mayNot("carl", namespace)},
-		{configMapEditor, deleted(moved), mayNot("carl", namespace)}, // asked again, as a force deletion does
-		{agent("local"), moved, agentsNever},                         // although the role is bound
-		{agent("local"), changed(bare, marked), agentsNever},
-		{impostor, bare, agentsNever},
-		{namesake, bare, agentsNever},
-	} {
-		t.Run(c.who.name, func(t *testing.T) {
-			configMaps := c.who.mustClient(t).CoreV1().ConfigMaps(namespace)
-			c.stored(t, namespace)
-			expect(t, c.want, configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{}))
-			expectThere(t, namespace, c.want != allowed)
+	checkDeletions(t, namespace, []deletion{
+		{"with all rights", administrator, bare, allowed},
+		{"with the role edit", namespaceEditor, bare, allowed},
+		{"with the role edit, what the webhook has admitted", namespaceEditor, admitted, allowed},
+		{"with the role admin", namespaceAdmin, bare, allowed},
+		{"with rights on ConfigMaps alone", configMapEditor, bare, mayNot("carl", namespace)},
+		{"with rights on ConfigMaps alone, what is held", configMapEditor, moved, mayNot("carl", namespace)},
+		{"once more, as a force deletion does", configMapEditor, deleted(moved), mayNot("carl", namespace)},
+		{"although the role is bound", agent("local"), moved, agentsNever},
+		{"although it has the marks, too", agent("local"), changed(bare, marked), agentsNever},
+		{"by the group alone", impostor, bare, agentsNever},
+		{"by the name alone", namesake, bare, agentsNever},
+	})
+}
+
+// deletion is a line of a table: who deletes what, and what the policy says. What is
+// deleted is gone, so that nothing holds it up.
+type deletion struct {
+	what   string
+	who    identity
+	stored state
+	want   string
+}
+
+// checkDeletions deletes each one by its name, and another one in a collection.
+func checkDeletions(t *testing.T, namespace string, deletions []deletion) {
+	t.Helper()
+	for _, d := range deletions {
+		t.Run(d.who.name+": "+d.what, func(t *testing.T) {
+			configMaps := d.who.mustClient(t).CoreV1().ConfigMaps(namespace)
+			d.stored(t, namespace)
+			expect(t, d.want, configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{}))
+			expectThere(t, namespace, d.want != allowed)
 			letGo(t, namespace)
 
-			c.stored(t, namespace)
+			d.stored(t, namespace)
 			everything := metav1.ListOptions{FieldSelector: "metadata.name=app"}
-			expect(t, c.want, configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, everything))
-			expectThere(t, namespace, c.want != allowed)
+			expect(t, d.want, configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, everything))
+			expectThere(t, namespace, d.want != allowed)
 			letGo(t, namespace)
 		})
+	}
+}
+
+// An agent deletes an Application that has said that its work is done: one that may
+// say so, of its own cluster, which is there by the webhook's leave. It needs no right
+// to delete Applications for that, and has none.
+func TestAgentsDeleteWhatIsComplete(t *testing.T) {
+	namespace := newNamespace(t)
+	local, other := agent("local"), agent("other")
+	if who := asSubject("local"); may(t, identity{name: who.name, groups: impostor.groups}, "delete", "krake.dev", "applications", namespace) {
+		t.Fatal("the agents may delete Applications: nothing would be shown")
+	}
+	complete := annotate("krake.dev/hooks", "complete")
+	done := changed(admitted, complete)
+	others := func(more ...edit) state {
+		return changed(admitted, append(more, complete, annotate("krake.dev/cluster", "other"))...)
+	}
+	hold := func(cluster string) edit { return label("holder.krake.dev/"+cluster, "true") }
+	checkDeletions(t, namespace, []deletion{
+		{"one with the hook", local, done, allowed},
+		{"one with both hooks", local, changed(done, annotate("krake.dev/hooks", " shutdown , complete ")), allowed},
+		{"one that names the cluster", local, changed(done, annotate("krake.dev/cluster", "local")), allowed},
+		{"one whose name of the cluster is empty", local, changed(done, annotate("krake.dev/cluster", "")), allowed},
+		{"one of another cluster that is its own", other, others(hold("other")), allowed},
+		{"one that another still holds", local, changed(done, hold("other")), allowed},
+
+		{"one without hooks", local, admitted, agentsNever},
+		{"one with the hook shutdown only", local, changed(admitted, annotate("krake.dev/hooks", "shutdown")), agentsNever},
+		{"one with another annotation that says so", local, changed(admitted, annotate("krake.dev/hook", "complete")), agentsNever},
+		{"one with a label that says so", local, changed(admitted, label("krake.dev/hooks", "complete")), agentsNever},
+		{"one with so many hooks that they are not looked at", local, changed(admitted,
+			annotate("krake.dev/hooks", "complete"+strings.Repeat(",", 200<<10))), agentsNever},
+		{"one of another cluster", other, done, agentsNever},
+		{"one of another cluster that it still holds", other, changed(done, hold("other")), agentsNever},
+		{"one that was moved away from it", local, others(hold("other")), agentsNever},
+		{"one that was moved away from it, and whose agent has not yet come", local, others(), agentsNever},
+		{"one whose cluster's name begins as its own", agent("loc"), changed(done, hold("loc")), agentsNever},
+		{"one that was never admitted", local, changed(bare, complete), agentsNever},
+		{"one by the group alone", impostor, done, agentsNever},
+		{"one by the group alone, that names no holder", impostor, changed(done, hold("x")), agentsNever},
+		{"one by the name alone", namesake, done, allowed},
+
+		{"the hook gives users no right", configMapEditor, done, mayNot("carl", namespace)},
+		{"the hook takes no right from users", namespaceEditor, done, allowed},
+	})
+
+	// Once more, while it waits for what it has to go: nobody is told twice.
+	deleted(changed(moved, complete))(t, namespace)
+	configMaps := local.mustClient(t).CoreV1().ConfigMaps(namespace)
+	expect(t, allowed, configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{}))
+	letGo(t, namespace)
+}
+
+// The policy reads the annotation as the agent does, or the agent would be refused
+// what it is to do, or allowed what nobody has wished for.
+func TestHooksAreReadAlike(t *testing.T) {
+	namespace := newNamespace(t)
+	configMaps := agent("local").mustClient(t).CoreV1().ConfigMaps(namespace)
+	for _, text := range []string{
+		"complete", "shutdown", "complete,shutdown", "shutdown,complete", " complete", "complete ", "\tcomplete\n", "shutdown, complete",
+		"complete,complete", ",complete", "complete,", ",,complete,,", "", " ", ",", "Complete", "COMPLETE", "completed", "incomplete", "comp lete",
+		"complete shutdown", "complete;shutdown", "complete\nshutdown", "\"complete\"", "[complete]", "complete=true",
+		"\u00a0complete\u00a0", "\u2003complete", "\u0085complete", "\u200bcomplete", "\ufeffcomplete", "co\u00admplete", "\u0441omplete",
+	} {
+		cm := create(t, administrator, plain(namespace, "app"), annotated, annotate("krake.dev/hooks", text), label("holder.krake.dev/local", "true"))
+		want := agentsNever
+		if application.HooksOf(cm).Complete {
+			want = allowed
+		}
+		if got := verdict(configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{})); got != want {
+			t.Errorf("%q: the policy says %q, want %q", text, got, want)
+		}
+		letGo(t, namespace)
 	}
 }
 

@@ -15,7 +15,9 @@ func TestNames(t *testing.T) {
 	for file, names := range map[string][]string{
 		"application.yaml": {
 			application.FormatAnnotation, application.ClusterAnnotation, application.LocalCluster, application.ForceDeleteAnnotation,
-			application.DeletionPolicyAnnotation,
+			application.DeletionPolicyAnnotation, application.HooksAnnotation, application.ShutdownStrategyAnnotation,
+			application.ShutdownGraceTimeAnnotation, application.ShutdownRetryCountAnnotation,
+			application.MangledSchemaKey, application.TranslatedKey,
 			application.StateLabel, application.StatusKey, application.LearnedKey, application.LastObservedKey, application.LastAppliedKey,
 			application.InventoryKey(""), application.HolderLabel(""), application.Finalizer(""),
 			application.SystemNamespace, application.AgentsNamespace, "system:serviceaccount:" + application.AgentsNamespace + ":",
@@ -23,6 +25,8 @@ func TestNames(t *testing.T) {
 		},
 		"deletion.yaml": {
 			application.FormatAnnotation, application.ApplicationsResource, application.Domain,
+			application.ClusterAnnotation, application.LocalCluster, application.HolderLabel(""),
+			application.HooksAnnotation, string(application.Complete),
 			"system:serviceaccount:" + application.AgentsNamespace + ":", "system:serviceaccounts:" + application.AgentsNamespace,
 		},
 		"agents.yaml": {

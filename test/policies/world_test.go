@@ -22,6 +22,8 @@ type identity struct {
 	groups []string
 	// namespace, of a ServiceAccount.
 	namespace string
+	// as whom a ServiceAccount writes, if not as itself.
+	as string
 }
 
 var (
@@ -60,6 +62,7 @@ func (i identity) client(ctx context.Context) (kubernetes.Interface, error) {
 	}
 	config = rest.AnonymousClientConfig(config)
 	config.QPS, config.BearerToken = -1, token.Status.Token
+	config.Impersonate.UserName = i.as
 	return kubernetes.NewForConfig(config)
 }
 
@@ -138,18 +141,24 @@ func newNamespace(t *testing.T) string {
 // await waits until RBAC, which needs a moment, lets somebody do something.
 func await(t *testing.T, who identity, verb, group, resource, namespace string) {
 	t.Helper()
-	client := administrator.mustClient(t)
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: who.name, Groups: who.groups,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace},
-	}}
-	err := wait(t.Context(), func() (bool, error) {
-		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
-		return err == nil && answer.Status.Allowed, err
-	})
+	err := wait(t.Context(), func() (bool, error) { return may(t, who, verb, group, resource, namespace), nil })
 	if err != nil {
 		t.Fatalf("wait until %s may %s %s: %v", who.name, verb, resource, err)
 	}
+}
+
+// may tells if somebody has a right.
+func may(t *testing.T, who identity, verb, group, resource, namespace string) bool {
+	t.Helper()
+	answer, err := administrator.mustClient(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: who.name, Groups: who.groups, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Group: group, Resource: resource, Namespace: namespace,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status.Allowed
 }
 
 // edit is a change of a ConfigMap.

@@ -18,16 +18,17 @@ import (
 const (
 	allowed = ""
 
-	isOne         = "an Application cannot be turned back into a plain ConfigMap: delete it"
-	elsewhere     = "an Application cannot be in kube-system, krake-system or krake-agents, which the webhook does not see: use another namespace"
-	tooMany       = "an Application has at most 1000 keys in data and binaryData, 1000 labels, 1000 finalizers and 100 owners: leave out what is not its own"
-	agentsKeys    = "only agents write the keys status, status.learned, status.last_observed_manifest and inventory.*: leave them as they are stored, and out of a new Application"
-	agentsLabel   = "only agents set the label krake.dev/state: leave it as it is stored, and out of a new Application"
-	addFinalizer  = "only agents add finalizers that end in .krake.dev/resources: leave them as they are stored, and out of a new Application"
-	addOwner      = "an owner may have the Application deleted: to add one wants the right to delete Applications"
-	giveUp        = "krake.dev/force-delete gives up on what the Application holds: it wants the right to delete Applications"
-	keepsLabels   = "the Application is being deleted: leave the labels of its clusters as they are stored"
-	keepsPolicy   = "the Application is being deleted: to change krake.dev/deletion-policy wants the right to delete Applications"
+	isOne        = "an Application cannot be turned back into a plain ConfigMap: delete it"
+	elsewhere    = "an Application cannot be in kube-system, krake-system or krake-agents, which the webhook does not see: use another namespace"
+	tooMany      = "an Application has at most 1000 keys in data and binaryData, 1000 labels, 1000 finalizers and 100 owners: leave out what is not its own"
+	agentsKeys   = "only agents write the keys status, status.learned, status.last_observed_manifest and inventory.*: leave them as they are stored, and out of a new Application"
+	agentsLabel  = "only agents set the label krake.dev/state: leave it as it is stored, and out of a new Application"
+	addFinalizer = "only agents add finalizers that end in .krake.dev/resources: leave them as they are stored, and out of a new Application"
+	addOwner     = "an owner may have the Application deleted: to add one wants the right to delete Applications"
+	giveUp       = "krake.dev/force-delete gives up on what the Application holds: it wants the right to delete Applications"
+	keepsLabels  = "the Application is being deleted: leave the labels of its clusters as they are stored"
+	keepsPolicy  = "the Application is being deleted: to change krake.dev/deletion-policy, krake.dev/hooks, or how it is shut down " +
+		"wants the right to delete Applications"
 	goesOn        = "the Application is being deleted: leave its format, its cluster and its service account as they are"
 	dropFinalizer = "the agent removes its finalizer when its objects are gone: wait for it, or, if its cluster is lost, " +
 		"delete the Application, or move it, and annotate it with krake.dev/force-delete and the name of the cluster"
@@ -299,6 +300,10 @@ func TestA12Policy(t *testing.T) {
 		{"change nothing of one that has nothing", administrator, bare, nil, allowed},
 		{"edit the spec of one that has nothing", namespaceEditor, bare, []edit{data("spec.manifest", "[]")}, allowed},
 		{"edit the spec", namespaceEditor, moved, []edit{data("spec.manifest", "[1]"), data("status.last_applied_manifest", "[1]")}, allowed},
+		{"edit a template, with what the webhook makes of it", namespaceEditor, moved, []edit{
+			data("spec.tosca", "x"), data("status.translated_manifest", "[1]"), data("status.mangled_observer_schema", "[1]"),
+		}, allowed},
+		{"edit a template, with status", namespaceEditor, moved, []edit{data("spec.tosca", "x"), data("status", "[1]")}, agentsKeys},
 		{"edit everything that is a user's", administrator, moved, []edit{
 			noData("theirs"), noBinary("spec.csar"), noLabel("team"), label("team2", "red"), noAnnotation("note"),
 			annotate("krake.dev/cluster", "third"), label("holder.krake.dev/third", "true"),
@@ -474,6 +479,29 @@ func TestDeletionPolicyOfADeletingApplication(t *testing.T) {
 	})
 }
 
+// How an Application is shut down is said before it is deleted, or by who may delete
+// it: without its hook, or with another strategy, what was to stay would go. To ask
+// it once more takes nothing away.
+func TestHooksOfADeletingApplication(t *testing.T) {
+	hooked := changed(moved, annotate("krake.dev/hooks", "shutdown"), annotate("krake.dev/shutdown-grace-time", "1h"))
+	check(t, []write{
+		{"take the hook off after all", configMapEditor, deleted(hooked), []edit{noAnnotation("krake.dev/hooks")}, keepsPolicy},
+		{"name another hook", configMapEditor, deleted(hooked), []edit{annotate("krake.dev/hooks", "complete")}, keepsPolicy},
+		{"add a hook", configMapEditor, deleted(moved), []edit{annotate("krake.dev/hooks", "complete")}, keepsPolicy},
+		{"delete anyway", configMapEditor, deleted(hooked), []edit{annotate("krake.dev/shutdown-failure-strategy", "delete")}, keepsPolicy},
+		{"give it no time", configMapEditor, deleted(hooked), []edit{annotate("krake.dev/shutdown-grace-time", "1s")}, keepsPolicy},
+		{"give it the time of all", configMapEditor, deleted(hooked), []edit{noAnnotation("krake.dev/shutdown-grace-time")}, keepsPolicy},
+		{"ask it no more than once", configMapEditor, deleted(hooked), []edit{annotate("krake.dev/shutdown-retry-count", "0")}, keepsPolicy},
+		{"ask it once more", configMapEditor, deleted(hooked), []edit{annotate("krake.dev/shutdown-retry", "2")}, allowed},
+		{"take the hook off, with the right to delete", namespaceEditor, deleted(hooked), []edit{noAnnotation("krake.dev/hooks")}, allowed},
+		{"delete anyway, with the right to delete", namespaceEditor, deleted(hooked), []edit{
+			annotate("krake.dev/shutdown-failure-strategy", "delete"), annotate("krake.dev/shutdown-retry-count", "0"),
+		}, allowed},
+		{"leave it", configMapEditor, deleted(hooked), []edit{annotate("krake.dev/hooks", "shutdown"), annotate("note", "x")}, allowed},
+		{"while it lives, which is the webhook's business", configMapEditor, hooked, []edit{noAnnotation("krake.dev/hooks")}, allowed},
+	})
+}
+
 // The garbage collector deletes what has no owner any more, whoever has named it.
 func TestOwners(t *testing.T) {
 	owned, other := ownedByDefault(t), ownedByDefault(t)
@@ -535,6 +563,13 @@ func TestA7(t *testing.T) {
 		{"record everything that is an agent's", local, admitted, []edit{
 			addFinalizerOf("local"), label("krake.dev/state", "RUNNING"), data("status", "{}"), data("status.learned", "[]"),
 			data("status.last_observed_manifest", "[]"), data("status.last_applied_manifest", "[1]"), data("inventory.local", "[]"),
+			data("status.mangled_observer_schema", "[1]"), data("status.translated_manifest", "[1]"),
+		}, allowed},
+		{"record what was behind a URL, compressed", local, moved, []edit{
+			noData("status.mangled_observer_schema"), binary("status.mangled_observer_schema", "x"), binary("status.translated_manifest", "x"),
+		}, allowed},
+		{"forget what was behind a URL", local, changedBy(local, moved, data("status.translated_manifest", "[1]")), []edit{
+			noData("status.translated_manifest"),
 		}, allowed},
 		{"change and compress what it recorded", local, moved, []edit{
 			label("krake.dev/state", "FAILED"), data("status", "[]"), noBinary("status.learned"), noData("status.last_applied_manifest"),
@@ -553,7 +588,8 @@ func TestA7(t *testing.T) {
 		{"add a schema", local, moved, []edit{data("spec.observer_schema", "[]")}, usersKeys},
 		{"change the archive", local, moved, []edit{binary("spec.csar", "y")}, usersKeys},
 		{"remove the archive", local, moved, []edit{noBinary("spec.csar")}, usersKeys},
-		{"change the webhook's schema", local, moved, []edit{data("status.mangled_observer_schema", "[1]")}, usersKeys},
+		{"change the template", local, moved, []edit{data("spec.tosca", "x"), data("status.translated_manifest", "[1]")}, usersKeys},
+		{"write a document that there is none of", local, moved, []edit{data("status.translated", "[1]")}, usersKeys},
 		{"change what is nobody's", local, moved, []edit{data("theirs", "y")}, usersKeys},
 		{"remove all data", local, moved, []edit{func(cm *corev1.ConfigMap) { cm.Data = nil }}, usersKeys},
 		{"change another's inventory", local, moved, []edit{data("inventory.other", "[1]")}, usersKeys},
@@ -568,11 +604,16 @@ func TestA7(t *testing.T) {
 		{"as the former holder, write what was learned", other, moved, []edit{binary("status.learned", "y")}, usersKeys},
 		{"as the former holder, write what was observed", other, moved, []edit{data("status.last_observed_manifest", "[1]")}, usersKeys},
 		{"as the former holder, write what is desired", other, moved, []edit{data("status.last_applied_manifest", "[1]")}, usersKeys},
+		{"as the former holder, write the schema", other, moved, []edit{data("status.mangled_observer_schema", "[1]")}, usersKeys},
+		{"as the former holder, write a translation", other, moved, []edit{data("status.translated_manifest", "[1]")}, usersKeys},
+		{"as the former holder, write a compressed translation", other, moved, []edit{binary("status.translated_manifest", "x")}, usersKeys},
+		{"as the former holder, remove the schema", other, moved, []edit{noData("status.mangled_observer_schema")}, usersKeys},
 		{"as the former holder, change the state", other, moved, []edit{label("krake.dev/state", "FAILED")}, usersLabels},
 		{"as the former holder, come back", other, changedBy(other, moved, dropFinalizerOf("other")), []edit{addFinalizerOf("other")}, othersFinalizer},
 
 		{"change an annotation", local, moved, []edit{annotate("krake.dev/cluster", "other")}, usersMetadata},
 		{"add an annotation", local, admitted, []edit{annotate("krake.dev/adopt", "true")}, usersMetadata},
+		{"add a hook", local, admitted, []edit{annotate("krake.dev/hooks", "complete")}, usersMetadata},
 		{"remove an annotation", local, moved, []edit{noAnnotation("note")}, usersMetadata},
 		{"give it an owner", local, moved, []edit{owned}, usersMetadata},
 		{"take its owner away", local, changed(moved, owned), []edit{func(cm *corev1.ConfigMap) { cm.OwnerReferences = nil }}, usersMetadata},

@@ -1,0 +1,248 @@
+package manifests
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// withHooks are the installations whose agent has hooks.
+var withHooks = []string{"overlays/hooks", "made/hooks", "made/strict-hooks", "made/strict-all", "made/hooks-of-a-spoke"}
+
+func deployments(in installed, name string) []*appsv1.Deployment {
+	return slices.DeleteFunc(some[*appsv1.Deployment](in), func(d *appsv1.Deployment) bool {
+		return d.Spec.Template.Labels["app.kubernetes.io/name"] != name
+	})
+}
+
+// isOfHooks tells of a role that names no Secrets, because nobody knows their names
+// before they are there. What it has instead is said to the letter.
+func isOfHooks(role string) bool { return role == "ClusterRole krake-hooks" }
+
+// What the hooks may do is said to the letter. Secrets without names are in one role,
+// which is bound in namespaces and nowhere else, and is no part of what agents have
+// everywhere.
+func TestRightsOfHooks(t *testing.T) {
+	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
+	}
+	secrets, asOthers := rule("secrets", "get", "create", "patch", "delete"), rule("secrets", "get",
+		"impersonate-on:serviceaccount:create", "impersonate-on:serviceaccount:patch", "impersonate-on:serviceaccount:delete")
+	authority, deletion := rule("secrets", "get", "update"), rule("configmaps", "delete")
+	authority.ResourceNames = []string{"krake-hooks-ca"}
+	for _, in := range installations(t) {
+		want := map[string]rbacv1.PolicyRule{}
+		if slices.Contains(withHooks, in.name) {
+			want["Role krake-hooks-ca"], want["ClusterRole krake-hooks"], want["ClusterRole krake-hooks-hub"] = authority, secrets, deletion
+		}
+		if isStrict(in) && slices.Contains(withHooks, in.name) {
+			want["ClusterRole krake-hooks"] = asOthers
+		}
+		switch in.name {
+		case "made/hooks-of-a-spoke":
+			delete(want, "ClusterRole krake-hooks-hub")
+		case "enrolment":
+			want["Role krake-hooks-cluster-name"] = deletion
+		}
+		if diff := cmp.Diff(want, rulesOfHooks(t, in)); diff != "" {
+			t.Errorf("%s: roles (-want +got):\n%s", in.name, diff)
+		}
+		for _, binding := range some[*rbacv1.ClusterRoleBinding](in) {
+			if strings.HasPrefix(binding.RoleRef.Name, "krake-hooks") {
+				t.Errorf("%s: %s is bound everywhere", in.name, binding.RoleRef.Name)
+			}
+		}
+	}
+}
+
+// rulesOfHooks gives the roles of the hooks, each of which has one rule and is part of
+// no other role.
+func rulesOfHooks(t *testing.T, in installed) map[string]rbacv1.PolicyRule {
+	t.Helper()
+	rules := map[string]rbacv1.PolicyRule{}
+	add := func(kind, name string, labels map[string]string, all []rbacv1.PolicyRule) {
+		if !strings.HasPrefix(name, "krake-hooks") {
+			return
+		}
+		if len(all) != 1 || strings.Contains(fmt.Sprint(labels), "aggregate-to") {
+			t.Errorf("%s: %s %s has the labels %v and the rules %v", in.name, kind, name, labels, all)
+			return
+		}
+		rules[kind+" "+name] = all[0]
+	}
+	for _, role := range some[*rbacv1.Role](in) {
+		add("Role", role.Name, role.Labels, role.Rules)
+	}
+	for _, role := range some[*rbacv1.ClusterRole](in) {
+		add("ClusterRole", role.Name, role.Labels, role.Rules)
+	}
+	return rules
+}
+
+// The hooks have rights in the namespaces that somebody names, and nowhere else. Who
+// has them is the agent, by the name that it has there.
+func TestNamespacesWithHooks(t *testing.T) {
+	type bindings = map[string]rbacv1.Subject
+	local := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "local", Namespace: "krake-agents"}
+	spoke := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "cluster-name", Namespace: "krake-agents"}
+	const authority, secrets, deletion = "krake-agents: Role krake-hooks-ca", "demo: ClusterRole krake-hooks", "demo: ClusterRole krake-hooks-hub"
+	inDemo := bindings{authority: local, secrets: local, deletion: local}
+	want := map[string]bindings{
+		"overlays/hooks": {authority: local}, "made/hooks": inDemo, "made/strict-hooks": inDemo, "made/strict-all": inDemo,
+		"made/hooks-of-a-spoke": {authority: spoke}, "enrolment": {"hub-namespace: Role krake-hooks-cluster-name": spoke},
+	}
+	for _, in := range installations(t) {
+		got := bindings{}
+		for _, binding := range some[*rbacv1.RoleBinding](in) {
+			if strings.HasPrefix(binding.RoleRef.Name, "krake-hooks") && len(binding.Subjects) == 1 {
+				got[binding.Namespace+": "+binding.RoleRef.Kind+" "+binding.RoleRef.Name] = binding.Subjects[0]
+			}
+		}
+		if diff := cmp.Diff(want[in.name], got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: bindings (-want +got):\n%s", in.name, diff)
+		}
+	}
+}
+
+// Pods find the endpoint by the name that its certificate has and their Secrets say,
+// and get to their own agent there.
+func TestTheEndpointOfHooks(t *testing.T) {
+	for _, in := range installations(t) {
+		for _, deployment := range deployments(in, "krake-agent") {
+			on := flag(deployment, "hooks") == "true"
+			if on != slices.Contains(withHooks, in.name) {
+				t.Errorf("%s: the agent has hooks: %t", in.name, on)
+			}
+			if on {
+				checkEndpoint(t, in, deployment)
+			}
+		}
+	}
+}
+
+func checkEndpoint(t *testing.T, in installed, deployment *appsv1.Deployment) {
+	t.Helper()
+	services := slices.DeleteFunc(all[*corev1.Service](t, in), func(s *corev1.Service) bool { return s.Namespace != deployment.Namespace })
+	if len(services) != 1 {
+		t.Fatalf("%s: Services of the agents: %v", in.name, services)
+	}
+	service := services[0]
+	if got, want := flag(deployment, "hooks-endpoint"), "https://"+service.Name+"."+service.Namespace+".svc"; got != want {
+		t.Errorf("%s: --hooks-endpoint is %q, want %q", in.name, got, want)
+	}
+	for key, value := range deployment.Spec.Selector.MatchLabels {
+		if service.Spec.Selector[key] != value {
+			t.Errorf("%s: the Service selects by %v, the Deployment by %s=%s", in.name, service.Spec.Selector, key, value)
+		}
+	}
+	if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Port != 443 || service.Spec.Ports[0].TargetPort.String() != "hooks" {
+		t.Errorf("%s: ports of the Service: %v", in.name, service.Spec.Ports)
+	}
+	ports := deployment.Spec.Template.Spec.Containers[0].Ports
+	at := slices.IndexFunc(ports, func(p corev1.ContainerPort) bool { return p.Name == "hooks" })
+	if at < 0 || ports[at].ContainerPort != 8444 || flag(deployment, "hooks-bind-address") != ":8444" {
+		t.Errorf("%s: it listens at %q and has the ports %v", in.name, flag(deployment, "hooks-bind-address"), ports)
+	}
+	if from := reachedFrom(in, deployment, 8444); !reflect.DeepEqual(from, []networkingv1.NetworkPolicyPeer{ofAllNamespaces}) {
+		t.Errorf("%s: the endpoint is reached from %v, and not from all Pods alone", in.name, from)
+	}
+}
+
+// reachedFrom gives who reaches a port by the policies that are for these Pods alone.
+func reachedFrom(in installed, deployment *appsv1.Deployment, port int) []networkingv1.NetworkPolicyPeer {
+	var from []networkingv1.NetworkPolicyPeer
+	for _, policy := range some[*networkingv1.NetworkPolicy](in) {
+		if !reflect.DeepEqual(policy.Spec.PodSelector.MatchLabels, deployment.Spec.Selector.MatchLabels) {
+			continue
+		}
+		for _, rule := range policy.Spec.Ingress {
+			if slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.IntValue() == port }) {
+				from = append(from, rule.From...)
+			}
+		}
+	}
+	return from
+}
+
+// The authority is the target's own: nobody ships one, and to apply it again does not
+// take it away.
+func TestTheAuthorityIsShippedEmpty(t *testing.T) {
+	for _, in := range installations(t) {
+		found := false
+		for _, secret := range some[*corev1.Secret](in) {
+			found = found || secret.Name == "krake-hooks-ca" && secret.Namespace == "krake-agents"
+			if secret.Data != nil || secret.StringData != nil || secret.Immutable != nil {
+				t.Errorf("%s: Secret %s is shipped with %d values", in.name, secret.Name, len(secret.Data)+len(secret.StringData))
+			}
+		}
+		if found != slices.Contains(withHooks, in.name) {
+			t.Errorf("%s: it has the authority of the hooks: %t", in.name, found)
+		}
+	}
+}
+
+// URLs are fetched where that was asked for: in strict mode, by the agent, from the
+// hosts that are named.
+func TestURLSources(t *testing.T) {
+	for _, in := range installations(t) {
+		want := in.name == "overlays/url-sources" || in.name == "made/strict-all"
+		for _, agent := range deployments(in, "krake-agent") {
+			hosts := flag(agent, "url-source-hosts")
+			if (hosts != "") != want || (want && !isOn(agent, "require-service-account")) {
+				t.Errorf("%s: the agent's arguments are %v", in.name, agent.Spec.Template.Spec.Containers[0].Args)
+			}
+			if want && !strings.HasSuffix(hosts, ".example.org") {
+				t.Errorf("%s: %s is fetched from before anybody has said so", in.name, hosts)
+			}
+		}
+		for _, webhook := range deployments(in, "krake-webhook") {
+			if isOn(webhook, "url-sources") != want || (want && !isOn(webhook, "require-service-account")) {
+				t.Errorf("%s: the webhook's arguments are %v", in.name, webhook.Spec.Template.Spec.Containers[0].Args)
+			}
+		}
+	}
+}
+
+// What the policy for URL sources lets out to are public addresses.
+func TestURLSourcesArePublic(t *testing.T) {
+	var policy *networkingv1.NetworkPolicy
+	for _, p := range all[*networkingv1.NetworkPolicy](t, installation(t, "overlays/url-sources")) {
+		if p.Name == "krake-url-sources" {
+			policy = p
+		}
+	}
+	if policy == nil {
+		t.Fatal("there is no policy krake-url-sources")
+	}
+	for address, want := range map[string]bool{
+		"93.184.215.14": true, "172.32.0.1": true, "2606:2800:21f:cb07::1": true,
+		"10.96.0.1": false, "100.64.0.1": false, "127.0.0.1": false, "169.254.169.254": false, "172.16.0.1": false, "172.31.255.255": false,
+		"192.168.1.1": false, "::1": false, "fd00::1": false, "fe80::1": false, "::ffff:10.0.0.1": false,
+	} {
+		if got := letsOut(policy, netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s is reached: %t", address, got)
+		}
+	}
+}
+
+func letsOut(policy *networkingv1.NetworkPolicy, address netip.Addr) bool {
+	for _, rule := range policy.Spec.Egress {
+		for _, peer := range rule.To {
+			within := func(cidr string) bool { return netip.MustParsePrefix(cidr).Contains(address) }
+			if within(peer.IPBlock.CIDR) && !slices.ContainsFunc(peer.IPBlock.Except, within) {
+				return true
+			}
+		}
+	}
+	return false
+}

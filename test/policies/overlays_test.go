@@ -1,0 +1,332 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	agentcommand "github.com/krake-observer/krake-observer/internal/agent"
+	"github.com/krake-observer/krake-observer/internal/hooks"
+	"github.com/krake-observer/krake-observer/internal/webhook"
+)
+
+// The API server takes every overlay as it is, and has nothing to say about it.
+func TestOverlaysAreAccepted(t *testing.T) {
+	overlays, err := filepath.Glob(filepath.Join(server.Dir(), "manifests", "overlays", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlays = append(overlays,
+		composed(t, "spoke", "resources: [../overlays/spoke/shared, ../overlays/spoke/agent]", "strict/target", "hooks/target", "hooks/strict", "hooks/spoke"),
+		composed(t, "hub", "resources: [../overlays/hub]", "strict/webhook", "url-sources/webhook"),
+		composed(t, "all", "resources: [../overlays/url-sources]", "hooks/target", "hooks/hub", "hooks/agent", "hooks/strict"))
+	for _, overlay := range overlays {
+		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-k", overlay)
+	}
+	mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "--namespace", "default",
+		"-k", filepath.Join(server.Dir(), "manifests", "overlays", "hooks", "namespace"))
+}
+
+// The commands know the flags that every overlay gives them, and take them together.
+func TestArguments(t *testing.T) {
+	overlays, err := filepath.Glob(filepath.Join(server.Dir(), "manifests", "overlays", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlays = append(overlays, composed(t, "all", "resources: [../overlays/url-sources]", "hooks/target", "hooks/hub", "hooks/agent", "hooks/strict"))
+	checked := 0
+	for _, overlay := range overlays {
+		for _, deployment := range deployments(t, overlay) {
+			if err := validate(deployment.Spec.Template.Spec.Containers[0]); err != nil {
+				t.Errorf("%s, %s: %v", overlay, deployment.Name, err)
+			}
+			checked++
+		}
+	}
+	if checked < 2*len(overlays)-2 { // hub and spoke have one
+		t.Errorf("%d Deployments in %d overlays", checked, len(overlays))
+	}
+}
+
+// validate says what the command of a container says of its arguments.
+func validate(container corev1.Container) error {
+	var options interface {
+		AddFlags(flags *pflag.FlagSet)
+		Validate() error
+	} = &agentcommand.Options{}
+	if container.Name == "webhook" {
+		options = &webhook.Options{}
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	options.AddFlags(flags)
+	if err := flags.Parse(container.Args); err != nil {
+		return err
+	}
+	return options.Validate()
+}
+
+// deployments are those of an overlay, as kubectl builds them.
+func deployments(t *testing.T, overlay string) []appsv1.Deployment {
+	t.Helper()
+	built, err := kubectlCommand(t.Context(), "kustomize", overlay).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []appsv1.Deployment
+	for text := range strings.SplitSeq(string(built), "\n---\n") {
+		var deployment appsv1.Deployment
+		if err := yaml.Unmarshal([]byte(text), &deployment); err != nil {
+			t.Fatal(err)
+		}
+		if deployment.Kind == "Deployment" {
+			found = append(found, deployment)
+		}
+	}
+	return found
+}
+
+// composed writes a kustomization with components, and gives its folder.
+func composed(t *testing.T, name, text string, components ...string) string {
+	t.Helper()
+	folder := filepath.Join(server.Dir(), "manifests", "test-"+name)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text += "\ncomponents: [../components/" + strings.Join(components, ", ../components/") + "]"
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// mustKubectl runs a command, which must neither fail nor warn.
+func mustKubectl(t *testing.T, arguments ...string) {
+	t.Helper()
+	text, err := kubectlCommand(t.Context(), arguments...).CombinedOutput()
+	if err != nil || strings.Contains(string(text), "Warning") {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
+	}
+}
+
+// withHooks installs the hooks beside what all tests share, and, with the shipped
+// command, in a new namespace. When the test is over, what it has changed is as before.
+func withHooks(t *testing.T, components ...string) (namespace string) {
+	t.Helper()
+	const noWebhook = `
+patches: [{patch: '{"$patch": "delete", "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "krake-webhook"}}'}]`
+	components = append([]string{"hooks/target", "hooks/hub", "hooks/agent"}, components...)
+	mustKubectl(t, "apply", "-k", composed(t, "hooks", "resources: [../overlays/e2e]"+noWebhook, components...))
+	t.Cleanup(func() {
+		as := composed(t, "e2e", "resources: [../overlays/e2e]"+noWebhook, "hooks/target")
+		if text, err := kubectlCommand(context.WithoutCancel(t.Context()), "apply", "-k", as).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, text)
+		}
+	})
+	namespace = newNamespace(t)
+	mustKubectl(t, "apply", "--namespace", namespace, "-k", filepath.Join(server.Dir(), "manifests", "overlays", "hooks", "namespace"))
+	return namespace
+}
+
+// attempt is something that an agent tries, and whether it may.
+type attempt struct {
+	what string
+	try  func() error
+	want bool
+}
+
+func checkAttempts(t *testing.T, attempts []attempt) {
+	t.Helper()
+	for _, a := range attempts {
+		err := a.try()
+		if a.want && err != nil {
+			t.Errorf("%s: %v", a.what, err)
+		}
+		if !a.want && !apierrors.IsForbidden(err) {
+			t.Errorf("%s: it is not forbidden: %v", a.what, err)
+		}
+	}
+}
+
+func secretNamed(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// secretWrites are what an agent does with the Secrets of a hook, in this order.
+func secretWrites(ctx context.Context, client kubernetes.Interface, namespace string, may bool) []attempt {
+	secrets := client.CoreV1().Secrets(namespace)
+	return []attempt{
+		{"create a Secret in " + namespace, func() error {
+			_, err := secrets.Create(ctx, secretNamed("app-krake-complete-secret-token"), metav1.CreateOptions{})
+			return err
+		}, may},
+		{"patch it", func() error {
+			_, err := secrets.Patch(ctx, "app-krake-complete-secret-token", types.MergePatchType, []byte(`{"data":{"a":"Yg=="}}`), metav1.PatchOptions{})
+			return err
+		}, may},
+		{"delete it", func() error {
+			return secrets.Delete(ctx, "app-krake-complete-secret-token", metav1.DeleteOptions{})
+		}, may},
+	}
+}
+
+// secretReads are what an agent needs, which is one, and what it does not.
+func secretReads(ctx context.Context, client kubernetes.Interface, namespace string, may bool) []attempt {
+	secrets := client.CoreV1().Secrets(namespace)
+	return []attempt{
+		{"read one in " + namespace, func() error {
+			_, err := secrets.Get(ctx, "theirs", metav1.GetOptions{})
+			return err
+		}, may},
+		{"list them", func() error { _, err := secrets.List(ctx, metav1.ListOptions{}); return err }, false},
+		{"watch them", func() error {
+			changes, err := secrets.Watch(ctx, metav1.ListOptions{})
+			if err == nil {
+				changes.Stop()
+			}
+			return err
+		}, false},
+		{"replace one", func() error { _, err := secrets.Update(ctx, secretNamed("theirs"), metav1.UpdateOptions{}); return err }, false},
+		{"delete all", func() error { return secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}) }, false},
+	}
+}
+
+// theirSecret is one that is there before the agent is.
+func theirSecret(t *testing.T, namespace string) {
+	t.Helper()
+	if _, err := administrator.mustClient(t).CoreV1().Secrets(namespace).Create(t.Context(), secretNamed("theirs"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// In the namespaces that take part the agent makes Secrets, and reads those whose
+// names it knows; in others it does not, nor in its own, but for its authority.
+func TestRightsOfHooks(t *testing.T) {
+	namespace, elsewhere := withHooks(t), newNamespace(t)
+	await(t, asSubject("local"), "patch", "", "secrets", namespace)
+	theirSecret(t, namespace)
+	theirSecret(t, elsewhere)
+	ctx, local := t.Context(), agent("local").mustClient(t)
+	for _, where := range []string{namespace, elsewhere} {
+		checkAttempts(t, secretWrites(ctx, local, where, where == namespace))
+		checkAttempts(t, secretReads(ctx, local, where, where == namespace))
+		checkAttempts(t, secretReads(ctx, agent("other").mustClient(t), where, false))
+	}
+	own := local.CoreV1().Secrets("krake-agents")
+	checkAttempts(t, []attempt{
+		{"read and replace the authority", func() error {
+			authority, err := own.Get(ctx, hooks.AuthoritySecret, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if len(authority.Data) > 0 {
+				return fmt.Errorf("it has %d values", len(authority.Data))
+			}
+			authority.Data = map[string][]byte{"tls.crt": []byte("x")}
+			_, err = own.Update(ctx, authority, metav1.UpdateOptions{})
+			return err
+		}, true},
+		{"patch it", func() error {
+			_, err := own.Patch(ctx, hooks.AuthoritySecret, types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+			return err
+		}, false},
+		{"delete it", func() error { return own.Delete(ctx, hooks.AuthoritySecret, metav1.DeleteOptions{}) }, false},
+		{"create another one", func() error { _, err := own.Create(ctx, secretNamed("x"), metav1.CreateOptions{}); return err }, false},
+		{"read another one", func() error { _, err := own.Get(ctx, "x", metav1.GetOptions{}); return err }, false},
+		{"list them", func() error { _, err := own.List(ctx, metav1.ListOptions{}); return err }, false},
+		{"read those of the webhook", func() error {
+			_, err := local.CoreV1().Secrets("krake-system").Get(ctx, "krake-webhook-certificate", metav1.GetOptions{})
+			return err
+		}, false},
+	})
+	checkAuthorityStays(t)
+}
+
+// checkAuthorityStays applies the manifests once more: what the agent has made is not
+// taken away.
+func checkAuthorityStays(t *testing.T) {
+	t.Helper()
+	mustKubectl(t, "apply", "-k", filepath.Join(server.Dir(), "manifests", "test-hooks"))
+	authority, err := administrator.mustClient(t).CoreV1().Secrets("krake-agents").Get(t.Context(), "krake-hooks-ca", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(authority.Data["tls.crt"]) != "x" {
+		t.Errorf("applied once more, the authority has %d values", len(authority.Data))
+	}
+}
+
+// asSubject is an agent without its group, which may do more in these tests: what is
+// bound to it by name is left.
+func asSubject(cluster string) identity {
+	return identity{name: "system:serviceaccount:krake-agents:" + cluster}
+}
+
+// In strict mode the Secrets are written as the account of the Application, and read
+// by the agent. What it deletes on the hub it deletes as itself, where that was granted.
+func TestRightsOfHooksInStrictMode(t *testing.T) {
+	namespace, elsewhere := withHooks(t, "strict/webhook", "strict/target", "hooks/strict"), newNamespace(t)
+	theirSecret(t, namespace)
+	theirSecret(t, elsewhere)
+	admin := administrator.mustClient(t)
+	for _, where := range []string{namespace, elsewhere} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "krake-deployer"}}
+		if _, err := admin.CoreV1().ServiceAccounts(where).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := admin.RbacV1().RoleBindings(where).Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "krake-deployer"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "krake-deployer", Namespace: where}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, identity{name: "system:serviceaccount:" + where + ":krake-deployer"}, "patch", "", "secrets", where)
+	}
+	awaitImpersonation(t, namespace)
+	local := agent("local").mustClient(t)
+	for _, where := range []string{namespace, elsewhere} {
+		checkAttempts(t, secretWrites(t.Context(), agentAs(t, where), where, where == namespace))
+		checkAttempts(t, secretReads(t.Context(), agentAs(t, where), where, false))
+		checkAttempts(t, secretWrites(t.Context(), local, where, false))
+		checkAttempts(t, secretReads(t.Context(), local, where, where == namespace))
+		if got := may(t, asSubject("local"), "delete", "", "configmaps", where); got != (where == namespace) {
+			t.Errorf("the agent may delete ConfigMaps in %s: %t", where, got)
+		}
+	}
+}
+
+// agentAs is the client of an agent that acts as the account of a namespace.
+func agentAs(t *testing.T, namespace string) kubernetes.Interface {
+	t.Helper()
+	as := agent("local")
+	as.as = "system:serviceaccount:" + namespace + ":krake-deployer"
+	return as.mustClient(t)
+}
+
+// awaitImpersonation waits until the roles of strict mode, which a controller makes of
+// others, are in force: the agent writes as the account, and not as itself.
+func awaitImpersonation(t *testing.T, namespace string) {
+	t.Helper()
+	account := agentAs(t, namespace)
+	err := wait(t.Context(), func() (bool, error) {
+		_, err := account.CoreV1().Secrets(namespace).Create(t.Context(), secretNamed("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil && !may(t, asSubject("local"), "delete", "apps", "deployments", namespace), nil
+	})
+	if err != nil {
+		t.Fatalf("wait until the agent acts as the account: %v", err)
+	}
+}
