@@ -51,6 +51,12 @@ func (a *agent) connect() error {
 		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, FieldManager: name, MaxHold: a.options.MaxHold,
 		Report: newReporter(a.events.hub, a.events.target, a.configs.Logger, a.counts).report, Now: time.Now,
 	}
+	if reconciler.Sources, err = newSources(a.options.Sources); err != nil {
+		return err
+	}
+	if err := a.addHooks(reconciler, store); err != nil {
+		return err
+	}
 	a.changes.pending, a.changes.resyncTarget, a.changes.resyncHub = reconciler.Pending, observers.ResyncNow, applications.now
 	if err := a.register(observers, kinds, reconciler); err != nil {
 		return err

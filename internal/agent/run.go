@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 
 	"github.com/go-logr/logr"
@@ -27,6 +28,8 @@ type Configs struct {
 	// Registry takes the agent's metrics; nil: nobody reads them.
 	Registry prometheus.Registerer
 	Logger   logr.Logger
+	// DialService reaches Services by their names; nil: as from a Pod of the target.
+	DialService func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Run runs the agent until the context ends, or its right to act is lost. Then

@@ -95,6 +95,24 @@ func (s *store) Update(ctx context.Context, app *application.Application) error 
 	return nil
 }
 
+// Delete implements reconcile.Applications.
+func (s *store) Delete(ctx context.Context, app *application.Application) error {
+	if err := s.may(); err != nil {
+		return fmt.Errorf("delete Application %s: %w", app.NamespacedName, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, hubPatience)
+	defer cancel()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}}
+	err := s.client.Delete(ctx, cm, client.Preconditions{UID: &app.UID})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete Application %s: %w", app.NamespacedName, err)
+	}
+	return nil
+}
+
 func (s *store) patch(ctx context.Context, stored, updated *corev1.ConfigMap) error {
 	if err := s.may(); err != nil {
 		return err

@@ -25,10 +25,12 @@ import (
 // handler answers the admission requests of ConfigMaps that are, or were,
 // Applications. It reads from the API server and writes nothing.
 type handler struct {
-	scope     mutate.Scope
-	accounts  mutate.Accounts
-	kinds     *kinds
-	authority *authority
+	scope    mutate.Scope
+	accounts mutate.Accounts
+	// urlSources: agents fetch what is behind URLs.
+	urlSources bool
+	kinds      *kinds
+	authority  *authority
 	// computing bounds what is computed at once: a text of 256 KiB can take 50 MiB
 	// while it is read, and more than there are processors at once gain nothing.
 	computing *semaphore.Weighted
@@ -127,12 +129,13 @@ func (h *handler) place(home mutate.Home, prepared *mutate.Prepared) (refs, form
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	prepared.Warnings = append(prepared.Warnings, unknownKinds(wanted)...)
+	prepared.Warnings = append(prepared.Warnings, mutate.RelocateTexts(unknownKinds(wanted), prepared.Spec)...)
 	formerly, err := h.kinds.objects(prepared.Former)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	refs, refusals = h.scope.Confine(home, wanted)
+	refusals = mutate.Relocate(append(refusals, h.unfetchable(prepared)...), prepared.Spec)
 	former, _ = h.scope.Confine(home, formerly) // what it may not reach any more is asked for all the same
 	for i, object := range wanted {
 		if object.Guessed && h.scope == mutate.ClusterScope {
@@ -140,6 +143,17 @@ func (h *handler) place(home mutate.Home, prepared *mutate.Prepared) (refs, form
 		}
 	}
 	return refs, former, refusals, nil
+}
+
+// unfetchable refuses a URL where agents do not fetch: whoever names one has them go
+// there, and what is there is nobody's to look at before it is carried out.
+func (h *handler) unfetchable(prepared *mutate.Prepared) field.ErrorList {
+	if prepared.URL == "" || h.urlSources {
+		return nil
+	}
+	key, _ := prepared.Spec.Source()
+	return field.ErrorList{field.Forbidden(field.NewPath("data").Child(key),
+		"nothing is fetched from URLs here: put the text, or the archive, in its place, or have an administrator start webhook and agents in strict mode with --url-sources and --url-source-hosts")}
 }
 
 // answerAgent lets an agent write what is its own.

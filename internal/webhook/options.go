@@ -24,6 +24,10 @@ type Options struct {
 	// as its service account, named or not: strict mode.
 	RequireServiceAccount bool
 
+	// URLSources admits Applications whose resources are behind a URL, which agents
+	// with --url-source-hosts fetch.
+	URLSources bool
+
 	// Certificates are the server's, and say by which name it is called.
 	Certificates certificates.Options
 
@@ -44,6 +48,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false,
 		"strict mode, on webhook and agents alike: an Application is carried out as a ServiceAccount of its namespace only, "+
 			application.DefaultServiceAccount+" if the annotation "+application.ServiceAccountAnnotation+" names none, and its user must have the right to act as it")
+	flags.BoolVar(&o.URLSources, "url-sources", false,
+		"admit Applications whose template or archive is behind a URL, which the agents fetch that have --url-source-hosts; wants --require-service-account")
 	flags.StringVar(&o.Host, "host", "", "address to serve on (default: all)")
 	flags.IntVar(&o.Port, "port", 9443, "port to serve on")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
@@ -54,6 +60,9 @@ func (o *Options) Validate() error {
 	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Certificates.Validate()}
 	if o.Port < 1 || o.Port > 65535 {
 		failures = append(failures, fmt.Errorf("--port: %d is no port", o.Port))
+	}
+	if o.URLSources && !o.RequireServiceAccount {
+		failures = append(failures, errors.New("--url-sources: nobody looks at what is behind a URL but the API server, at the rights of the ServiceAccount: add --require-service-account"))
 	}
 	return errors.Join(failures...)
 }

@@ -96,12 +96,13 @@ func newHandler(mgr manager.Manager, options Options) (*handler, error) {
 		return nil, err
 	}
 	return &handler{
-		scope:     options.Reach.Scope,
-		accounts:  mutate.Accounts{Required: options.RequireServiceAccount},
-		kinds:     newKinds(mgr.GetRESTMapper(), clock.RealClock{}),
-		authority: newAuthority(reviews.SubjectAccessReviews(), clock.RealClock{}),
-		computing: semaphore.NewWeighted(computingAtOnce),
-		now:       time.Now,
-		logger:    mgr.GetLogger(),
+		scope:      options.Reach.Scope,
+		accounts:   mutate.Accounts{Required: options.RequireServiceAccount},
+		urlSources: options.URLSources,
+		kinds:      newKinds(mgr.GetRESTMapper(), clock.RealClock{}),
+		authority:  newAuthority(reviews.SubjectAccessReviews(), clock.RealClock{}),
+		computing:  semaphore.NewWeighted(computingAtOnce),
+		now:        time.Now,
+		logger:     mgr.GetLogger(),
 	}, registerMetrics()
 }

@@ -67,7 +67,7 @@ func (a Accounts) For(named string) string {
 // to deploy to the cluster if it is not this one, and to the one that it is
 // moved away from; to act as the service account that it is carried out as, if
 // that is not the agent; and to delete Applications, to make one of a ConfigMap
-// that others may be writing. Each right is there once. Stored is the ConfigMap as
+// that others may be writing, or one that its own Pods can delete. Each right is there once. Stored is the ConfigMap as
 // it is, empty if there is none.
 func (a Accounts) Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
 	var needs []Need
@@ -91,11 +91,20 @@ func (a Accounts) Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Re
 			})
 		}
 	}
+	deletion := Access{
+		Verb: "delete", Group: application.Domain, Resource: application.ApplicationsResource, Namespace: cm.Namespace, Name: cm.Name,
+	}
 	// Its writers of before have no say any more.
 	if stored.Name != "" && !application.IsApplication(stored) {
-		add(annotation(application.FormatAnnotation), Access{
-			Verb: "delete", Group: application.Domain, Resource: application.ApplicationsResource, Namespace: cm.Namespace, Name: cm.Name,
-		})
+		add(annotation(application.FormatAnnotation), deletion)
+	}
+	// Its Pods may delete it then.
+	if application.HooksOf(cm).Complete {
+		add(annotation(application.HooksAnnotation), deletion)
+	}
+	key, _ := application.SpecOf(cm).Source()
+	for i := range needs {
+		needs[i].Path = relocate(needs[i].Path, key)
 	}
 	return append(needs, a.impersonation(cm)...)
 }

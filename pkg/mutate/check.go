@@ -74,9 +74,9 @@ func checkServiceAccount(cm *corev1.ConfigMap) field.ErrorList {
 func checkData(cm *corev1.ConfigMap) field.ErrorList {
 	var refusals field.ErrorList
 	data := field.NewPath("data")
-	if _, ok := cm.Data[application.ManifestKey]; !ok {
+	if !hasSource(cm) {
 		refusals = append(refusals, field.Required(data.Child(application.ManifestKey),
-			"the manifest of the Application, as YAML or JSON"))
+			"the manifest of the Application, as YAML or JSON, or in its place a TOSCA template as "+application.ToscaKey+" or an archive as "+application.CSARKey))
 	}
 	for _, key := range slices.Sorted(maps.Keys(cm.Data)) {
 		if application.IsSpecKey(key) && !slices.Contains(application.SpecKeys(), key) {
@@ -84,15 +84,24 @@ func checkData(cm *corev1.ConfigMap) field.ErrorList {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(cm.BinaryData)) {
-		if application.IsSpecKey(key) {
+		if application.IsSpecKey(key) && key != application.CSARKey {
 			refusals = append(refusals, forbidden("binaryData."+key, notAKey()))
 		}
 	}
 	return refusals
 }
 
+// hasSource tells if anything says which resources the Application has.
+func hasSource(cm *corev1.ConfigMap) bool {
+	_, manifest := cm.Data[application.ManifestKey]
+	_, template := cm.Data[application.ToscaKey]
+	_, archive := cm.Data[application.CSARKey]
+	_, archived := cm.BinaryData[application.CSARKey]
+	return manifest || template || archive || archived
+}
+
 func notAKey() string {
-	return "the keys of a spec are " + strings.Join(application.SpecKeys(), " and ") + ", below data"
+	return "the keys of a spec are " + inWords(application.SpecKeys()) + ", below data, and below binaryData " + application.CSARKey
 }
 
 // checkNewAnnotations refuses annotations of ours that nobody knows, which would
@@ -151,13 +160,26 @@ func checkForceDelete(cm *corev1.ConfigMap) field.ErrorList {
 
 // checkSize refuses a spec that would leave no room for the status.
 func checkSize(spec application.Spec) field.ErrorList {
-	size := len(spec.Manifest) + len(spec.ObserverSchema)
+	size := len(spec.Manifest) + len(spec.ObserverSchema) + len(spec.Tosca) + len(spec.CSAR)
 	if size <= MaxSpecBytes {
 		return nil
 	}
+	source, _ := spec.Source()
+	keys := []string{source, application.ObserverSchemaKey}
+	for key, text := range map[string]string{application.ToscaKey: spec.Tosca, application.CSARKey: spec.CSAR} {
+		if text != "" && key != source {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys[2:])
 	return field.ErrorList{invalid("data", fmt.Sprintf(
-		"%s and %s have %d bytes together, and at most %d are possible: split the Application",
-		application.ManifestKey, application.ObserverSchemaKey, size, MaxSpecBytes))}
+		"%s have %d bytes together, and at most %d are possible: split the Application", inWords(keys), size, MaxSpecBytes))}
+}
+
+// inWords gives "a, b and c".
+func inWords(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // Limits of a ConfigMap, as the API server has them.

@@ -23,8 +23,15 @@ type Desired struct {
 	Resources []map[string]any
 	// Schemas are the schemas of the resources, in the same order.
 	Schemas []schema.Schema
-	// Manifest are the resources as the user wrote them, in the same order.
+	// Manifest are the resources as the user wrote them, with what the hooks have
+	// added, in the same order.
 	Manifest []map[string]any
+	// Translated is the translation of a template or an archive (step 0), nil where
+	// there is a manifest.
+	Translated []map[string]any
+	// Secrets are those of the hooks: the last ones of the resources. What they hold
+	// is for the agent to make; in the documents are digests.
+	Secrets []HookSecret
 }
 
 // Desire computes the desired state of an Application from its spec and from
@@ -34,7 +41,7 @@ type Desired struct {
 func Desire(spec application.Spec, learned []map[string]any) (Desired, field.ErrorList) {
 	d := read(spec)
 	if len(d.refusals) > 0 {
-		return Desired{}, d.refusals
+		return Desired{}, Relocate(d.refusals, spec)
 	}
 	return d.desire(learned)
 }
@@ -42,10 +49,14 @@ func Desire(spec application.Spec, learned []map[string]any) (Desired, field.Err
 // draft is a spec as it was read and checked.
 type draft struct {
 	// resources are those of the manifest; one that is no object is nil, and refused.
+	// Those of hooks are the last ones.
 	resources []map[string]any
-	mangled   schema.Set
-	refusals  field.ErrorList
-	warnings  []string
+	// translated are those that a template or an archive was translated to.
+	translated []map[string]any
+	secrets    []HookSecret
+	mangled    schema.Set
+	refusals   field.ErrorList
+	warnings   []string
 }
 
 // read reads a spec, and finds everything that is wrong with it.
@@ -54,9 +65,10 @@ func read(spec application.Spec) draft {
 		return draft{refusals: refusals}
 	}
 	var d draft
-	resources, err := manifest.Decode([]byte(spec.Manifest))
+	resources, err := resourcesOf(spec)
+	key, _ := spec.Source()
 	if err != nil {
-		d.refusals = append(d.refusals, invalid("data."+application.ManifestKey, err.Error()))
+		d.refusals = append(d.refusals, invalid("data."+key, err.Error()))
 	}
 	custom, err := manifest.Decode([]byte(spec.ObserverSchema))
 	if err != nil {
@@ -66,11 +78,33 @@ func read(spec application.Spec) draft {
 		return d
 	}
 	d.resources = objectsOf(resources)
+	if key != application.ManifestKey {
+		d.translated = d.resources
+	}
 	mangled, findings := schema.Mangle(resources, custom)
-	d.mangled = align(mangled)
+	d.mangled = mangled
 	d.warnings = warnings(findings.Warnings())
 	d.refusals = slices.Concat(refuse(findings.Errors()), checkSchemas(objectsOf(custom)), checkResources(d.resources))
+	if len(d.refusals) == 0 {
+		d.hook(spec.Hooks, objectsOf(custom))
+	}
+	d.mangled = align(d.mangled)
 	return d
+}
+
+// hook adds to resources and schemas what the hooks want (step 3).
+func (d *draft) hook(hooks application.Hooks, custom []map[string]any) {
+	if len(hooks.Enabled()) == 0 {
+		return
+	}
+	injection, refusals := inject(hooks, d.resources, custom)
+	if d.refusals = refusals; len(refusals) > 0 {
+		return
+	}
+	mangled, findings := schema.Mangle(valuesOf(injection.resources), valuesOf(injection.custom))
+	d.refusals = refuse(findings.Errors())
+	d.resources, d.mangled, d.secrets = injection.resources, mangled, injection.secrets
+	d.warnings = append(d.warnings, injection.warnings...)
 }
 
 func (d *draft) desire(learned []map[string]any) (Desired, field.ErrorList) {
@@ -85,9 +119,11 @@ func (d *draft) desire(learned []map[string]any) (Desired, field.ErrorList) {
 	return Desired{
 		Mangled: d.mangled,
 		// What was learned of a resource that left the manifest is appended: it is desired no more.
-		Resources: retained[:len(d.resources)],
-		Schemas:   schemas,
-		Manifest:  d.resources,
+		Resources:  retained[:len(d.resources)],
+		Schemas:    schemas,
+		Manifest:   d.resources,
+		Translated: d.translated,
+		Secrets:    d.secrets,
 	}, nil
 }
 
@@ -102,6 +138,14 @@ func align(mangled schema.Set) schema.Set {
 		aligned = append(aligned, observed.Align(types.Of(observed.ID())))
 	}
 	return aligned
+}
+
+func valuesOf(objects []map[string]any) []any {
+	values := make([]any, 0, len(objects))
+	for _, object := range objects {
+		values = append(values, object)
+	}
+	return values
 }
 
 func objectsOf(values []any) []map[string]any {

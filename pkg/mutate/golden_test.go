@@ -92,7 +92,7 @@ func (g golden) documents(t *testing.T) golden {
 	desired, refusals := mutate.Desire(app.Spec, app.Learned)
 	equal(t, "refusals of the agent", []any{}, messages(refusals))
 	computed := stored.DeepCopy()
-	if err := application.Publish(computed, desired.Mangled.Documents(), desired.Resources); err != nil {
+	if err := application.Publish(computed, application.Documents{Translated: desired.Translated, Mangled: desired.Mangled.Documents(), Applied: desired.Resources}); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "what the agent applies", cm.Data[application.LastAppliedKey], computed.Data[application.LastAppliedKey])

@@ -27,6 +27,10 @@ type Prepared struct {
 	// spec.
 	Checked        bool
 	Wanted, Former []manifest.ID
+	// Spec is what was looked at, and URL the source of its resources, if they are
+	// behind one: what they are, its agent will see.
+	Spec application.Spec
+	URL  string
 }
 
 // PrepareForCreate completes a ConfigMap that a user creates as an Application,
@@ -173,26 +177,58 @@ func holdsBack(annotation string) bool {
 
 func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 	refusals := slices.Concat(checkConfigMap(cm), checkNewAnnotations(cm, stored), checkWishes(cm, stored))
-	if _, ok := cm.Data[application.ManifestKey]; !ok {
+	if !hasSource(cm) {
 		return Prepared{Refusals: atMost(refusals)} // an observer schema of nothing would be wrong as well
 	}
-	draft := read(application.SpecOf(cm))
-	desired, warnings, wrong := prepare(&draft, learned)
+	spec := application.SpecOf(cm)
 	former, err := formerOf(stored)
 	if err != nil {
-		wrong = append(wrong, invalid("data", err.Error()))
+		refusals = append(refusals, invalid("data", err.Error()))
 	}
-	prepared := Prepared{
-		Refusals: atMost(slices.Concat(refusals, wrong)),
-		Warnings: warnings,
-		Checked:  true,
-		Wanted:   identities(draft.resources),
-		Former:   former,
+	prepared := Prepared{Refusals: refusals, Warnings: unused(spec), Checked: true, Former: former, Spec: spec}
+	if source, isURL, refusal := SourceOf(spec); isURL {
+		prepared.URL = source.URL
+		return publishUnfetched(cm, stored, prepared, refusal)
 	}
+	return publishDesired(cm, prepared, learned)
+}
+
+// unused warns of sources that are without effect: one says what the resources are.
+func unused(spec application.Spec) []string {
+	key, _ := spec.Source()
+	var warnings []string
+	for _, other := range []struct{ key, text string }{{application.ToscaKey, spec.Tosca}, {application.CSARKey, spec.CSAR}} {
+		if other.text != "" && other.key != key {
+			warnings = append(warnings, "data."+other.key+": it is without effect: "+key+" says what the resources are: leave one of the two out")
+		}
+	}
+	return warnings
+}
+
+// publishUnfetched leaves the documents to the agent, who will see what is behind
+// the URL.
+func publishUnfetched(cm, stored *corev1.ConfigMap, prepared Prepared, refusal *field.Error) Prepared {
+	if refusal != nil {
+		prepared.Refusals = append(prepared.Refusals, refusal)
+	}
+	prepared.Refusals = atMost(slices.Concat(prepared.Refusals, checkSize(prepared.Spec)))
+	if len(prepared.Refusals) == 0 {
+		application.PublishUnfetched(cm, stored)
+	}
+	return prepared
+}
+
+func publishDesired(cm *corev1.ConfigMap, prepared Prepared, learned []map[string]any) Prepared {
+	draft := read(prepared.Spec)
+	desired, warnings, wrong := prepare(&draft, learned)
+	prepared.Refusals = atMost(slices.Concat(prepared.Refusals, Relocate(wrong, prepared.Spec)))
+	prepared.Warnings = append(prepared.Warnings, RelocateTexts(warnings, prepared.Spec)...)
+	prepared.Wanted = identities(draft.resources)
 	if len(prepared.Refusals) > 0 {
 		return prepared
 	}
-	if err := application.Publish(cm, desired.Mangled.Documents(), desired.Resources); err != nil {
+	documents := application.Documents{Translated: desired.Translated, Mangled: desired.Mangled.Documents(), Applied: desired.Resources}
+	if err := application.Publish(cm, documents); err != nil {
 		prepared.Refusals = field.ErrorList{field.InternalError(field.NewPath("data"), err)}
 		return prepared
 	}
@@ -210,11 +246,16 @@ func formerOf(stored *corev1.ConfigMap) ([]manifest.ID, error) {
 	if !application.IsAdmitted(stored) {
 		return nil, nil
 	}
-	resources, err := manifest.Decode([]byte(application.SpecOf(stored).Manifest))
+	spec := application.SpecOf(stored)
+	resources, err := resourcesOf(spec)
 	if err != nil {
 		return application.HeldBy(stored)
 	}
-	return identities(objectsOf(resources)), nil
+	injection, refusals := inject(spec.Hooks, objectsOf(resources), nil)
+	if len(refusals) > 0 {
+		return application.HeldBy(stored)
+	}
+	return identities(injection.resources), nil
 }
 
 // identities are those of the resources, empty for one that has none.

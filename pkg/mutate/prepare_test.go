@@ -137,9 +137,9 @@ func TestCreateRefuses(t *testing.T) {
 		{"an annotation with a typing error", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/clutser"] = "edge" },
 			"metadata.annotations[krake.dev/clutser]: Forbidden: no such annotation is known here: there are krake.dev/application, krake.dev/cluster, krake.dev/force-delete, krake.dev/service-account"},
 		{"a key of the spec with a typing error", func(cm *corev1.ConfigMap) { cm.Data["spec.observerSchema"] = "x" },
-			"data.spec.observerSchema: Forbidden: the keys of a spec are spec.manifest and spec.observer_schema, below data"},
+			"data.spec.observerSchema: Forbidden: the keys of a spec are spec.manifest, spec.observer_schema, spec.tosca and spec.csar, below data, and below binaryData spec.csar"},
 		{"a key of the spec in the binary data", func(cm *corev1.ConfigMap) { cm.BinaryData = map[string][]byte{"spec.manifest": {1}} },
-			"binaryData.spec.manifest: Forbidden: the keys of a spec are spec.manifest and spec.observer_schema, below data"},
+			"binaryData.spec.manifest: Forbidden: the keys of a spec are spec.manifest, spec.observer_schema, spec.tosca and spec.csar, below data, and below binaryData spec.csar"},
 		{"the service account of every Pod", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "default" },
 			"metadata.annotations[krake.dev/service-account]: Forbidden: every Pod of the namespace acts as default: name an account of its own"},
 		{"a service account elsewhere", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "a/b" },
@@ -147,7 +147,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"no service account", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "" },
 			`metadata.annotations[krake.dev/service-account]: Invalid value: "": it is no name: name a service account of the Application's namespace, or leave it out`},
 		{"no manifest", func(cm *corev1.ConfigMap) { delete(cm.Data, "spec.manifest") },
-			"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON"},
+			"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON, or in its place a TOSCA template as spec.tosca or an archive as spec.csar"},
 		{"a manifest that is refused", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "kind: [\n" },
 			"data.spec.manifest: Invalid value: document 1: parse YAML:"},
 	}
@@ -170,7 +170,7 @@ func TestCreateTellsAllThatTheConfigMapLacks(t *testing.T) {
 		"metadata.generateName: Forbidden: an Application owns its objects by its name: set metadata.name",
 		"immutable: Forbidden: the status of an Application is kept in the ConfigMap: leave immutable out",
 		`metadata.annotations[krake.dev/application]: Unsupported value: "": supported values: "v1"`,
-		"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON",
+		"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON, or in its place a TOSCA template as spec.tosca or an archive as spec.csar",
 	}, messages(refusals))
 }
 
@@ -314,7 +314,7 @@ func TestUpdateRefuses(t *testing.T) {
 		{"another format", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/application"] = "v2" },
 			`metadata.annotations[krake.dev/application]: Unsupported value: "v2": supported values: "v1"`},
 		{"no manifest", func(cm *corev1.ConfigMap) { cm.Data = nil },
-			"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON"},
+			"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON, or in its place a TOSCA template as spec.tosca or an archive as spec.csar"},
 		{"a spec that is refused", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "a: &x 1" },
 			"data.spec.manifest: Invalid value: document 1: line 1: anchors and aliases are not supported: write the value out"},
 	}

@@ -76,7 +76,7 @@ func (r *Reconciler) conclude(app *application.Application, f findings) {
 	r.set(app, application.ContendedCondition, isTrue("RivalManager", f.contended, "NoRival"))
 	reason, conflicts := gravest(withReason(f.verdicts, reasonAlreadyExists, reasonOwnedByAnother))
 	r.set(app, application.ConflictCondition, isTrue(reason, conflicts, "NoConflict"))
-	reason, stalled := gravest(withReason(f.verdicts, reasonUnreadable, reasonRefused, reasonInvalid, reasonTerminating, reasonKindNotFound, reasonDeletionBlocked))
+	reason, stalled := gravest(withReason(f.verdicts, reasonUnreadable, reasonInvalidTosca, reasonRefused, reasonInvalid, reasonTerminating, reasonKindNotFound, reasonDeletionBlocked))
 	r.set(app, application.StalledCondition, isTrue(reason, stalled, "Progressing"))
 	r.set(app, application.ReadyCondition, readyOf(reconciled, f))
 	app.Status.State = stateOf(f)

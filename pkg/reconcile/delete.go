@@ -66,8 +66,11 @@ func (r *Reconciler) delete(ctx context.Context, app *application.Application) (
 		r.memories.forget(app.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	remaining, failure := r.deleteHeld(ctx, app)
 	r.memories.of(app).leaving = app
+	if waits, result, err := r.shutDown(ctx, app); waits || err != nil {
+		return result, err
+	}
+	remaining, failure := r.deleteHeld(ctx, app)
 	patience := r.deleting(app, remaining)
 	if err := r.update(ctx, app); err != nil {
 		return ctrl.Result{}, errors.Join(failure, err)

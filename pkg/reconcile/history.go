@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
@@ -57,7 +58,15 @@ func (p *pass) whyLeft(i int, d drift) string {
 }
 
 func (p *pass) entry(i int, d drift) application.Drift {
-	id := p.planned[i].ID
+	entry := p.driftOf(p.planned[i].ID, d)
+	if seen := p.observed[i].Seen; !seen.IsZero() {
+		entry.Seen = metav1.NewTime(seen.Truncate(time.Second))
+	}
+	return entry
+}
+
+// driftOf gives what is remembered of a drift that was seen in this pass.
+func (p *pass) driftOf(id manifest.ID, d drift) application.Drift {
 	entry := application.Drift{
 		Object:      id,
 		Manager:     d.culprit.Manager,
@@ -65,9 +74,6 @@ func (p *pass) entry(i int, d drift) application.Drift {
 		Operation:   d.culprit.Operation,
 		Seen:        metav1.NewTime(p.now.Truncate(time.Second)),
 		Repaired:    string(d.repaired),
-	}
-	if seen := p.observed[i].Seen; !seen.IsZero() {
-		entry.Seen = metav1.NewTime(seen.Truncate(time.Second))
 	}
 	if !d.culprit.Time.IsZero() {
 		changed := metav1.NewTime(d.culprit.Time)

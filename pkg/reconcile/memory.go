@@ -32,6 +32,12 @@ type memory struct {
 	waits atomic.Bool
 	// silentSince is since when the target does not answer, zero if it does.
 	silentSince time.Time
+	// calls are those to an Application that is to shut down.
+	calls calls
+	// secrets are the values of the hooks' Secrets, checked when this was last.
+	secrets secretsMemory
+	// fetched is what was behind the Application's URL.
+	fetched fetched
 	// leaving is the Application as it was deleted last: what is left of it.
 	leaving *application.Application
 	// contended counts the objects that are fought about, for whoever asks.
@@ -97,6 +103,13 @@ func (m *memories) forget(name types.NamespacedName) {
 	delete(m.byID, name)
 }
 
+// leave forgets an Application but for what it was asked.
+func (m *memories) leave(app *application.Application) {
+	calls := m.of(app).calls
+	m.forget(app.NamespacedName)
+	m.of(app).calls = calls
+}
+
 // object gives the memory of one object.
 func (m *memory) object(id manifest.ID) *objectMemory {
 	if m.objects[id] == nil {
@@ -143,6 +156,7 @@ func (m *memory) recall(app *application.Application) {
 	}
 	app.LastApplied, app.LastObserved, app.Learned = m.pending.LastApplied, m.pending.LastObserved, m.pending.Learned
 	app.Status, app.Inventory, app.Adopted = m.pending.Status, m.pending.Inventory, m.pending.Adopted
+	app.Hooks.Tokens = m.pending.Hooks.Tokens
 }
 
 // due gives how long the next write has to wait, 0 if it need not.

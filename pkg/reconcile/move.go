@@ -60,12 +60,13 @@ func (o *origin) around(app *application.Application, write func() error) error 
 }
 
 // leave is what the agent of a former cluster does: nothing, until the objects are
-// where they belong, and then it deletes those that it has. Of what the Application
-// says of itself it goes by where it is to be; the status of the other agent only
-// says when.
+// where they belong, and then it deletes those that it has. An Application that wants
+// to shut down first is never in two places: the other agent waits for this one. Of
+// what the Application says of itself it goes by where it is to be; the status of the
+// other agent only says when.
 func (r *Reconciler) leave(ctx context.Context, app *application.Application) (ctrl.Result, error) {
 	r.Observers.Stop(app.NamespacedName)
-	r.memories.forget(app.NamespacedName) // of what happens from now on, nothing is seen
+	r.memories.leave(app) // of what happens from now on, nothing is seen
 	if damaged := app.Damaged[application.InventoryKey(app.Holder)]; damaged != nil {
 		return ctrl.Result{}, fmt.Errorf("leave cluster %s: %w", app.Holder, damaged)
 	}
@@ -73,11 +74,16 @@ func (r *Reconciler) leave(ctx context.Context, app *application.Application) (c
 	case len(app.Inventory) == 0:
 		return ctrl.Result{}, r.left(ctx, app)
 	case app.Deleted:
-	case !app.HandedOver() || app.Wishes.Mode != application.Enforce:
+	case app.Wishes.Mode != application.Enforce:
 		return ctrl.Result{}, nil
-	case r.isHere(app.Status.Target):
+	case app.HandedOver() && r.isHere(app.Status.Target):
 		app.Inventory = nil // what is there is here
 		return ctrl.Result{}, r.left(ctx, app)
+	case !app.HandedOver() && !app.Spec.Hooks.Shutdown: // which the other one waits for
+		return ctrl.Result{}, nil
+	}
+	if waits, result, err := r.shutDown(ctx, app); waits || err != nil {
+		return result, err
 	}
 	remaining, failure := r.deleteHeld(ctx, app)
 	patience, _ := stay(app, remaining)
@@ -115,7 +121,10 @@ func (r *Reconciler) moving(app *application.Application) bool {
 	others := strings.Join(app.OtherHolders, ", ")
 	moving := metav1.Condition{Status: metav1.ConditionTrue, Reason: "Creating", Message: "the objects are being created; those of the former cluster stay until then: " + others}
 	ready := meta.IsStatusConditionTrue(status.Conditions, application.ReadyCondition)
+	waiting, state := awaiting(app)
 	switch {
+	case app.Spec.Hooks.Shutdown && state == application.StateDegraded:
+		moving = waiting
 	case ready:
 		moving.Reason, moving.Message = "LeavingFormerCluster", "all objects are here; those of the former cluster are being deleted by its agent: "+others
 	case meta.IsStatusConditionTrue(status.Conditions, application.ReconciledCondition):

@@ -35,7 +35,7 @@ import (
 // journeys is of how many Applications the test tells, and journeySteps how much
 // happens to each of them before everything is left in peace.
 const (
-	journeys     = 150
+	journeys     = 300
 	journeySteps = 60
 )
 
@@ -53,8 +53,11 @@ type restless struct {
 	peace bool
 	// depth is how many things happen within one another.
 	depth int
+	// completed: its Pods have said that their work is done.
+	completed bool
 	// safe are the objects that were ready somewhere, and that the user wants still:
-	// from then on each of them is on one cluster at least.
+	// from then on each of them is on one cluster at least, unless they are to shut
+	// down before they move.
 	safe map[string]bool
 	// happened is the story so far.
 	happened []string
@@ -74,6 +77,8 @@ type seat struct {
 	acting, due bool
 	// deaf: the hub does not reach the agent; mute: its target does not answer.
 	deaf, mute bool
+	// calling: its endpoint is asked, which no crash of the agent is told of.
+	calling bool
 	// addresses counts those that the API server has assigned.
 	addresses int
 }
@@ -83,8 +88,8 @@ type crash struct{}
 
 // Whatever the user does, and whatever fails, and when: an object that was ready
 // somewhere is never on no cluster while it is wanted, nobody's objects are
-// deleted, and what one API server assigned comes to no other. Left in peace,
-// each object is on exactly the cluster that the Application names, healthy, or on
+// deleted, and what one API server assigned comes to no other. What is to shut down
+// first is not begun elsewhere before, and not deleted. Left in peace, each object is on exactly the cluster that the Application names, healthy, or on
 // none if that was deleted.
 func TestRestlessApplication(t *testing.T) {
 	seed := seedOf(t)
@@ -166,6 +171,8 @@ var restlessSpecs = [][2]string{
 			"{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: null}}\n",
 	},
 	{configOf("a") + "---\n{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}\n", ""},
+	{hookedObjects, ""},
+	{hookedObjects + configOf("a"), ""},
 }
 
 func configOf(name string) string {
@@ -180,7 +187,8 @@ func newRestless(t *testing.T, chance *rand.Rand) *restless {
 	j := &restless{t: t, chance: chance, now: noon, safe: map[string]bool{}}
 	for _, name := range []string{application.LocalCluster, "edge", "third"} {
 		s := &seat{restless: j, name: name, w: newWorld(t, restlessSpecs[0][0], "")}
-		s.w.answer = s.assign
+		s.w.answer, s.w.Secrets, s.w.Shutdowns = s.assign, &maker{}, s
+		s.w.ShutdownDefaults = reconcile.ShutdownDefaults{GraceTime: grace, Strategy: application.GiveUpShutdown}
 		j.seats = append(j.seats, s)
 	}
 	j.versions = []*corev1.ConfigMap{j.seats[0].w.cm}
@@ -219,6 +227,8 @@ func (j *restless) step() {
 		s.disturb()
 	case j.happens(8):
 		s.fail()
+	case j.happens(20):
+		s.pods()
 	case !s.acting:
 		s.catchUp(s.cached + j.chance.IntN(len(j.versions)-s.cached))
 		s.pass()
@@ -262,6 +272,8 @@ func (j *restless) user() {
 		to := j.seats[j.chance.IntN(len(j.seats))].name
 		j.say("the user moves the Application to %s", to)
 		cm.Annotations[application.ClusterAnnotation] = to
+	case j.happens(35):
+		j.userOfHooks(cm)
 	case j.happens(20):
 		mode := []application.Mode{application.Enforce, application.Observe, application.Suspend}[j.chance.IntN(3)]
 		j.say("the user says %s", mode)
@@ -274,25 +286,71 @@ func (j *restless) user() {
 	j.admit(cm)
 }
 
+// userOfHooks is what a user says of hooks.
+func (j *restless) userOfHooks(cm *corev1.ConfigMap) {
+	name, values := application.HooksAnnotation, []string{"", "shutdown", "shutdown", "complete", "complete,shutdown"}
+	switch j.chance.IntN(6) {
+	case 0:
+		name, values = application.ShutdownStrategyAnnotation, []string{"delete", "give_up"}
+	case 1:
+		name, values = application.ShutdownRetryAnnotation, []string{"1", "2"}
+	case 2:
+		name, values = application.ShutdownRetryCountAnnotation, []string{"0", "1"}
+	}
+	value := values[j.chance.IntN(len(values))]
+	j.say("the user says %s: %s", name, value)
+	cm.Annotations[name] = value
+}
+
+// pods is what the Pods of a cluster say to its agent, if they may: that they have
+// shut down, perhaps twice or late, or that their work is done.
+func (s *seat) pods() {
+	cm := s.newest()
+	if cm == nil || s.calling || s.deaf {
+		return
+	}
+	app, err := application.ReadFor(cm, s.name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.calling = true
+	defer func() { s.calling = false }()
+	if app.Spec.Hooks.Complete && app.Hooks.Tokens[application.Complete] != "" && s.happens(5) {
+		s.completed = true
+		state, err := s.w.Complete(s.t.Context(), app)
+		s.say("agent %s: it is complete: %s, %v", s.name, state, err)
+	} else if app.Spec.Hooks.Shutdown && app.Hooks.Tokens[application.Shutdown] != "" {
+		state, err := s.w.ConfirmShutdown(s.t.Context(), app)
+		s.say("agent %s: it has shut down: %s, %v", s.name, state, err)
+	}
+	s.due = true
+}
+
+// Call implements reconcile.Shutdowns.
+func (s *seat) Call(context.Context, manifest.Ref, int32) error {
+	return s.try("ask it to shut down", &s.mute, func() error { return nil })
+}
+
 // admit is what admission makes of a user's update.
 func (j *restless) admit(cm *corev1.ConfigMap) {
 	if prepared := mutate.PrepareForUpdate(cm, j.stored()); len(prepared.Refusals) > 0 {
 		j.t.Fatal(prepared.Refusals)
 	}
 	wanted := wantedBy(j.t, cm)
-	maps.DeleteFunc(j.safe, func(name string, _ bool) bool { return cm.DeletionTimestamp != nil || !slices.Contains(wanted, name) })
+	maps.DeleteFunc(j.safe, func(name string, _ bool) bool {
+		return cm.DeletionTimestamp != nil || !slices.Contains(wanted, name) || application.HooksOf(cm).Shutdown
+	})
 	j.store(cm)
 }
 
 func wantedBy(t *testing.T, cm *corev1.ConfigMap) []string {
 	t.Helper()
-	resources, err := manifest.Decode([]byte(cm.Data[application.ManifestKey]))
-	if err != nil {
-		t.Fatal(err)
+	desired, refusals := mutate.Desire(application.SpecOf(cm), nil)
+	if len(refusals) > 0 {
+		t.Fatal(refusals)
 	}
 	var names []string
-	for _, resource := range resources {
-		object, _ := resource.(map[string]any)
+	for _, object := range desired.Resources {
 		id, err := manifest.Identify(object)
 		if err != nil {
 			t.Fatal(err)
@@ -309,7 +367,7 @@ func (j *restless) secure(before, after *corev1.ConfigMap) {
 	if err != nil {
 		j.t.Error(err)
 	}
-	if said && !app.Deleted && app.HandedOver() {
+	if said && !app.Deleted && app.HandedOver() && !app.Spec.Hooks.Shutdown {
 		for _, name := range wantedBy(j.t, after) {
 			j.safe[name] = true
 		}
@@ -422,7 +480,7 @@ func (s *seat) pass() {
 // meanwhile is between any two things that an agent does.
 func (s *seat) meanwhile() {
 	switch {
-	case s.happens(2):
+	case !s.calling && s.happens(2):
 		panic(crash{})
 	case s.happens(15):
 		s.step()
@@ -468,6 +526,55 @@ func (s *seat) Get(_ context.Context, name types.NamespacedName) (*application.A
 	return application.ReadFor(cm, s.name)
 }
 
+// Delete implements reconcile.Applications.
+func (s *seat) Delete(_ context.Context, app *application.Application) error {
+	return s.try("delete the Application", &s.deaf, func() error {
+		cm := s.stored()
+		if cm == nil || cm.DeletionTimestamp != nil {
+			return nil
+		}
+		if application.ClusterOf(cm) != s.name || !application.HooksOf(cm).Complete || !s.completed { // as the policy has it
+			return apierrors.NewForbidden(gvr.GroupResource{Resource: "configmaps"}, app.Name, errors.New("no hook"))
+		}
+		cm = cm.DeepCopy()
+		cm.DeletionTimestamp = &metav1.Time{Time: s.now}
+		clear(s.safe)
+		s.store(cm)
+		return nil
+	})
+}
+
+// checkClaim: what is to shut down first begins nowhere before it has.
+func (s *seat) checkClaim(before, after *corev1.ConfigMap) {
+	key := application.InventoryKey(s.name)
+	if _, held := before.Data[key]; held || after.Data[key] == "" || !application.HooksOf(before).Shutdown {
+		return
+	}
+	for _, finalizer := range before.Finalizers {
+		if finalizer != application.Finalizer(s.name) {
+			s.complain("agent %s begins, and %s is there still", s.name, finalizer)
+		}
+	}
+}
+
+// checkShutDown: what is to shut down first is not deleted before.
+func (s *seat) checkShutDown(name string) {
+	cm := s.newest()
+	if cm == nil || name != "Deployment web" || s.w.objects[name] == nil {
+		return
+	}
+	app, err := application.ReadFor(cm, s.name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if app.IsCurrent() && !app.Deleted || !app.Spec.Hooks.Shutdown || app.Hooks.Completed {
+		return
+	}
+	if record := app.Hooks.Shutdown; record == nil || record.State != application.StateReady && record.State != application.StateDeleting {
+		s.complain("agent %s deletes what has not shut down: %+v", s.name, record)
+	}
+}
+
 // Update implements reconcile.Applications, as the agent's store does.
 func (s *seat) Update(_ context.Context, app *application.Application) error {
 	stored := s.newest()
@@ -489,6 +596,7 @@ func (s *seat) Update(_ context.Context, app *application.Application) error {
 		if refusals := mutate.CheckAgentUpdate(updated, s.stored(), s.name); len(refusals) > 0 {
 			s.complain("agent %s: %v", s.name, refusals)
 		}
+		s.checkClaim(s.stored(), updated)
 		s.secure(s.stored(), updated)
 		s.store(updated)
 		return nil
@@ -535,6 +643,7 @@ func (a target) Patch(ctx context.Context, ref manifest.Ref, live map[string]any
 // Delete implements reconcile.Cluster.
 func (a target) Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (left map[string]any, err error) {
 	theirs := a.w.objects[label(ref.ID)]
+	a.checkShutDown(label(ref.ID))
 	err = a.try("delete "+label(ref.ID), &a.mute, func() error {
 		left, err = cluster{a.w}.Delete(ctx, ref, proof)
 		return err
@@ -594,6 +703,7 @@ func (j *restless) settle() {
 		home = j.seats[j.chance.IntN(2)].name
 		cm = cm.DeepCopy()
 		cm.Annotations[application.ClusterAnnotation], cm.Annotations[application.ModeAnnotation] = home, string(application.Enforce)
+		cm.Annotations[application.HooksAnnotation] = []string{"", "shutdown"}[j.chance.IntN(2)]
 		j.admit(cm)
 	}
 	for _, s := range j.seats {
@@ -603,27 +713,56 @@ func (j *restless) settle() {
 		s.deaf, s.mute, s.due = false, false, true
 	}
 	j.rest()
+	if j.completed && j.stored() == nil {
+		home = ""
+	}
 	j.judge(home)
 }
 
-// rest goes on for as long as any agent has reason to.
+// rest goes on for as long as any agent has reason to. Secrets are looked at for ever;
+// what is to shut down does.
 func (j *restless) rest() {
-	const most = 30
+	const most, enough = 40, 3
+	quiet := 0
 	for range most {
 		j.now = j.now.Add(time.Minute)
-		busy := false
+		busy, versions := false, len(j.versions)
 		for _, s := range j.seats {
 			s.catchUp(len(j.versions) - 1)
 			if s.due {
 				busy = true
 				s.pass()
+				s.pods()
 			}
 		}
-		if !busy {
-			return
+		if quiet++; len(j.versions) > versions {
+			quiet = 0
+		}
+		if !busy || quiet == enough {
+			if !j.giveIn() {
+				return
+			}
+			quiet = 0
 		}
 	}
 	j.complain("it does not come to rest in %d rounds", most)
+}
+
+// giveIn has the user take off the hook of what was kept, because it did not shut
+// down: perhaps it has never had a token.
+func (j *restless) giveIn() bool {
+	cm := j.stored()
+	if cm == nil || !application.HooksOf(cm).Shutdown || !slices.ContainsFunc(j.seats, func(s *seat) bool {
+		app, err := application.ReadFor(cm, s.name)
+		return err == nil && app.Hooks.Shutdown != nil && app.Hooks.Shutdown.State == application.StateDegraded
+	}) {
+		return false
+	}
+	j.say("the user gives in")
+	cm = cm.DeepCopy()
+	cm.Annotations[application.HooksAnnotation] = ""
+	j.admit(cm)
+	return true
 }
 
 // judge looks at the end: home is where the Application is, empty if it was deleted.

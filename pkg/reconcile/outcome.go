@@ -31,6 +31,12 @@ const (
 	Deleted    Action = "Deleted"
 	Failed     Action = "RepairFailed"
 	Abandoned  Action = "Abandoned"
+	// Of the Application itself: it was asked to shut down, has, or has not in time;
+	// it has said that its work is done.
+	AskedToShutDown Action = "ShutdownRequested"
+	ShutDown        Action = "ShutdownConfirmed"
+	NotShutDown     Action = "ShutdownNotConfirmed"
+	Completed       Action = "Completed"
 )
 
 // Outcome is one thing that was done. Logs, events and metrics are made from it;

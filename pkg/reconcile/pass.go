@@ -27,6 +27,10 @@ type pass struct {
 	spec    string
 	former  application.Status
 	planned []resource
+	// secrets are those of the hooks, which are not observed but read now and then.
+	secrets []hookSecret
+	// tokens are the digests of theirs that are stored.
+	tokens map[application.Hook]string
 	// observed, verdicts and holds are those of the planned resources.
 	observed []observer.Observation
 	verdicts []verdict
@@ -45,14 +49,15 @@ type pass struct {
 	failure, lost error
 }
 
-func newPass(r *Reconciler, app *application.Application, known *memory, planned []resource) *pass {
+func newPass(r *Reconciler, app *application.Application, known *memory, wanted plan) *pass {
+	planned := wanted.resources
 	spec := app.Spec.Digest()
 	if known.spec != spec {
 		known.makePeace() // about another spec: perhaps the field is not observed any more
 	}
 	return &pass{
 		Reconciler: r, app: app, memory: known, target: r.actorFor(app),
-		now: r.Now(), spec: spec, former: app.Status, planned: planned,
+		now: r.Now(), spec: spec, former: app.Status, planned: planned, secrets: wanted.secrets, tokens: app.Hooks.Tokens,
 		observed: make([]observer.Observation, len(planned)),
 		verdicts: make([]verdict, len(planned)),
 		holds:    make([]*application.Hold, len(planned)),
@@ -127,6 +132,7 @@ func (p *pass) calculate() Delta {
 			held = append(held, stray.ID)
 		}
 	}
+	held = slices.DeleteFunc(held, p.isHookSecret) // also where Secrets are watched for somebody else
 	return Calculate(idsOf(p.planned), p.observed, held)
 }
 
@@ -166,6 +172,11 @@ func (p *pass) claim(ctx context.Context, delta *Delta) error {
 			held = append(held, id)
 		}
 	}
+	for i := range p.secrets {
+		if id := p.secrets[i].ID; !slices.Contains(held, id) {
+			held = append(held, id)
+		}
+	}
 	if p.app.Finalized && len(held) == len(p.app.Inventory) {
 		return nil
 	}
@@ -176,6 +187,9 @@ func (p *pass) claim(ctx context.Context, delta *Delta) error {
 		}
 	}
 	delta.New = slices.DeleteFunc(delta.New, p.waitsForHub)
+	for i := range p.secrets {
+		p.secrets[i].unclaimed = !slices.Contains(p.app.Inventory, p.secrets[i].ID)
+	}
 	return nil
 }
 
@@ -215,6 +229,7 @@ func (p *pass) act(ctx context.Context, delta Delta) {
 	} else {
 		p.kept = unlooked(delta.Deleted)
 	}
+	p.hookSecrets(ctx)
 	for _, i := range delta.New {
 		p.do(i, func() { p.create(ctx, i, maxTries) })
 	}

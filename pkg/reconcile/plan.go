@@ -41,12 +41,52 @@ type resource struct {
 // errRefused is the error of an Application that is not carried out as it is.
 var errRefused = errors.New("refused")
 
-// plan computes the resources of an Application, in the order of its manifest.
-func (r *Reconciler) plan(app *application.Application) ([]resource, error) {
+// plan is what an Application wants.
+type plan struct {
+	// resources are in the order of the manifest.
+	resources []resource
+	secrets   []hookSecret
+}
+
+// plan computes what an Application wants.
+func (r *Reconciler) plan(app *application.Application) (plan, error) {
 	desired, refusals := mutate.Desire(app.Spec, app.Learned)
-	if len(refusals) > 0 {
-		return nil, fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
+	switch {
+	case len(refusals) > 0:
+		return plan{}, fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
+	case len(desired.Secrets) > 0 && r.Secrets == nil:
+		return plan{}, errNoHooks
+	case app.Spec.Fetched != "":
+		app.Mangled = desired.Mangled.Documents()
 	}
+	resources, err := r.resources(app, desired)
+	if err != nil {
+		return plan{}, err
+	}
+	for i := range resources {
+		if err := resources[i].complete(app); err != nil {
+			return plan{}, err
+		}
+	}
+	planned := plan{resources: resources[:len(resources)-len(desired.Secrets)]}
+	for i, secret := range desired.Secrets {
+		planned.secrets = append(planned.secrets, hookSecret{
+			resource: resources[len(planned.resources)+i], hook: secret.Hook, certs: secret.Certs,
+		})
+	}
+	return planned, nil
+}
+
+// complete refines what is planned by what is known of the resource.
+func (p *resource) complete(app *application.Application) error {
+	if err := p.remember(app.Learned, app.Namespace); err != nil {
+		return err
+	}
+	return p.pin(p.desired)
+}
+
+// resources gives what is desired, each where it belongs.
+func (r *Reconciler) resources(app *application.Application, desired mutate.Desired) ([]resource, error) {
 	resources := make([]resource, len(desired.Resources))
 	for i := range resources {
 		id, err := manifest.Identify(desired.Resources[i])
@@ -60,14 +100,7 @@ func (r *Reconciler) plan(app *application.Application) ([]resource, error) {
 		return nil, err
 	}
 	for i := range resources {
-		planned := &resources[i]
-		planned.marks = application.Marks(app.NamespacedName, app.UID, planned.ID)
-		if err := planned.remember(app.Learned, app.Namespace); err != nil {
-			return nil, err
-		}
-		if err := planned.pin(planned.desired); err != nil {
-			return nil, err
-		}
+		resources[i].marks = application.Marks(app.NamespacedName, app.UID, resources[i].ID)
 	}
 	return resources, nil
 }
@@ -90,7 +123,7 @@ func (r *Reconciler) locate(app *application.Application, resources []resource) 
 	}
 	refs, refusals := r.Scope.Confine(r.homeOf(app), objects)
 	if len(refusals) > 0 {
-		return fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
+		return fmt.Errorf("%w: %s", errRefused, mutate.Summary(mutate.Relocate(refusals, app.Spec)))
 	}
 	for i, ref := range refs {
 		if !r.Namespaces.allow(ref.Namespace) {

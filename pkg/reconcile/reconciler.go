@@ -28,6 +28,8 @@ type Applications interface {
 	// Update stores what belongs to the agent, if it differs from what is stored.
 	// That somebody else has written meanwhile is an error.
 	Update(ctx context.Context, app *application.Application) error
+	// Delete deletes the Application, as a user would.
+	Delete(ctx context.Context, app *application.Application) error
 }
 
 // Cluster is where the objects of the Applications live.
@@ -84,6 +86,14 @@ type Reconciler struct {
 	RequireAccount bool
 	// Namespaces are where the objects of Applications are on the target.
 	Namespaces Namespaces
+	// Secrets makes what the Secrets of hooks hold; nil: Applications with hooks are
+	// refused.
+	Secrets Secrets
+	// Shutdowns asks Applications to shut down; nil: nobody does.
+	Shutdowns        Shutdowns
+	ShutdownDefaults ShutdownDefaults
+	// Sources fetches what is behind URLs; nil: Applications that name one are refused.
+	Sources Sources
 	// FieldManager is our own name in managedFields.
 	FieldManager string
 	// MaxHold bounds a hold on one object, from when it was first seen.
@@ -127,10 +137,11 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if damaged := r.damages(app); len(damaged) > 0 {
 		return ctrl.Result{}, r.damaged(ctx, app, damaged)
 	}
-	switch {
-	case app.Deleted:
+	if app.Deleted {
 		return r.delete(ctx, app)
-	case app.Wishes.Mode == application.Suspend:
+	}
+	forgetGoing(app)
+	if app.Wishes.Mode == application.Suspend {
 		return r.suspend(ctx, app)
 	}
 	return r.ensure(ctx, app, known)
@@ -146,6 +157,16 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 // ensure is steps 4 to 7 of the reference's loop.
 func (r *Reconciler) ensure(ctx context.Context, app *application.Application, known *memory) (ctrl.Result, error) {
 	from := r.arrive(app, known)
+	if waitsForFormer(app) {
+		return ctrl.Result{}, r.awaitFormer(ctx, app, from)
+	}
+	if app.Hooks.Completed {
+		_, err := r.Complete(ctx, app)
+		return ctrl.Result{}, err
+	}
+	if holds, result, err := r.fetch(ctx, app, known, from); !holds {
+		return result, err
+	}
 	planned, err := r.plan(app)
 	switch {
 	case unanswered(err):

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -53,7 +54,9 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 }
 
 // mustWrite tells of what is not to be lost with this process.
-func (p *pass) mustWrite() bool { return p.former.ObservedSpec != p.spec }
+func (p *pass) mustWrite() bool {
+	return p.former.ObservedSpec != p.spec || !maps.Equal(p.app.Hooks.Tokens, p.tokens)
+}
 
 // documents are those that are published. An object that is not yet as a new
 // spec says is published as it was before: what is to be released is found there.
@@ -69,7 +72,8 @@ func (p *pass) documents() (applied, observed, learned []map[string]any) {
 			observed = append(observed, entry)
 		}
 	}
-	return applied, observed, learned
+	ofSecrets, seen, known := p.secretDocuments()
+	return append(applied, ofSecrets...), append(observed, seen...), append(learned, known...)
 }
 
 // learnedOf gives what is published as learned of an object: what was learned
@@ -109,6 +113,11 @@ func (p *pass) inventory() []manifest.ID {
 			}
 		}
 	}
+	for i := range p.secrets {
+		if id := p.secrets[i].ID; p.enforces() && !p.secrets[i].unclaimed || slices.Contains(p.app.Inventory, id) {
+			ids = append(ids, id)
+		}
+	}
 	for _, kept := range p.kept {
 		ids = append(ids, kept.id)
 	}
@@ -128,11 +137,14 @@ func (p *pass) all() []verdict {
 			verdicts = append(verdicts, v)
 		}
 	}
-	return verdicts
+	return append(verdicts, p.secretVerdicts()...)
 }
 
 func (p *pass) failures() error {
 	failures := []error{p.failure}
+	for i := range p.secrets {
+		failures = append(failures, p.secrets[i].verdict.err)
+	}
 	for i := range p.verdicts {
 		failures = append(failures, p.verdicts[i].err)
 	}
@@ -158,6 +170,10 @@ func (p *pass) next(due time.Duration) time.Duration {
 			consider(p.now.Add(kept.patience))
 		}
 	}
+	for i := range p.secrets {
+		consider(p.secrets[i].verdict.again)
+	}
+	consider(p.secretsDue())
 	return soonest
 }
 

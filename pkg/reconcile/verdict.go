@@ -46,12 +46,16 @@ const (
 	reasonContended       = "Contended"
 	reasonHeld            = "Held"
 	reasonObserved        = "Observed"
+	reasonNotShutDown     = "ShutdownNotConfirmed"
+	reasonNotFetched      = "SourceNotFetched"
+	// The reference's word.
+	reasonInvalidTosca = "INVALID_TOSCA_MANIFEST"
 )
 
 // gravity sorts reasons; unknown ones come last.
 func gravity(reason string) int {
 	order := []string{
-		reasonUnreadable, reasonUnreachable, reasonRefused, reasonNoAccount, reasonOwnedByAnother, reasonAlreadyExists, reasonInvalid, reasonForbidden,
+		reasonUnreadable, reasonUnreachable, reasonInvalidTosca, reasonNotFetched, reasonRefused, reasonNoAccount, reasonOwnedByAnother, reasonAlreadyExists, reasonInvalid, reasonForbidden,
 		reasonTerminating,
 		reasonKindNotFound, reasonDeletionBlocked, reasonError, reasonIneffective, reasonContended, reasonHeld, reasonObserved,
 	}

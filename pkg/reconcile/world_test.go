@@ -105,7 +105,8 @@ func newWorld(t *testing.T, manifestText, schemaText string) *world {
 // restart has another agent take over, which remembers nothing.
 func (w *world) restart() {
 	scope, limit := mutate.NamespaceScope, 4*time.Hour
-	if w.Reconciler != nil {
+	former := w.Reconciler
+	if former != nil {
 		scope, limit = w.Scope, w.MaxHold
 	}
 	w.Reconciler = &reconcile.Reconciler{
@@ -114,6 +115,10 @@ func (w *world) restart() {
 		Report: func(_ *application.Application, outcome reconcile.Outcome) {
 			w.reports = append(w.reports, outcome.String())
 		},
+	}
+	if former != nil {
+		w.Secrets, w.Shutdowns, w.ShutdownDefaults = former.Secrets, former.Shutdowns, former.ShutdownDefaults
+		w.Sources, w.RequireAccount = former.Sources, former.RequireAccount
 	}
 }
 
@@ -346,6 +351,19 @@ func (a applications) Get(_ context.Context, name types.NamespacedName) (*applic
 		return nil, nil
 	}
 	return application.ReadFor(a.cm, a.ClusterName)
+}
+
+func (a applications) Delete(_ context.Context, app *application.Application) error {
+	if err := errors.Join(a.call("Delete the Application"), a.hubFails); err != nil {
+		return err
+	}
+	if a.cm.UID != app.UID {
+		return nil
+	}
+	deleted := metav1.NewTime(a.now)
+	a.cm.DeletionTimestamp = &deleted
+	a.cm.ResourceVersion = a.next()
+	return nil
 }
 
 func (a applications) Update(_ context.Context, app *application.Application) error {

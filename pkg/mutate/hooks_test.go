@@ -1,0 +1,809 @@
+package mutate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// The six defects of the reference that were measured (hooks.md 3.3), none of
+// which is one here.
+
+const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [{name: web, env: %s}]}}}}`
+
+func complete() application.Hooks {
+	return application.Hooks{Complete: true, Application: "app", Namespace: "demo"}
+}
+
+func both() application.Hooks {
+	return application.Hooks{Complete: true, Shutdown: true, Application: "app", Namespace: "demo"}
+}
+
+// A custom schema that does not reach the containers: the lists are made, without
+// a bound, and what was added is observed.
+func TestDefect1(t *testing.T) {
+	s := hooked(t, complete(), fmt.Sprintf(deployment, "null"), "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}")
+	equalYAML(t, "schema", `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  template:
+    spec:
+      volumes:
+      - {name: null, secret: {secretName: null}}
+      - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}
+      containers:
+      - volumeMounts:
+        - {name: null, mountPath: null}
+        - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}
+        env:
+        - {name: null, value: null, valueFrom: {secretKeyRef: {name: null, key: null}}}
+        - {name: null, value: null, valueFrom: {secretKeyRef: {name: null, key: null}}}
+        - {observer_schema_list_min_length: 2, observer_schema_list_max_length: 0}
+      - {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}
+`, s.schemas[0].Document())
+	s.checkTampering(t, 0)
+}
+
+// A maximum of 0 is none: with a hook and without, others may add as many as they want.
+func TestDefect2(t *testing.T) {
+	const custom = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [
+		{env: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}}}`
+	for _, hooks := range []application.Hooks{{}, complete(), both()} {
+		s := hooked(t, hooks, fmt.Sprintf(deployment, "[{name: A, value: a}]"), custom)
+		live := runtime.DeepCopyJSON(s.resources[0])
+		for _, name := range []string{"X", "Y", "Z"} {
+			change(live, "spec.template.spec.containers.0.env", func(env any) any {
+				return append(env.([]any), object{"name": name, "value": "by somebody else"})
+			})
+		}
+		if found := s.schemas[0].Compare(s.resources[0], live).Drift(); len(found) > 0 {
+			t.Errorf("hooks %v: %v", hooks.Enabled(), found)
+		}
+	}
+}
+
+// A variable of the user's with the name of a hook's is refused: it is not counted twice.
+func TestDefect3(t *testing.T) {
+	_, refusals := inject(complete(), decode(t, fmt.Sprintf(deployment, "[{name: A}, {name: KRAKE_COMPLETE_TOKEN, value: mine}]")), nil)
+	equal(t, "refusals", []string{
+		"data.spec.manifest[0].spec.template.spec.containers[0].env[1].name: Forbidden: it is what the hook complete adds: choose another one, or take the hook out of annotation krake.dev/hooks",
+	}, texts(refusals))
+}
+
+// Of two variables of the user's only the first one is observed: what is added is
+// observed where it is, behind the second.
+func TestDefect4(t *testing.T) {
+	const custom = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [
+		{env: [{value: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 3}]}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}}`
+	s := hooked(t, complete(), fmt.Sprintf(deployment, "[{name: A, value: a}, {name: B, value: b}]"), custom)
+	equalYAML(t, "schema of the variables", `
+- {value: null}
+- {}
+- {name: null, value: null, valueFrom: {secretKeyRef: {name: null, key: null}}}
+- {name: null, value: null, valueFrom: {secretKeyRef: {name: null, key: null}}}
+- {observer_schema_list_min_length: 4, observer_schema_list_max_length: 5}
+`, at(s.schemas[0].Document(), "spec.template.spec.containers.0.env"))
+	live := runtime.DeepCopyJSON(s.resources[0])
+	change(live, "spec.template.spec.containers.0.env.1.value", func(any) any { return "changed" })
+	equal(t, "differences of what is not observed", 0, len(s.schemas[0].Compare(s.resources[0], live)))
+	s.checkTampering(t, 0)
+}
+
+// What the user does not observe may be removed as before, and yet the token is missed.
+func TestHooksAskForNothingElse(t *testing.T) {
+	const custom = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [
+		{env: %s}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}}`
+	for list, want := range map[string]int64{
+		"[{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]":                         2,
+		"[{}, {}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 2}]":                 2,
+		"[{}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}]":                     3,
+		"[{}, {value: null}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]":      3,
+		"[null, {value: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 2}]":    4,
+		"[{}, {}, {name: null}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]":   2,
+		"[{}, {}, {name: null}, {observer_schema_list_min_length: 3, observer_schema_list_max_length: 100}]": 5,
+	} {
+		s := hooked(t, complete(), fmt.Sprintf(deployment, "[{name: A, value: a}, {name: B, value: b}]"), fmt.Sprintf(custom, list))
+		env, _ := at(s.schemas[0].Document(), "spec.template.spec.containers.0.env").([]any)
+		equal(t, list, any(want), env[len(env)-1].(object)[minLengthKey])
+		s.checkTampering(t, 0)
+		if want > 2 {
+			continue
+		}
+		for _, left := range []int{1, 2} { // B, or none of the two
+			live := runtime.DeepCopyJSON(s.resources[0])
+			change(live, "spec.template.spec.containers.0.env", func(items any) any { return items.([]any)[left:] })
+			equal(t, list+": differences without what is not observed", 0, len(s.schemas[0].Compare(s.resources[0], live).Drift()))
+		}
+	}
+}
+
+// A container of which nothing was observed, but for the hooks, stands in for none
+// that the user wants to be there.
+func TestHooksMissContainers(t *testing.T) {
+	const text = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: a}, {name: b}, {name: c}]}}"
+	const custom = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [%s, {observer_schema_list_min_length: %d, observer_schema_list_max_length: %d}]}}"
+	tests := []struct {
+		why         string
+		items       string
+		least, most int
+		want        []int64
+		missed      bool
+	}{
+		{"one is observed, and required", "{image: null}", 1, 1, []int64{3, 3}, true},
+		{"one is observed, and two are required", "{image: null}", 2, 5, []int64{3, 5}, true},
+		{"one is observed, and none is required", "{image: null}", 0, 0, []int64{0, 0}, false},
+		{"none is observed, and one is required", "{}, {}", 1, 2, []int64{1, 3}, false},
+		{"all are observed, and two are required", "{image: null}, null, {name: null}", 2, 4, []int64{2, 4}, false},
+		{"more are required than there are", "{image: null}", 4, 0, []int64{4, 0}, true},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			s := hooked(t, complete(), text, fmt.Sprintf(custom, test.items, test.least, test.most))
+			containers, _ := at(s.schemas[0].Document(), "spec.containers").([]any)
+			control, _ := containers[3].(object)
+			equal(t, "bounds", test.want, []int64{control[minLengthKey].(int64), control[maxLengthKey].(int64)})
+			equal(t, "warnings", test.want[0] > int64(test.least), len(s.warnings) > 0)
+			live := runtime.DeepCopyJSON(s.resources[0])
+			change(live, "spec.containers", func(items any) any { return items.([]any)[1:] })
+			equal(t, "the first one is missed", test.missed, len(s.schemas[0].Compare(s.resources[0], live).Drift()) > 0)
+		})
+	}
+}
+
+// Workloads in two namespaces have Secrets of the same names there, and each its own schema.
+func TestDefect5(t *testing.T) {
+	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: %s}, spec: {containers: [{name: web}]}}\n---\n"
+	s := hooked(t, complete(), fmt.Sprintf(pod+pod, "one", "two"), "")
+	var secrets []string
+	for i, resource := range s.resources[2:] {
+		id, err := manifest.Identify(resource)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets = append(secrets, id.String())
+		_, certs := below(s.schemas[i+2].Document(), "data")["key.pem"]
+		equal(t, id.String()+" is one of certificates", s.secrets[i].Certs, certs)
+	}
+	equal(t, "secrets", []string{
+		"v1 Secret one/app-krake-complete-secret-certs", "v1 Secret two/app-krake-complete-secret-certs",
+		"v1 Secret one/app-krake-complete-secret-token", "v1 Secret two/app-krake-complete-secret-token",
+	}, secrets)
+
+	// What is learned of one is not known of the other.
+	learned := runtime.DeepCopyJSON(s.resources[5])
+	learned["data"] = object{"krake_complete_token": "sha256:two"}
+	retained, err := s.set.Retain(s.resources, []object{learned})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "what is known of the first", nil, retained[4]["data"])
+	equal(t, "what is known of the second", learned["data"], retained[5]["data"])
+}
+
+// Where nobody can call, there are no Secrets, and the user is told.
+func TestDefect6(t *testing.T) {
+	for _, text := range []string{
+		"",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}",
+		"{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {name: web}, spec: {template: {spec: {containers: [{name: web}]}}}}",
+		"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {initContainers: [{name: web}]}}",
+	} {
+		s := hooked(t, both(), text, "")
+		equal(t, "resources", decode(t, text), s.resources)
+		equal(t, "secrets", 0, len(s.secrets))
+		equal(t, "warnings", []string{
+			"metadata.annotations[krake.dev/hooks]: the manifest has no workload with containers that could call a hook, so that nothing is added: add one, or leave the annotation out",
+		}, s.warnings)
+	}
+}
+
+// Without a hook nothing is added, and there is nothing to refuse.
+func TestNoHooks(t *testing.T) {
+	resources := decode(t, fmt.Sprintf(deployment, "[{name: KRAKE_COMPLETE_TOKEN}]"))
+	injected, refusals := inject(application.Hooks{}, resources, nil)
+	equal(t, "refusals", 0, len(refusals))
+	equal(t, "resources", resources, injected.resources)
+	equal(t, "what is told", 0, len(injected.warnings)+len(injected.custom)+len(injected.secrets))
+}
+
+// Each kind has its Pods elsewhere. With the default schema nothing drifts, and
+// everything that is taken away or changed is brought back.
+func TestHooksOfEachKind(t *testing.T) {
+	const pod = "{spec: {initContainers: [{name: init}], containers: [{name: a, env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}], envFrom: [{configMapRef: {name: a}}]}, {name: b, env: null}], volumes: null}}"
+	for kind, spec := range map[string]string{
+		"v1 Pod":                   pod[len("{spec: ") : len(pod)-1],
+		"v1 ReplicationController": "{template: " + pod + "}",
+		"apps/v1 Deployment":       "{template: " + pod + "}",
+		"apps/v1 StatefulSet":      "{template: " + pod + "}",
+		"apps/v1 DaemonSet":        "{template: " + pod + "}",
+		"apps/v1 ReplicaSet":       "{template: " + pod + "}",
+		"batch/v1 Job":             "{template: " + pod + "}",
+		"batch/v1 CronJob":         "{jobTemplate: {spec: {template: " + pod + "}}}",
+		"batch/v1beta1 CronJob":    "{jobTemplate: {spec: {template: " + pod + "}}}",
+	} {
+		for _, init := range []bool{false, true} {
+			hooks := both()
+			hooks.InitContainers = init
+			apiVersion, kind, _ := strings.Cut(kind, " ")
+			text := fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: web}, spec: %s}", apiVersion, kind, spec)
+			for _, custom := range []string{"", fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: web}}", apiVersion, kind)} {
+				s := hooked(t, hooks, text, custom)
+				equal(t, kind+": secrets", 4, len(s.secrets))
+				if found := s.schemas[0].Compare(s.resources[0], s.resources[0]); len(found) > 0 {
+					t.Errorf("%s differs from itself: %v", kind, found)
+				}
+				equal(t, kind+": what was tried", map[bool]int{false: 2*(2+4) + 2, true: 3*(2+4) + 2}[init], s.checkTampering(t, 0))
+			}
+		}
+	}
+}
+
+// A list of which the manifest says null, or nothing, is one of the hooks': what a
+// server and others add to it is no drift, and neither is what a server fills in.
+func TestHooksLeaveListsOpen(t *testing.T) {
+	for _, null := range []string{"", ", env: null, volumeMounts: null", ", env: [], volumeMounts: []"} {
+		for _, volumes := range []string{"", ", volumes: null", ", volumes: []"} {
+			s := hooked(t, complete(), "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a"+null+"}]"+volumes+"}}", "")
+			live := runtime.DeepCopyJSON(s.resources[0])
+			for _, list := range []string{"spec.volumes", "spec.containers.0.volumeMounts", "spec.containers.0.env"} {
+				change(live, list, func(items any) any {
+					return slices.Insert(items.([]any), 0, any(object{"name": "token", "mountPath": "/var/run/secrets"}))
+				})
+			}
+			change(live, "spec.volumes.1.secret.defaultMode", func(any) any { return int64(420) })
+			if found := s.schemas[0].Compare(s.resources[0], live); len(found) > 0 {
+				t.Errorf("with %q and %q: %v", null, volumes, found)
+			}
+		}
+	}
+}
+
+// What is changed in one place of the result is so in that place only, and not in
+// the arguments.
+func TestHooksShareNothing(t *testing.T) {
+	resources := decode(t, "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, env: [{name: A}]}, {name: b}]}}")
+	custom := decode(t, "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {hostname: null}}")
+	before := runtime.DeepCopyJSON(object{"resources": valuesOf(resources), "custom": valuesOf(custom)})
+	s := injected(t, complete(), resources, custom)
+	second := runtime.DeepCopyJSONValue(at(s.resources[0], "spec.containers.1"))
+	for _, place := range []string{"env.0", "env.1", "env.1.valueFrom.secretKeyRef", "volumeMounts.0"} {
+		change(s.resources[0], "spec.containers.0."+place+".name", func(any) any { return "changed" })
+		change(s.custom[0], "spec.containers.0."+place+".name", func(any) any { return "changed" })
+	}
+	equal(t, "the other container", second, at(s.resources[0], "spec.containers.1"))
+	equal(t, "the arguments", before, object{"resources": valuesOf(resources), "custom": valuesOf(custom)})
+}
+
+// What is already there stays: variables from elsewhere, and the order.
+func TestHooksKeepWhatIsThere(t *testing.T) {
+	const text = "{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {a: b}}, spec: {volumes: [{name: v, emptyDir: {}}], " +
+		"initContainers: [{name: KRAKE, env: [{name: KRAKE_COMPLETE_TOKEN}]}], " +
+		"containers: [{name: a, env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}], envFrom: [{configMapRef: {name: a}}], volumeMounts: [{name: v, mountPath: /etc}]}]}}"
+	want := decode(t, text)[0]
+	got := hooked(t, complete(), text, "").resources[0]
+	for _, list := range []string{"spec.volumes", "spec.containers.0.env", "spec.containers.0.volumeMounts"} {
+		change(got, list, func(items any) any { return items.([]any)[:1] })
+	}
+	equal(t, "without what was added", want, got)
+}
+
+// A workload that no API server takes is left as it is, and refused elsewhere.
+func TestHooksLeaveAloneWhatIsMalformed(t *testing.T) {
+	hooks := both()
+	hooks.InitContainers = true
+	for _, spec := range []string{
+		"", "null", "text", "[]", "{}", "{template: null}", "{template: {spec: [1]}}", "{template: {spec: {containers: null}}}",
+		"{template: {spec: {containers: []}}}", "{template: {spec: {containers: {}}}}", "{template: {spec: {containers: [null]}}}",
+		"{template: {spec: {containers: [a, {name: b}]}}}", "{template: {spec: {containers: [{name: a, env: {}}]}}}",
+		"{template: {spec: {containers: [{name: a, volumeMounts: 1}]}}}", "{template: {spec: {containers: [{name: a}], volumes: {}}}}",
+		"{template: {spec: {containers: [{name: a}], initContainers: {}}}}",
+	} {
+		text := "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: " + spec + "}"
+		s := hooked(t, hooks, text, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}")
+		equal(t, "resources", decode(t, text), s.resources)
+	}
+	for _, resources := range [][]object{nil, {nil}, {{}}, {nil, {"apiVersion": "v1", "kind": "Pod", "spec": object{"containers": []any{object{}}}}}} {
+		injected, refusals := inject(hooks, resources, nil)
+		equal(t, "resources", len(resources), len(injected.resources))
+		equal(t, "refusals", 0, len(refusals))
+	}
+}
+
+func TestHooksRefuse(t *testing.T) {
+	const head = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: "
+	const ofHook = "it is what the hook complete adds: choose another one, or take the hook out of annotation krake.dev/hooks"
+	tests := []struct {
+		why, manifest, custom string
+		hooks                 application.Hooks
+		want                  []string
+	}{
+		{why: "both variables, wherever they have their values from", hooks: complete(),
+			manifest: head + "{containers: [{name: a}, {name: b, env: [{name: KRAKE_COMPLETE_URL, valueFrom: {}}, {name: A}, {name: KRAKE_COMPLETE_TOKEN}]}]}}",
+			want:     []string{"data.spec.manifest[0].spec.containers[1].env[0].name: Forbidden: " + ofHook, "data.spec.manifest[0].spec.containers[1].env[2].name: Forbidden: " + ofHook}},
+		{why: "those of a hook that is not asked for are the user's", hooks: complete(),
+			manifest: head + "{containers: [{name: a, env: [{name: KRAKE_SHUTDOWN_TOKEN}, {name: krake_complete_token}]}], volumes: [{name: app-krake-shutdown-volume}]}}"},
+		{why: "those of init containers are the user's", hooks: complete(),
+			manifest: head + "{containers: [{name: a}], initContainers: [{name: b, env: [{name: KRAKE_COMPLETE_TOKEN}]}]}}"},
+		{why: "unless these get them, too", hooks: application.Hooks{Complete: true, InitContainers: true, Application: "app"},
+			manifest: head + "{containers: [{name: a}], initContainers: [{name: b, env: [{name: KRAKE_COMPLETE_TOKEN}]}]}}",
+			want:     []string{"data.spec.manifest[0].spec.initContainers[0].env[0].name: Forbidden: " + ofHook}},
+		{why: "the volume, and what is mounted under its name or in its place, however that is written", hooks: complete(),
+			manifest: head + "{volumes: [{name: a}, {name: app-krake-complete-volume}], containers: [{name: a, volumeMounts: [{name: a, mountPath: /etc/krake_complete_certs}, " +
+				"{name: a, mountPath: /etc//krake_complete_certs/.}, {name: app-krake-complete-volume, mountPath: /a}, {name: a, mountPath: etc/krake_complete_certs/}, {name: a, mountPath: /etc/krake_complete_certs/mine}]}]}}",
+			want: []string{
+				"data.spec.manifest[0].spec.volumes[1].name: Forbidden: " + ofHook,
+				"data.spec.manifest[0].spec.containers[0].volumeMounts[0].mountPath: Forbidden: " + ofHook,
+				"data.spec.manifest[0].spec.containers[0].volumeMounts[1].mountPath: Forbidden: " + ofHook,
+				"data.spec.manifest[0].spec.containers[0].volumeMounts[2].name: Forbidden: " + ofHook,
+				"data.spec.manifest[0].spec.containers[0].volumeMounts[3].mountPath: Forbidden: " + ofHook,
+			}},
+		{why: "Secrets of the hook's names, in whatever namespace; objects of other kinds are the user's", hooks: complete(),
+			manifest: head + "{containers: [{name: a}]}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: app-krake-complete-secret-token}}\n---\n" +
+				"{apiVersion: v1, kind: Secret, metadata: {name: app-krake-complete-secret-certs, namespace: other}}\n---\n" +
+				"{apiVersion: v1, kind: Secret, metadata: {name: app-krake-shutdown-secret-certs}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: app-krake-complete-secret-token}}",
+			want: []string{"data.spec.manifest[1].metadata.name: Forbidden: " + ofHook, "data.spec.manifest[2].metadata.name: Forbidden: " + ofHook}},
+		{why: "a path of more than one step", hooks: complete(),
+			manifest: "{apiVersion: batch/v1, kind: CronJob, metadata: {name: web}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, env: [{name: KRAKE_COMPLETE_URL}]}]}}}}}}",
+			want:     []string{"data.spec.manifest[0].spec.jobTemplate.spec.template.spec.containers[0].env[0].name: Forbidden: " + ofHook}},
+		{why: "an Application whose Secrets would have a name that is too long", hooks: application.Hooks{Complete: true, Shutdown: true, Application: strings.Repeat("a", 226)},
+			manifest: head + "{containers: [{name: a}]}}",
+			want: []string{
+				"metadata.name: Invalid value: the Secrets of the hook complete are named after the Application: choose a name of at most 225 characters, or take the hook out of annotation krake.dev/hooks",
+				"metadata.name: Invalid value: the Secrets of the hook shutdown are named after the Application: choose a name of at most 225 characters, or take the hook out of annotation krake.dev/hooks",
+			}},
+		{why: "one whose Secrets have the longest name", hooks: application.Hooks{Complete: true, Application: strings.Repeat("a", 225)}, manifest: head + "{containers: [{name: a}]}}"},
+		{why: "a schema that takes a list that the manifest has not for something else", hooks: complete(),
+			manifest: head + "{containers: [{name: a}]}}",
+			custom:   head + "{volumes: {a: null}, containers: [{env: {}}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}",
+			want: []string{
+				"data.spec.observer_schema[0].spec.volumes: Invalid value: The schema expects an object, and the hooks add to a list: write it as a list, or leave it out",
+				"data.spec.observer_schema[0].spec.containers[0].env: Invalid value: The schema expects an object, and the hooks add to a list: write it as a list, or leave it out",
+			}},
+		{why: "keys that what is added does not have, or shares", hooks: complete(),
+			manifest: head + "{containers: [{name: a}], volumes: [{name: a, type: b}]}}",
+			custom: head + "{volumes: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: type}], containers: [" +
+				"{volumeMounts: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: [mountPath, subPath]}], " +
+				"env: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: value}]}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}",
+			want: []string{
+				"data.spec.observer_schema[0].spec.volumes: Invalid value: what the hooks add is not found by these keys: name name in observer_schema_list_key, or leave it out",
+				"data.spec.observer_schema[0].spec.containers[0].volumeMounts: Invalid value: what the hooks add is not found by these keys: name mountPath in observer_schema_list_key, or leave it out",
+				"data.spec.observer_schema[0].spec.containers[0].env: Invalid value: what the hooks add is not found by these keys: name name in observer_schema_list_key, or leave it out",
+			}},
+		{why: "keys by which it is found are the user's to state", hooks: both(),
+			manifest: head + "{containers: [{name: a}]}}",
+			custom: head + "{volumes: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: name}], containers: [" +
+				"{volumeMounts: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: [name, mountPath]}]}, " +
+				"{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: [name]}]}}"},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			resources, custom := decode(t, test.manifest), decode(t, test.custom)
+			mangled(t, resources, custom)
+			injected, refusals := inject(test.hooks, resources, custom)
+			equal(t, "refusals", append([]string{}, test.want...), texts(refusals))
+			if len(test.want) == 0 {
+				mangled(t, injected.resources, injected.custom)
+			} else if injected.resources != nil {
+				t.Error("there is a result beside the refusals")
+			}
+		})
+	}
+}
+
+func TestHooksWarn(t *testing.T) {
+	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, env: [{name: A}, {name: B}]}]}}\n---\n"
+	const service = "{apiVersion: v1, kind: Service, metadata: {name: shutdown%s}, spec: {type: %s}}"
+	const nobody = "metadata.annotations[krake.dev/hooks]: the manifest has no Service named shutdown in the namespace of its workloads, " +
+		"so that nobody can be asked to shut down: add one for the Pods that answer PUT /shutdown, or leave the hook shutdown out"
+	const env = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{env: [%s, {observer_schema_list_min_length: %d, observer_schema_list_max_length: 0}]}, " +
+		"{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}"
+	tests := []struct {
+		why, manifest, custom string
+		hooks                 application.Hooks
+		want                  []string
+	}{
+		{"nobody to ask", pod, "", both(), []string{nobody}},
+		{"nobody has to be asked", pod, "", complete(), nil},
+		{"a Service in the Application's namespace, where it is said and where not", pod + fmt.Sprintf(service, ", namespace: demo", "ClusterIP"), "", both(), nil},
+		{"a Service in another namespace", pod + fmt.Sprintf(service, ", namespace: other", "ClusterIP"), "", both(), []string{nobody}},
+		{"a Service that is somebody else", pod + fmt.Sprintf(service, "", "ExternalName"), "", both(), []string{nobody}},
+		{"what is called shutdown and no Service", pod + "{apiVersion: v1, kind: ConfigMap, metadata: {name: shutdown}}", "", both(), []string{nobody}},
+		{"elements that were allowed to be removed", pod, fmt.Sprintf(env, "{name: null}, {name: null}", 1), complete(), []string{
+			"data.spec.observer_schema[0].spec.containers[0].env: because of the hooks no element of the manifest's that is observed may be removed: " +
+				"raise observer_schema_list_min_length, or leave the elements out"}},
+		{"elements that were not", pod, fmt.Sprintf(env, "{name: null}, {name: null}", 2), complete(), nil},
+		{"elements that still are, as nothing of them is observed", pod, fmt.Sprintf(env, "{}, {name: null}", 1), complete(), nil},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			equal(t, "warnings", append([]string{}, test.want...), append([]string{}, hooked(t, test.hooks, test.manifest, test.custom).warnings...))
+		})
+	}
+}
+
+// The Application's own namespace may be said or not: it has one Secret of a name.
+func TestHookSecretsInNamespaces(t *testing.T) {
+	pod := func(name, namespace string) string {
+		return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: %s}, spec: {containers: [{name: a}]}}\n---\n", name, namespace)
+	}
+	tests := []struct {
+		why, manifest string
+		want          []any
+	}{
+		{"none is said", pod("a", "null") + pod("b", `""`), []any{nil, nil}},
+		{"one is said", pod("a", "demo") + pod("b", "demo"), []any{"demo", "demo"}},
+		{"the same one is said and not said", pod("a", "null") + pod("b", "demo"), []any{nil, nil}},
+		{"that of what is no workload is of no interest", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: other}}\n---\n" + pod("a", "null"), []any{nil, nil}},
+		{"two", pod("a", "other") + pod("b", "null") + pod("c", "other"), []any{"other", nil, "other", nil}},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			s := hooked(t, complete(), test.manifest, "")
+			var got []any
+			for i, resource := range s.resources[len(s.resources)-len(s.secrets):] {
+				got = append(got, below(resource, "metadata")["namespace"])
+				observed := s.schemas[len(s.resources)-len(s.secrets)+i]
+				equal(t, "the namespace is observed", got[i] != nil, observed.Observes("metadata", "namespace"))
+				for _, path := range [][]string{{"data", s.secrets[i].keys()[0]}, {"type"}} {
+					equal(t, fmt.Sprint(path, " is observed"), true, observed.Observes(path...))
+				}
+			}
+			equal(t, "namespaces", test.want, got)
+		})
+	}
+}
+
+// A value in a hook's Secret that was learned is brought back; one of a key that is
+// not the hook's is nobody's business.
+func TestHookSecretsAreHealed(t *testing.T) {
+	s := hooked(t, complete(), fmt.Sprintf(deployment, "null"), "")
+	for i, secret := range s.secrets {
+		at := 1 + i
+		live := runtime.DeepCopyJSON(s.resources[at])
+		data := object{}
+		for _, key := range secret.keys() {
+			data[key] = "sha256:" + key
+		}
+		live["data"] = runtime.DeepCopyJSON(data)
+		desired := s.schemas[at].LateInitialize(s.resources[at], live)
+		data = below(live, "data")
+		data["other"] = "sha256:other"
+		equal(t, "differences with another key", 0, len(s.schemas[at].Compare(desired, live)))
+		for _, key := range secret.keys() {
+			changed := runtime.DeepCopyJSON(live)
+			below(changed, "data")[key] = "sha256:changed"
+			equal(t, "after a change of "+key, live, s.schemas[at].Overlay(desired, changed))
+			delete(below(changed, "data"), key)
+			equal(t, "after a removal of "+key, live, s.schemas[at].Overlay(desired, changed))
+		}
+	}
+}
+
+// hookCase is a case of testdata/hooks: what is injected, to the byte.
+type hookCase struct {
+	Why            string   `json:"why"`
+	Hooks          []string `json:"hooks"`
+	InitContainers bool     `json:"init_containers,omitempty"`
+	Manifest       string   `json:"manifest"`
+	ObserverSchema string   `json:"observer_schema,omitempty"`
+	Warnings       []string `json:"warnings,omitempty"`
+	// Resources and Custom have a line for each document.
+	Resources string `json:"resources"`
+	Custom    string `json:"custom"`
+}
+
+// A change of one of these is a change of the format, see TestGolden.
+// KRAKE_WRITE_GOLDEN=yes fills in the results of cases that have none.
+func TestHooksGolden(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join("testdata", "hooks", "*.yaml"))
+	if err != nil || len(paths) < 6 {
+		t.Fatalf("%d cases, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want hookCase
+			if err := yaml.UnmarshalStrict(text, &want); err != nil {
+				t.Fatal(err)
+			}
+			got := want.injected(t)
+			if want.Resources == "" && os.Getenv("KRAKE_WRITE_GOLDEN") == "yes" {
+				text = fmt.Appendf(text, "resources: |\n%scustom: |\n%s", indented(got.Resources), indented(got.Custom))
+				if err := os.WriteFile(path, text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			equal(t, "injected", want, got)
+		})
+	}
+}
+
+func (c hookCase) injected(t *testing.T) hookCase {
+	t.Helper()
+	hooks := application.Hooks{
+		Complete: slices.Contains(c.Hooks, "complete"), Shutdown: slices.Contains(c.Hooks, "shutdown"),
+		InitContainers: c.InitContainers, Application: "app", Namespace: "demo",
+	}
+	s := hooked(t, hooks, c.Manifest, c.ObserverSchema)
+	c.Resources, c.Custom, c.Warnings = lines(t, s.resources), lines(t, s.custom), s.warnings
+	return c
+}
+
+func lines(t *testing.T, documents []object) string {
+	t.Helper()
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	for _, document := range documents {
+		if err := encoder.Encode(document); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+func indented(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
+}
+
+// subject is an injection, with the schemas of its resources as an agent has them.
+type subject struct {
+	injection
+
+	set     schema.Set
+	schemas []schema.Schema
+}
+
+// hooked injects what is not refused, neither before nor after.
+func hooked(t *testing.T, hooks application.Hooks, text, observerSchema string) subject {
+	t.Helper()
+	resources, custom := decode(t, text), decode(t, observerSchema)
+	mangled(t, resources, custom)
+	return injected(t, hooks, resources, custom)
+}
+
+func injected(t *testing.T, hooks application.Hooks, resources, custom []object) subject {
+	t.Helper()
+	before := [][]object{copied(resources), copied(custom)}
+	result, refusals := inject(hooks, resources, custom)
+	if len(refusals) > 0 {
+		t.Fatalf("refused: %v", refusals)
+	}
+	equal(t, "the arguments", before, [][]object{resources, custom})
+	s := subject{injection: result, set: align(mangled(t, result.resources, result.custom))}
+	var err error
+	if s.schemas, err = s.set.Of(s.resources); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mangled(t *testing.T, resources, custom []object) schema.Set {
+	t.Helper()
+	set, findings := schema.Mangle(valuesOf(resources), valuesOf(custom))
+	if len(findings.Errors()) > 0 {
+		t.Fatalf("mistakes: %v", findings.Errors())
+	}
+	return set
+}
+
+// checkTampering takes away and changes each thing that was added to a resource,
+// checks that this is seen, and mended by nothing else than its return. It gives
+// how much it has tried.
+func (s subject) checkTampering(t *testing.T, i int) int {
+	t.Helper()
+	tried := 0
+	desired := s.resources[i]
+	always := places(s.schemas[i].Compare(desired, desired)) // a length that it violates itself
+	inOrder := sorted(desired)
+	try := func(what string, live object) {
+		t.Helper()
+		tried++
+		if found := s.schemas[i].Compare(desired, live).Drift(); len(found) == 0 {
+			t.Errorf("nobody misses %s", what)
+		}
+		equal(t, "after the repair of "+what, inOrder, sorted(s.schemas[i].Overlay(desired, live)))
+	}
+	for _, place := range addedIn(desired) {
+		list, index, _ := cutLast(place)
+		live := runtime.DeepCopyJSON(desired)
+		change(live, list, func(items any) any { return slices.Delete(items.([]any), index, index+1) })
+		try(place, live)
+		for _, value := range leavesOf(at(desired, place)) {
+			if value == "name" && !strings.Contains(place, "volumeMounts") || value == "mountPath" {
+				continue // its key: with another one it is another element
+			}
+			live := runtime.DeepCopyJSON(desired)
+			change(live, place+"."+value, func(any) any { return "by somebody else" })
+			found := places(s.schemas[i].Compare(desired, live))
+			found = slices.DeleteFunc(found, func(place string) bool { return slices.Contains(always, place) })
+			if len(found) != 1 {
+				t.Errorf("a change of %s.%s is not one difference: %v", place, value, found)
+			}
+			equal(t, "after the repair of "+place+"."+value, desired, s.schemas[i].Overlay(desired, live))
+		}
+	}
+	return tried
+}
+
+// addedIn gives the places of what hooks have added to a workload.
+func addedIn(resource object) []string {
+	var places []string
+	var walk func(value any, place string)
+	walk = func(value any, place string) {
+		switch value := value.(type) {
+		case object:
+			name, _ := value["name"].(string)
+			if strings.HasPrefix(name, "KRAKE_") || strings.Contains(name, "-krake-") && strings.Contains(place, "olume") {
+				places = append(places, place)
+				return
+			}
+			for name, field := range value {
+				walk(field, place+"."+name)
+			}
+		case []any:
+			for i, item := range value {
+				walk(item, fmt.Sprintf("%s.%d", place, i))
+			}
+		}
+	}
+	walk(resource, "")
+	for i := range places {
+		places[i] = places[i][1:]
+	}
+	slices.Sort(places)
+	return places
+}
+
+// leavesOf gives the paths of the values in an object.
+func leavesOf(value any) []string {
+	fields, ok := value.(object)
+	if !ok {
+		return []string{""}
+	}
+	var paths []string
+	for name, field := range fields {
+		for _, path := range leavesOf(field) {
+			paths = append(paths, strings.TrimSuffix(name+"."+path, "."))
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// sorted gives an object with its keyed lists in the order of their keys.
+func sorted(value any) any {
+	switch value := value.(type) {
+	case object:
+		fields := object{}
+		for name, field := range value {
+			fields[name] = sorted(field)
+		}
+		return fields
+	case []any:
+		items := make([]any, 0, len(value))
+		for _, item := range value {
+			items = append(items, sorted(item))
+		}
+		slices.SortStableFunc(items, func(a, b any) int { return strings.Compare(nameOf(a), nameOf(b)) })
+		return items
+	}
+	return value
+}
+
+func nameOf(element any) string {
+	fields, _ := element.(object)
+	name, _ := fields["name"].(string)
+	return name
+}
+
+// at gives the value at a path: "spec.containers.0.env".
+func at(value any, place string) any {
+	for step := range strings.SplitSeq(place, ".") {
+		switch parent := value.(type) {
+		case object:
+			value = parent[step]
+		case []any:
+			value = elementAt(parent, number(step))
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+func elementAt(items []any, i int) any {
+	if i < 0 || i >= len(items) {
+		return nil
+	}
+	return items[i]
+}
+
+func number(step string) int {
+	var n int
+	if _, err := fmt.Sscan(step, &n); err != nil {
+		return -1
+	}
+	return n
+}
+
+func cutLast(place string) (parent string, index int, name string) {
+	last := strings.LastIndex(place, ".")
+	return place[:last], number(place[last+1:]), place[last+1:]
+}
+
+func change(root any, place string, edit func(any) any) {
+	parent, index, name := cutLast("." + place)
+	value := root
+	if parent != "" {
+		value = at(root, parent[1:])
+	}
+	switch value := value.(type) {
+	case object:
+		value[name] = edit(value[name])
+	case []any:
+		value[index] = edit(value[index])
+	}
+}
+
+type object = map[string]any
+
+func decode(t *testing.T, text string) []object {
+	t.Helper()
+	values, err := manifest.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objectsOf(values)
+}
+
+func copied(objects []object) []object {
+	copies := slices.Clone(objects)
+	for i, fields := range objects {
+		copies[i] = runtime.DeepCopyJSON(fields)
+	}
+	return copies
+}
+
+func texts[E error](refusals []E) []string {
+	texts := make([]string, 0, len(refusals))
+	for _, refusal := range refusals {
+		texts = append(texts, refusal.Error())
+	}
+	return texts
+}
+
+func equal[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if reflect.DeepEqual(want, got) { // much faster than go-cmp
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: -want +got\n%s", what, diff)
+	}
+}
+
+func equalYAML(t *testing.T, what, want string, got any) {
+	t.Helper()
+	values := decode(t, "value: "+strings.ReplaceAll("\n"+want, "\n", "\n  "))
+	equal(t, what, values[0]["value"], got)
+}

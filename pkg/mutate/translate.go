@@ -1,0 +1,93 @@
+package mutate
+
+import (
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/tosca"
+)
+
+// ErrNotFetched is the error of a spec whose resources are behind a URL from which
+// nobody has fetched them.
+var ErrNotFetched = errors.New("what is behind the URL was not fetched")
+
+// SourceOf gives the URL behind which the resources of the spec are, if they are
+// behind one, or what is wrong with it.
+func SourceOf(spec application.Spec) (source application.Source, isURL bool, refusal *field.Error) {
+	key, text := spec.Source()
+	if key == application.ManifestKey {
+		return source, false, nil
+	}
+	source, isURL, err := application.ParseSource(key, text)
+	if err != nil {
+		return source, isURL, invalid("data."+key, err.Error())
+	}
+	return source, isURL, nil
+}
+
+// resourcesOf gives the resources that the spec says: those of the manifest, or if
+// there is none, what a template or an archive is translated to (step 0).
+func resourcesOf(spec application.Spec) ([]any, error) {
+	key, text := spec.Source()
+	if key == application.ManifestKey {
+		return manifest.Decode([]byte(text))
+	}
+	_, isURL, err := application.ParseSource(key, text)
+	switch {
+	case err != nil:
+		return nil, err
+	case isURL && spec.Fetched == "":
+		return nil, ErrNotFetched
+	case isURL:
+		return manifest.Decode([]byte(spec.Fetched))
+	case key == application.CSARKey:
+		return explained("Invalid CSAR archive", text, tosca.TranslateArchive)
+	}
+	return explained("Invalid TOSCA template content", text, tosca.Translate)
+}
+
+// explained translates a text. The errors of the reference begin with its words.
+func explained(words, text string, translate func([]byte) ([]any, error)) ([]any, error) {
+	resources, err := translate([]byte(text))
+	if err != nil {
+		return nil, errors.New(words + ": " + strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return resources, nil
+}
+
+// Relocate gives refusals of resources the places by which the user knows them: the
+// number of a node template, where the resources were translated.
+func Relocate(refusals field.ErrorList, spec application.Spec) field.ErrorList {
+	key, _ := spec.Source()
+	if key == application.ManifestKey {
+		return refusals
+	}
+	relocated := make(field.ErrorList, 0, len(refusals))
+	for _, refusal := range refusals {
+		moved := *refusal
+		moved.Field = relocate(moved.Field, key)
+		relocated = append(relocated, &moved)
+	}
+	return relocated
+}
+
+// RelocateTexts is [Relocate] for warnings.
+func RelocateTexts(texts []string, spec application.Spec) []string {
+	key, _ := spec.Source()
+	relocated := make([]string, 0, len(texts))
+	for _, text := range texts {
+		relocated = append(relocated, relocate(text, key))
+	}
+	return relocated
+}
+
+func relocate(text, key string) string {
+	if rest, ok := strings.CutPrefix(text, "data."+application.ManifestKey); ok {
+		return "data." + key + rest
+	}
+	return text
+}

@@ -1,0 +1,287 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+)
+
+const sourceURL = "https://example.org/web/service.yaml"
+
+// library is what is behind URLs, as manifests.
+type library struct {
+	texts map[string]string
+	// fails is why nothing comes.
+	fails   error
+	fetched []string
+}
+
+// Translate implements reconcile.Sources.
+func (l *library) Translate(_ context.Context, source application.Source) ([]any, error) {
+	l.fetched = append(l.fetched, source.URL)
+	if l.fails != nil {
+		return nil, l.fails
+	}
+	return manifest.Decode([]byte(l.texts[source.URL]))
+}
+
+func (l *library) checkFetched(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, l.fetched); diff != "" {
+		t.Errorf("fetched (-want +got):\n%s", diff)
+	}
+	l.fetched = nil
+}
+
+// unfetched gives an Application whose resources are behind a URL, of an agent that
+// may fetch them.
+func unfetched(t *testing.T) (*world, *library) {
+	t.Helper()
+	w, l := newWorld(t, oneObject, ""), &library{texts: map[string]string{sourceURL: twoObjects}}
+	w.Sources, w.RequireAccount = l, true
+	w.point(t, sourceURL)
+	return w, l
+}
+
+// point has the Application say a URL.
+func (w *world) point(t *testing.T, url string) {
+	t.Helper()
+	w.edit(t, func(cm *corev1.ConfigMap) {
+		delete(cm.Data, application.ManifestKey)
+		delete(cm.Data, application.ObserverSchemaKey)
+		cm.Data[application.ToscaKey] = url
+	})
+}
+
+// fetchedRunning gives one that has come to rest.
+func fetchedRunning(t *testing.T) (*world, *library) {
+	t.Helper()
+	w, l := unfetched(t)
+	w.mustPass(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+	l.checkFetched(t, sourceURL)
+	return w, l
+}
+
+// What is behind a URL is fetched once, and stored with what follows from it; no
+// agent that comes later fetches it again.
+func TestFetch(t *testing.T) {
+	w, l := fetchedRunning(t)
+	w.checkTouches(t, "Create ConfigMap config", "Create Deployment web")
+	for _, key := range []string{application.TranslatedKey, application.MangledSchemaKey, application.LastAppliedKey} {
+		if text := w.cm.Data[key]; !strings.Contains(text, `"name":"web"`) {
+			t.Errorf("%s is %s", key, text)
+		}
+	}
+	w.checkQuiet(t)
+	w.checkSilentRestart(t)
+	l.checkFetched(t)
+
+	w.set(t, application.ModeAnnotation, "suspend")
+	w.mustPass(t)
+	if w.cm.Data[application.MangledSchemaKey] == "" || w.cm.Data[application.TranslatedKey] == "" {
+		t.Error("who suspends forgets what was fetched")
+	}
+	w.set(t, application.ModeAnnotation, "enforce")
+	w.mustPass(t)
+	w.edit(t, func(cm *corev1.ConfigMap) {
+		cm.Data[application.ObserverSchemaKey] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: config}}"
+	})
+	w.mustPass(t)
+	l.checkFetched(t) // what is observed of it is no question of what it is
+}
+
+// Another URL is another spec: what was fetched before goes by it.
+func TestFetchOfAnotherURL(t *testing.T) {
+	w, l := fetchedRunning(t)
+	const other = "https://example.org/other.yaml"
+	l.texts[other] = oneObject
+	w.point(t, other)
+	if w.cm.Data[application.TranslatedKey] != "" {
+		t.Error("the translation of the other URL is there")
+	}
+	w.mustPass(t)
+	l.checkFetched(t, other)
+	if len(w.objects) != 1 {
+		t.Errorf("there are %d objects", len(w.objects))
+	}
+	w.checkQuiet(t)
+}
+
+// What somebody else writes is not what was fetched.
+func TestForgedTranslation(t *testing.T) {
+	w, l := fetchedRunning(t)
+	w.cm.Data[application.TranslatedKey] = `[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"forged"}}]`
+	w.cm.ResourceVersion = w.next()
+	w.restart()
+	w.mustPass(t)
+	l.checkFetched(t, sourceURL)
+	w.checkTouches(t)
+	if strings.Contains(w.cm.Data[application.TranslatedKey], "forged") {
+		t.Error("the forged translation is there still")
+	}
+}
+
+// While it cannot be had, what there is stays, and it is tried again, later each
+// time; nothing is written meanwhile.
+func TestFetchThatFails(t *testing.T) {
+	w := running(t, oneObject, "")
+	former := w.app(t).Status.ObservedSpec
+	l := &library{texts: map[string]string{sourceURL: twoObjects}, fails: fmt.Errorf("fetch it: %w", syscall.ECONNREFUSED)}
+	w.Sources, w.RequireAccount = l, true
+	w.point(t, sourceURL)
+	if after := w.mustPass(t); after != 10*time.Second {
+		t.Errorf("it is tried again after %s", after)
+	}
+	w.checkTouches(t)
+	w.checkReady(t, application.StateTranslating, "SourceNotFetched", "fetch it: connection refused")
+	w.checkReason(t, application.StalledCondition, "Progressing")
+	if spec := w.app(t).Status.ObservedSpec; spec != former {
+		t.Errorf("the status speaks of spec %s", spec)
+	}
+	w.checkSilent(t, 3)
+	if len(w.objects) != 1 {
+		t.Errorf("objects: %v", w.objects)
+	}
+	l.fetched = nil
+	w.step = time.Second
+	for range 3600 {
+		w.mustPass(t)
+		if len(w.writes()) > 0 {
+			t.Fatalf("writes: %v", w.writes())
+		}
+	}
+	if tries := len(l.fetched); tries < 8 || tries > 12 {
+		t.Errorf("tried %d times in an hour", tries)
+	}
+	l.fails = nil
+	w.step = 10 * time.Minute
+	w.mustPass(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+	if len(w.objects) != 2 {
+		t.Errorf("objects: %v", w.objects)
+	}
+}
+
+// What is no legal template is said in the words of the reference; only who changes
+// it, or what is there, helps.
+func TestFetchOfWhatIsNotLegal(t *testing.T) {
+	cases := []struct {
+		name, text string
+		fails      error
+		reason     string
+		message    string
+	}{
+		{"a template that is none", "", fmt.Errorf("%w: line 3: no", reconcile.ErrTranslation), "INVALID_TOSCA_MANIFEST", "it cannot be translated: line 3: no"},
+		{"a template that is not taken", "", fmt.Errorf("%w: another digest", reconcile.ErrSource), "Refused", "it is not taken: another digest"},
+		{"a template of resources that are none", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: 1}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", nil, "Refused", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w, l := unfetched(t)
+			l.texts[sourceURL], l.fails = c.text, c.fails
+			w.mustPass(t)
+			w.checkTouches(t)
+			w.checkReason(t, application.ReadyCondition, c.reason)
+			w.checkReason(t, application.StalledCondition, c.reason)
+			if state := w.app(t).Status.State; state != application.StateFailed {
+				t.Errorf("state %s", state)
+			}
+			if c.message != "" {
+				w.checkCondition(t, application.ReconciledCondition, c.reason, c.message)
+			}
+			w.checkSilent(t, 3)
+			l.checkFetched(t, sourceURL)
+		})
+	}
+}
+
+// Nobody fetches unless an administrator wants it, and nothing that was fetched is
+// carried out as the agent itself.
+func TestFetchThatIsOff(t *testing.T) {
+	cases := []struct {
+		name    string
+		set     func(t *testing.T, w *world)
+		refused bool
+	}{
+		{"nothing is fetched", func(_ *testing.T, w *world) { w.Sources = nil }, true},
+		{"the agent acts itself", func(_ *testing.T, w *world) { w.RequireAccount = false }, true},
+		{"nothing is fetched any more", func(t *testing.T, w *world) {
+			t.Helper()
+			w.mustPass(t)
+			w.restart()
+			w.Sources = nil
+		}, false},
+		{"the agent acts itself by now", func(t *testing.T, w *world) {
+			t.Helper()
+			w.mustPass(t)
+			w.restart()
+			w.RequireAccount = false
+		}, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w, _ := unfetched(t)
+			c.set(t, w)
+			w.mustPass(t)
+			w.checkTouches(t)
+			if !c.refused {
+				w.checkReady(t, application.StateRunning, "Ready", ready)
+				return
+			}
+			w.checkReason(t, application.ReadyCondition, "Refused")
+			w.checkReason(t, application.StalledCondition, "Refused")
+		})
+	}
+}
+
+// Another cluster fetches for itself; while it cannot, the documents are those of the
+// former one, and so are the objects.
+func TestFetchOnAnotherCluster(t *testing.T) {
+	w, l := fetchedRunning(t)
+	here, there := w.objects, map[string]map[string]any{}
+	documents := func() []string {
+		return []string{w.cm.Data[application.LearnedKey], w.cm.Data[application.LastObservedKey]}
+	}
+	before := documents()
+	w.travel(t, "edge")
+	w.visit("edge", there)
+	l.fails = &net.OpError{Op: "dial", Err: errors.New("no")}
+	w.mustPass(t)
+	w.checkReason(t, application.ReadyCondition, "SourceNotFetched")
+	if diff := cmp.Diff(before, documents()); diff != "" || w.app(t).Status.ClusterName() != application.LocalCluster {
+		t.Errorf("documents (-before +after):\n%s", diff)
+	}
+	w.Sources = nil
+	w.mustPass(t)
+	if diff := cmp.Diff(before, documents()); diff != "" || w.app(t).Status.ClusterName() != application.LocalCluster {
+		t.Errorf("documents (-before +after):\n%s", diff)
+	}
+	w.visit(application.LocalCluster, here)
+	w.mustPass(t)
+	if len(here) != 2 {
+		t.Errorf("here: %v", here)
+	}
+	w.visit("edge", there)
+	w.Sources, l.fails, l.fetched = l, nil, nil
+	w.mustPass(t)
+	l.checkFetched(t, sourceURL)
+	w.visit(application.LocalCluster, here)
+	w.mustPass(t)
+	l.checkFetched(t)
+	if len(here) > 0 || len(there) != 2 {
+		t.Errorf("here: %v, there: %v", here, there)
+	}
+}

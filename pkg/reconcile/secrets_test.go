@@ -1,0 +1,690 @@
+package reconcile_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/apply"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+)
+
+// A workload, the Service by which it is asked to shut down, and something besides.
+const hookedObjects = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec: {replicas: 1, template: {spec: {containers: [{name: main, image: web}]}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: shutdown}
+spec: {selector: {app: web}, ports: [{port: 8080}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config}
+data: {a: "1"}
+`
+
+// The Secrets of the hook shutdown, as the world calls them.
+const (
+	tokenSecret = "Secret app-krake-shutdown-secret-token"
+	certsSecret = "Secret app-krake-shutdown-secret-certs"
+)
+
+// canary is in all values of Secrets, and nowhere else.
+const canary = "canary"
+
+// maker makes values that tell which one they are. What is kept has a canary.
+type maker struct {
+	made int
+	// renews: no former certificate is good any more.
+	renews bool
+	fails  error
+}
+
+// Data implements reconcile.Secrets.
+func (m *maker) Data(_ types.NamespacedName, uid types.UID, hook application.Hook, certs bool, former map[string][]byte) (map[string][]byte, error) {
+	if m.fails != nil {
+		return nil, m.fails
+	}
+	keep := func(key string) []byte {
+		if value := former[key]; strings.HasPrefix(string(value), canary) && (!certs || !m.renews) {
+			return value
+		}
+		m.made++
+		return fmt.Appendf(nil, "%s %s of %s, number %d", canary, key, uid, m.made)
+	}
+	if certs {
+		return map[string][]byte{
+			application.CABundleKey: []byte("the bundle"), application.CertificateKey: keep(application.CertificateKey), application.PrivateKeyKey: keep(application.PrivateKeyKey),
+		}, nil
+	}
+	return map[string][]byte{application.TokenKey(hook): keep(application.TokenKey(hook)), application.URLKey(hook): []byte("https://hooks")}, nil
+}
+
+// hooked gives an Application with hooks that no agent has seen yet.
+func hooked(t *testing.T, hooks string) *world {
+	t.Helper()
+	w := newWorld(t, hookedObjects, "")
+	w.Secrets = &maker{}
+	w.set(t, application.HooksAnnotation, hooks)
+	return w
+}
+
+// hookedRunning gives one that has come to rest.
+func hookedRunning(t *testing.T, hooks string) *world {
+	t.Helper()
+	w := hooked(t, hooks)
+	w.mustPass(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+	w.forget()
+	return w
+}
+
+// set sets an annotation as a user does, empty to take it off, and has admission
+// complete the rest.
+func (w *world) set(t *testing.T, name, value string) {
+	t.Helper()
+	w.edit(t, func(cm *corev1.ConfigMap) {
+		if cm.Annotations[name] = value; value == "" {
+			delete(cm.Annotations, name)
+		}
+	})
+}
+
+func (w *world) edit(t *testing.T, change func(cm *corev1.ConfigMap)) {
+	t.Helper()
+	stored := w.cm.DeepCopy()
+	change(w.cm)
+	if prepared := mutate.PrepareForUpdate(w.cm, stored); len(prepared.Refusals) > 0 {
+		t.Fatal(prepared.Refusals)
+	}
+	w.cm.ResourceVersion = w.next()
+}
+
+// mustPass makes a pass that does not fail, and gives when the next one is due.
+func (w *world) mustPass(t *testing.T) time.Duration {
+	t.Helper()
+	w.forget()
+	result, err := w.reconcile(t)
+	if err != nil {
+		t.Fatalf("error %v", err)
+	}
+	return result.RequeueAfter
+}
+
+// checkSilent: passes, a second apart and for that long, write nothing.
+func (w *world) checkSilent(t *testing.T, passes int) {
+	t.Helper()
+	step := w.step
+	w.step = time.Second
+	defer func() { w.step = step }()
+	for range passes {
+		w.mustPass(t)
+		if diff := cmp.Diff([]string(nil), w.writes()); diff != "" {
+			t.Errorf("writes while there is nothing to do (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// valueOf gives a value of a live Secret.
+func (w *world) valueOf(t *testing.T, secret, key string) string {
+	t.Helper()
+	data, _ := w.objects[secret]["data"].(map[string]any)
+	text, _ := data[key].(string)
+	return decoded(t, text)
+}
+
+func (w *world) token(t *testing.T) string {
+	t.Helper()
+	return w.valueOf(t, tokenSecret, application.TokenKey(application.Shutdown))
+}
+
+func (w *world) checkToken(t *testing.T, number int) {
+	t.Helper()
+	token := w.token(t)
+	if want := fmt.Sprintf("number %d", number); !strings.HasSuffix(token, want) {
+		t.Errorf("the token is %q, want %s", token, want)
+	}
+	if got, want := w.app(t).Hooks.Tokens[application.Shutdown], application.DigestOf([]byte(token)); got != want {
+		t.Errorf("the digest is %s, want %s", got, want)
+	}
+}
+
+// checkNoCanary: no value of a Secret is anywhere but on the target.
+func (w *world) checkNoCanary(t *testing.T, said ...string) {
+	t.Helper()
+	said = append(said, slices.Collect(maps.Values(w.cm.Data))...)
+	said = append(said, w.reports...)
+	said = append(said, w.calls...)
+	for _, text := range said {
+		if strings.Contains(text, canary) {
+			t.Errorf("a value got out: %s", text)
+		}
+	}
+}
+
+// The Secrets come after the hub has taken note of them, and before the workloads
+// that wait for them; what they hold is told by digests only.
+func TestHookSecrets(t *testing.T) {
+	w := hooked(t, "shutdown")
+	if after := w.mustPass(t); after != time.Minute {
+		t.Errorf("it looks again after %s", after)
+	}
+	w.checkCalls(t,
+		"Observe",
+		"Write inventory.local status krake.dev/state finalizers",
+		"Create "+certsSecret, "Create "+tokenSecret,
+		"Create ConfigMap config", "Create Service shutdown", "Create Deployment web",
+		"Write inventory.local status status.last_applied_manifest status.last_observed_manifest status.learned krake.dev/state",
+		"Start",
+	)
+	w.checkReports(t,
+		"Created v1 Secret demo/app-krake-shutdown-secret-certs", "Created v1 Secret demo/app-krake-shutdown-secret-token",
+		"Created v1 ConfigMap demo/config", "Created v1 Service demo/shutdown", "Created apps/v1 Deployment demo/web")
+	w.checkToken(t, 3)
+	digest := application.DigestOf([]byte(w.token(t)))
+	for _, key := range []string{application.LastAppliedKey, application.LastObservedKey, application.LearnedKey, application.InventoryKey(application.LocalCluster)} {
+		if !strings.Contains(w.cm.Data[key], digest) {
+			t.Errorf("%s has no digest of the token: %s", key, w.cm.Data[key])
+		}
+	}
+	w.checkNoCanary(t)
+	w.checkSilent(t, 3)
+}
+
+// The Secrets are read once in a minute, whatever else there is to do, and not
+// written while they are as they should be, nor by a new agent.
+func TestHookSecretsAreReadOnceInAMinute(t *testing.T) {
+	w := hookedRunning(t, "complete,shutdown")
+	reads := 0
+	w.step = 10 * time.Second
+	for range 18 {
+		w.mustPass(t)
+		for _, call := range w.calls {
+			if strings.HasPrefix(call, "Read Secret") {
+				reads++
+			}
+		}
+	}
+	if want := 3 * 4; reads != want {
+		t.Errorf("read %d times in three minutes, want %d", reads, want)
+	}
+	w.checkSilentRestart(t)
+	w.checkToken(t, 6)
+}
+
+// Whatever somebody does to a Secret, it holds what it held; what is not observed
+// stays.
+func TestAlteredHookSecret(t *testing.T) {
+	const token = "/data/krake_shutdown_token"
+	cases := []struct {
+		name    string
+		secret  string
+		alter   func(live *unstructured.Unstructured)
+		touches []string
+	}{
+		{"another token", tokenSecret, func(live *unstructured.Unstructured) {
+			live.Object["data"].(map[string]any)["krake_shutdown_token"] = encoded("theirs")
+		}, []string{"Patch " + tokenSecret + " replace " + token}},
+		{"a token that cannot be read", tokenSecret, func(live *unstructured.Unstructured) {
+			live.Object["data"].(map[string]any)["krake_shutdown_token"] = "%"
+		}, []string{"Patch " + tokenSecret + " replace " + token}},
+		{"no token", tokenSecret, func(live *unstructured.Unstructured) {
+			delete(live.Object["data"].(map[string]any), "krake_shutdown_token")
+		}, []string{"Patch " + tokenSecret + " add " + token}},
+		{"nothing in it", tokenSecret, func(live *unstructured.Unstructured) { delete(live.Object, "data") },
+			[]string{"Patch " + tokenSecret + " add /data"}},
+		{"another key for the certificate", certsSecret, func(live *unstructured.Unstructured) {
+			live.Object["data"].(map[string]any)["key.pem"] = encoded("theirs")
+		}, []string{"Patch " + certsSecret + " replace /data/key.pem"}},
+		{"another type", tokenSecret, func(live *unstructured.Unstructured) { live.Object["type"] = "theirs" },
+			[]string{"Patch " + tokenSecret + " replace /type"}},
+		{"without our label", tokenSecret, func(live *unstructured.Unstructured) { live.SetLabels(nil) },
+			[]string{"Patch " + tokenSecret + " add /metadata/labels"}},
+		{"without the marks that prove it", tokenSecret, func(live *unstructured.Unstructured) { live.SetAnnotations(nil) },
+			[]string{"Patch " + tokenSecret + " add /metadata/annotations"}},
+		{"a key more, a label more", tokenSecret, func(live *unstructured.Unstructured) {
+			live.Object["data"].(map[string]any)["extra"] = encoded("theirs")
+			live.SetLabels(merge(live.GetLabels(), map[string]string{"theirs": "theirs"}))
+		}, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := hookedRunning(t, "shutdown")
+			w.change(t, c.secret, c.alter)
+			w.step = time.Minute
+			w.mustPass(t)
+			w.checkTouches(t, c.touches...)
+			for _, report := range w.reports {
+				if !strings.HasPrefix(report, "DriftReverted v1 Secret") {
+					t.Errorf("reported: %s", report)
+				}
+			}
+			if drifts := len(w.app(t).Status.Drifts); drifts != len(c.touches) {
+				t.Errorf("%d drifts in the history", drifts)
+			}
+			w.checkToken(t, 3)
+			w.checkNoCanary(t)
+			w.mustPass(t)
+			w.checkTouches(t)
+		})
+	}
+}
+
+// A process restores what it has made; another one keeps what is as recorded, and has
+// no choice but to make the rest anew.
+func TestDeletedHookSecret(t *testing.T) {
+	cases := []struct {
+		name    string
+		during  func(w *world)
+		restart bool
+		token   int
+		report  string
+	}{
+		{"while the agent runs", func(w *world) { delete(w.objects, tokenSecret) }, false, 3, "Recreated v1 Secret demo/app-krake-shutdown-secret-token"},
+		{"while no agent ran", func(w *world) { delete(w.objects, tokenSecret) }, true, 4, "Recreated v1 Secret demo/app-krake-shutdown-secret-token"},
+		{"changed while no agent ran", func(w *world) {
+			w.objects[tokenSecret]["data"].(map[string]any)["krake_shutdown_token"] = encoded(canary + ", theirs")
+		}, true, 4, "DriftReverted v1 Secret demo/app-krake-shutdown-secret-token: data.krake_shutdown_token, changed by "},
+		{"left alone", func(*world) {}, true, 3, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := hookedRunning(t, "shutdown")
+			c.during(w)
+			if c.restart {
+				w.restart()
+			}
+			w.step = time.Minute
+			w.mustPass(t)
+			w.checkToken(t, c.token)
+			if got := strings.Join(w.reports, ""); !strings.HasPrefix(got, c.report) || c.report == "" && got != "" {
+				t.Errorf("reported %q, want %q", got, c.report)
+			}
+			w.checkNoCanary(t)
+			w.checkSilentRestart(t)
+		})
+	}
+}
+
+// Who dies between the creation and the record finds the token, and makes no other:
+// the Pods have it by then.
+func TestTokenThatWasNotRecorded(t *testing.T) {
+	w := hooked(t, "shutdown")
+	w.failures["Create ConfigMap config"] = errors.New("the end")
+	lost := w.cm.DeepCopy()
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
+	}
+	w.failures = map[string]error{}
+	lost.ResourceVersion = w.next()
+	w.cm = lost
+	w.restart()
+	w.mustPass(t)
+	w.checkToken(t, 3)
+	for _, call := range w.touches() {
+		if strings.Contains(call, "Secret") {
+			t.Errorf("call %s", call)
+		}
+	}
+}
+
+// Nobody's Secret, and another Application's, is left as it is, and said to be in the
+// way; it is not read in every pass either.
+func TestForeignHookSecret(t *testing.T) {
+	other := map[string]any{
+		application.OwnerAnnotation: "demo/other /Secret/demo/app-krake-shutdown-secret-token", application.OwnerUIDAnnotation: "other-uid",
+	}
+	for reason, annotations := range map[string]map[string]any{"AlreadyExists": {}, "OwnedByAnother": other} {
+		w := hooked(t, "shutdown")
+		w.objects[tokenSecret] = map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": map[string]any{"krake_shutdown_token": encoded("theirs")},
+			"metadata": map[string]any{"name": "app-krake-shutdown-secret-token", "namespace": "demo", "uid": "theirs", "annotations": annotations},
+		}
+		if after := w.mustPass(t); after > time.Minute || after == 0 {
+			t.Errorf("it looks again after %s", after)
+		}
+		w.checkReason(t, application.ReadyCondition, reason)
+		w.checkReason(t, application.ConflictCondition, reason)
+		if token := w.token(t); token != "theirs" || len(w.app(t).Hooks.Tokens) > 0 {
+			t.Errorf("the token is %q, recorded %v", token, w.app(t).Hooks.Tokens)
+		}
+		w.checkSilent(t, 3)
+		for _, call := range w.calls {
+			if strings.HasPrefix(call, "Read Secret") {
+				t.Errorf("call %s", call)
+			}
+		}
+		w.checkReason(t, application.ReadyCondition, reason)
+		deleted(w)
+		w.set(t, application.HooksAnnotation, "")
+		w.mustPass(t)
+		if w.token(t) != "theirs" || len(w.objects) != 1 {
+			t.Errorf("left: %v", w.objects)
+		}
+	}
+}
+
+// A certificate that is made anew in time is no drift.
+func TestRenewedCertificate(t *testing.T) {
+	w := hookedRunning(t, "shutdown")
+	w.Secrets.(*maker).renews = true
+	w.step = time.Minute
+	w.mustPass(t)
+	w.checkTouches(t, "Patch "+certsSecret+" replace /data/cert.pem replace /data/key.pem")
+	w.checkReports(t, "Configured v1 Secret demo/app-krake-shutdown-secret-certs: data[\"cert.pem\"], data[\"key.pem\"]")
+	if drifts := w.app(t).Status.Drifts; len(drifts) > 0 {
+		t.Errorf("drifts: %v", drifts)
+	}
+	w.checkToken(t, 3)
+}
+
+// Without a hook there are no Secrets; one that is on again has another token.
+func TestHooksThatAreTakenOff(t *testing.T) {
+	w := hookedRunning(t, "complete,shutdown")
+	w.checkToken(t, 6)
+	w.set(t, application.HooksAnnotation, "complete")
+	w.mustPass(t)
+	w.checkGone(t, tokenSecret, certsSecret)
+	if tokens := w.app(t).Hooks.Tokens; len(tokens) != 1 || tokens[application.Complete] == "" {
+		t.Errorf("tokens: %v", tokens)
+	}
+	w.set(t, application.HooksAnnotation, "complete,shutdown")
+	w.mustPass(t)
+	w.checkToken(t, 9)
+	w.set(t, application.HooksAnnotation, "")
+	w.mustPass(t)
+	if len(w.objects) != 3 || len(w.app(t).Hooks.Tokens) > 0 {
+		t.Errorf("left: %v, %v", slices.Collect(maps.Keys(w.objects)), w.app(t).Hooks)
+	}
+	w.checkQuiet(t)
+}
+
+func (w *world) checkGone(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if w.objects[name] != nil {
+			t.Errorf("%s is there still", name)
+		}
+	}
+}
+
+// The Secrets go with the Application, after its workloads.
+func TestHookSecretsAreDeleted(t *testing.T) {
+	w := hookedRunning(t, "complete")
+	deleted(w)
+	w.mustPass(t)
+	w.checkTouches(t, "Delete Deployment web", "Delete Service shutdown",
+		"Delete Secret app-krake-complete-secret-token", "Delete Secret app-krake-complete-secret-certs", "Delete ConfigMap config")
+	w.checkHeld(t, false)
+}
+
+// Where nothing is written, no Secret is made either, and what is not as it should be
+// is said. Who suspends does not look.
+func TestHookSecretsInEveryMode(t *testing.T) {
+	w := hooked(t, "shutdown")
+	w.set(t, application.ModeAnnotation, "observe")
+	w.mustPass(t)
+	w.checkTouches(t)
+	w.checkReason(t, application.ReconciledCondition, "Drifted")
+	w.set(t, application.ModeAnnotation, "enforce")
+	w.mustPass(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+
+	w.set(t, application.ModeAnnotation, "observe")
+	w.mustPass(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+	w.change(t, tokenSecret, func(live *unstructured.Unstructured) {
+		live.Object["data"].(map[string]any)["krake_shutdown_token"] = encoded("theirs")
+	})
+	w.step = time.Minute
+	w.mustPass(t)
+	w.checkTouches(t)
+	w.checkCondition(t, application.DriftedCondition, "Observed", "v1 Secret demo/app-krake-shutdown-secret-token: data.krake_shutdown_token")
+	w.set(t, application.ModeAnnotation, "suspend")
+	w.mustPass(t)
+	w.checkCalls(t, "Stop", "Write status")
+	w.set(t, application.ModeAnnotation, "enforce")
+	w.mustPass(t)
+	w.checkToken(t, 3)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+}
+
+// What is held is not changed back for as long, and then at once.
+func TestHeldHookSecret(t *testing.T) {
+	w := hookedRunning(t, "shutdown")
+	w.set(t, application.HoldUntilAnnotation, w.now.Add(90*time.Second).Format(time.RFC3339))
+	w.change(t, tokenSecret, func(live *unstructured.Unstructured) {
+		live.Object["data"].(map[string]any)["krake_shutdown_token"] = encoded("theirs")
+		live.SetLabels(nil)
+	})
+	w.step = 80 * time.Second
+	after := w.mustPass(t)
+	w.checkTouches(t, "Patch "+tokenSecret+" add /metadata/labels")
+	w.checkReason(t, application.DriftedCondition, "Held")
+	if after > 10*time.Second || w.token(t) != "theirs" {
+		t.Errorf("the token is %q, and looked at after %s", w.token(t), after)
+	}
+	w.step = after
+	w.mustPass(t)
+	w.checkToken(t, 3)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+	w.checkSilent(t, 2)
+}
+
+// A hub that does not answer takes note of no Secret, so that none is made.
+func TestHookSecretsWaitForTheHub(t *testing.T) {
+	w := hooked(t, "shutdown")
+	w.hubFails = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	for range 3 {
+		w.forget()
+		w.mustTry(t)
+		w.checkTouches(t)
+	}
+	w.hubFails = nil
+	w.step = time.Minute
+	w.mustPass(t)
+	w.checkToken(t, 3)
+}
+
+// What is claimed already is made, and its digest is stored with the hub's return.
+func TestTokenMadeWhileTheHubIsSilent(t *testing.T) {
+	w := hookedRunning(t, "shutdown")
+	w.restart()
+	delete(w.objects, tokenSecret)
+	w.hubFails = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	w.mustTry(t)
+	w.hubFails = nil
+	w.step = 10 * time.Second
+	w.mustPass(t)
+	w.checkToken(t, 4)
+	w.checkSilentRestart(t)
+}
+
+// What goes wrong with a Secret is told, without its values, and tried again; the
+// workloads do not wait for it, but for a target that is silent.
+func TestHookSecretThatFails(t *testing.T) {
+	cases := []struct {
+		name    string
+		err     error
+		reason  string
+		touches int
+	}{
+		{"it is refused", apierrors.NewForbidden(resource, "x", errors.New(canary)), "Forbidden", 5},
+		{"it is not legal", invalid(), "Invalid", 5},
+		{"the target falls silent", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "TargetUnreachable", 1},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := hooked(t, "shutdown")
+			w.failures["Create "+certsSecret] = c.err
+			result, err := w.reconcile(t)
+			if err == nil && result == (ctrl.Result{}) {
+				t.Error("it is not tried again")
+			}
+			w.checkReason(t, application.ReadyCondition, c.reason)
+			w.checkNoCanary(t, fmt.Sprintf("%v %+v", err, err))
+			if touches := len(w.touches()); touches != c.touches {
+				t.Errorf("touched: %v", w.touches())
+			}
+			clear(w.failures)
+			w.step = time.Minute
+			w.mustPass(t)
+			w.checkReady(t, application.StateRunning, "Ready", ready)
+		})
+	}
+	w := hooked(t, "shutdown")
+	w.Secrets.(*maker).fails = errors.New("no CA")
+	if _, err := w.reconcile(t); err == nil || !strings.Contains(err.Error(), "no CA") {
+		t.Errorf("error %v", err)
+	}
+	w.checkReason(t, application.ReadyCondition, "Error")
+}
+
+// Somebody whose Secret cannot be written has not the pace set by events.
+func TestHookSecretThatFailsAgainAndAgain(t *testing.T) {
+	w := hooked(t, "shutdown")
+	w.failures["Create "+certsSecret] = apierrors.NewForbidden(resource, "x", errors.New("no"))
+	w.step, w.calls = time.Second, nil
+	tries := 0
+	for range 120 {
+		_, err := w.reconcile(t)
+		_ = err // it fails, or it rests
+	}
+	for _, call := range w.calls {
+		if call == "Create "+certsSecret {
+			tries++
+		}
+	}
+	if tries > 20 {
+		t.Errorf("tried %d times in two minutes", tries)
+	}
+}
+
+// The Secrets are written as whom all else is.
+func TestHookSecretsOfAnAccount(t *testing.T) {
+	w := hooked(t, "shutdown")
+	w.RequireAccount = true
+	w.mustPass(t)
+	at := slices.Index(w.calls, "As demo krake-deployer")
+	if created := slices.Index(w.calls, "Create "+certsSecret); at < 0 || created < at {
+		t.Errorf("calls: %v", w.calls)
+	}
+}
+
+// An agent without hooks refuses an Application that wants one, and does not touch it.
+func TestHooksOfAnAgentWithout(t *testing.T) {
+	w := hooked(t, "shutdown")
+	w.Secrets = nil
+	w.mustPass(t)
+	w.checkTouches(t)
+	w.checkReady(t, application.StateFailed, "Refused",
+		"refused: annotation krake.dev/hooks: this agent has no endpoint for hooks: leave it out, or have an administrator install the hooks (overlays/hooks)")
+	w.checkReason(t, application.StalledCondition, "Refused")
+}
+
+// After a hub was restored from a backup the Application has another UID, and the
+// Secrets are its own all the same; their token is, too.
+func TestHookSecretsOfARestoredHub(t *testing.T) {
+	w := hookedRunning(t, "shutdown")
+	w.cm.UID = "restored-uid"
+	w.cm.ResourceVersion = w.next()
+	w.restart()
+	for name := range w.objects {
+		w.stale[name] = true
+	}
+	w.mustPass(t)
+	w.checkToken(t, 3)
+	if uid := (&unstructured.Unstructured{Object: w.objects[tokenSecret]}).GetAnnotations()[application.OwnerUIDAnnotation]; uid != "restored-uid" {
+		t.Errorf("it belongs to %s", uid)
+	}
+}
+
+// In several namespaces there is one token, also where one Secret was made later.
+func TestOneTokenForAllNamespaces(t *testing.T) {
+	w := hooked(t, "shutdown")
+	w.Scope = mutate.ClusterScope
+	spaces := spaces{w, map[string]map[string]map[string]any{}}
+	w.Clusters = spaces
+	w.edit(t, func(cm *corev1.ConfigMap) {
+		cm.Data[application.ManifestKey] += "---\n" +
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: other}, spec: {template: {spec: {containers: [{name: main}]}}}}"
+	})
+	w.mustPass(t)
+	w.checkToken(t, 3)
+	w.objects = spaces.of["other"]
+	w.checkToken(t, 3)
+	delete(w.objects, tokenSecret)
+	w.objects = spaces.of["demo"]
+	w.restart()
+	w.Scope, w.Clusters, w.step = mutate.ClusterScope, spaces, time.Minute
+	w.mustPass(t)
+	w.checkToken(t, 3)
+	w.objects = spaces.of["other"]
+	w.checkToken(t, 3)
+}
+
+// spaces is a cluster of which each namespace has objects of its own.
+type spaces struct {
+	*world
+
+	of map[string]map[string]map[string]any
+}
+
+// As implements reconcile.Clusters.
+func (s spaces) As(context.Context, reconcile.Account) (reconcile.Cluster, error) { return s, nil }
+
+func (s spaces) in(namespace string) cluster {
+	if s.of[namespace] == nil {
+		s.of[namespace] = map[string]map[string]any{}
+	}
+	s.objects = s.of[namespace]
+	return cluster{s.world}
+}
+
+// Create implements reconcile.Cluster.
+func (s spaces) Create(ctx context.Context, ref manifest.Ref, object map[string]any) (map[string]any, error) {
+	return s.in(ref.Namespace).Create(ctx, ref, object)
+}
+
+// Patch implements reconcile.Cluster.
+func (s spaces) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (map[string]any, error) {
+	return s.in(ref.Namespace).Patch(ctx, ref, live, repair)
+}
+
+// Delete implements reconcile.Cluster.
+func (s spaces) Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (map[string]any, error) {
+	return s.in(ref.Namespace).Delete(ctx, ref, proof)
+}
+
+func encoded(value string) string { return base64.StdEncoding.EncodeToString([]byte(value)) }
+
+func decoded(t *testing.T, text string) string {
+	t.Helper()
+	value, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(value)
+}

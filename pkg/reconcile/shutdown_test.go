@@ -1,0 +1,842 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+)
+
+// caller writes down which Services are asked to shut down.
+type caller struct {
+	calls  []string
+	answer error
+}
+
+// Call implements reconcile.Shutdowns.
+func (c *caller) Call(_ context.Context, service manifest.Ref, port int32) error {
+	c.calls = append(c.calls, fmt.Sprintf("%s/%s:%d", service.Namespace, service.Name, port))
+	return c.answer
+}
+
+// refused is the answer of a Service of which the Pods do not listen.
+func refused() error {
+	return fmt.Errorf("PUT http://shutdown.demo.svc:8080/shutdown: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+}
+
+// grace is how long an attempt takes at most, but for what its end is rounded up by.
+const grace = 30 * time.Second
+
+// stopping gives an Application that wants to shut down first, and a caller.
+func stopping(t *testing.T) (*world, *caller) {
+	t.Helper()
+	w, c := hookedRunning(t, "shutdown"), &caller{}
+	w.Shutdowns, w.ShutdownDefaults = c, reconcile.ShutdownDefaults{GraceTime: grace, Strategy: application.GiveUpShutdown}
+	return w, c
+}
+
+// here is the Application as the agent sees it.
+func (w *world) here(t *testing.T) *application.Application {
+	t.Helper()
+	app, err := application.ReadFor(w.cm, w.ClusterName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app
+}
+
+// confirm has the Application prove that it has shut down.
+func (w *world) confirm(t *testing.T) {
+	t.Helper()
+	if _, err := w.ConfirmShutdown(t.Context(), w.here(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// after makes a pass that long after the last one.
+func (w *world) after(t *testing.T, d time.Duration) time.Duration {
+	t.Helper()
+	step := w.step
+	w.step = d
+	defer func() { w.step = step }()
+	return w.mustPass(t)
+}
+
+func (w *world) record(t *testing.T) application.ShutdownRecord {
+	t.Helper()
+	if record := w.here(t).Hooks.Shutdown; record != nil {
+		return *record
+	}
+	return application.ShutdownRecord{}
+}
+
+// checkKept: no finalizer lets it go before its time, nor keeps it after.
+func (w *world) checkKept(t *testing.T, kept bool) {
+	t.Helper()
+	if len(w.cm.Finalizers) > 0 != kept {
+		t.Errorf("finalizers: %v", w.cm.Finalizers)
+	}
+}
+
+// All ways in which the shutdown of a deleted Application goes, and where they end.
+func TestShutdown(t *testing.T) {
+	late := grace + 2*time.Second
+	cases := []struct {
+		name  string
+		story func(t *testing.T, w *world, c *caller)
+		// state is the end, empty if it is gone; calls are those that were made.
+		state application.State
+		calls int
+	}{
+		{"it is asked, and has time", func(t *testing.T, w *world, _ *caller) { w.after(t, time.Second) }, application.StateWaiting, 1},
+		{"it confirms", func(t *testing.T, w *world, _ *caller) {
+			w.after(t, time.Second)
+			w.confirm(t)
+			w.after(t, time.Second)
+		}, "", 1},
+		{"it confirms twice", func(t *testing.T, w *world, _ *caller) {
+			w.after(t, time.Second)
+			w.confirm(t)
+			w.confirm(t)
+			w.after(t, time.Second)
+		}, "", 1},
+		{"it confirms before it was asked, which is without effect", func(t *testing.T, w *world, _ *caller) {
+			w.confirm(t)
+			w.after(t, time.Second)
+		}, application.StateWaiting, 1},
+		{"it does not confirm, and is kept", func(t *testing.T, w *world, _ *caller) {
+			w.after(t, time.Second)
+			w.after(t, late)
+			w.after(t, time.Hour)
+		}, application.StateDegraded, 1},
+		{"it confirms when the agent has given up", func(t *testing.T, w *world, _ *caller) {
+			w.after(t, time.Second)
+			w.after(t, late)
+			w.confirm(t)
+			w.after(t, time.Second)
+		}, "", 1},
+		{"it does not confirm, and is deleted all the same", func(t *testing.T, w *world, _ *caller) {
+			w.annotate(application.ShutdownStrategyAnnotation, "delete")
+			w.after(t, time.Second)
+			w.after(t, late)
+		}, "", 1},
+		{"the agent's strategy counts for who says none", func(t *testing.T, w *world, _ *caller) {
+			w.ShutdownDefaults.Strategy = application.DeleteAnyway
+			w.after(t, time.Second)
+			w.after(t, late)
+		}, "", 1},
+		{"its own strategy counts more than the agent's", func(t *testing.T, w *world, _ *caller) {
+			w.ShutdownDefaults.Strategy = application.DeleteAnyway
+			w.annotate(application.ShutdownStrategyAnnotation, "give_up")
+			w.after(t, time.Second)
+			w.after(t, late)
+		}, application.StateDegraded, 1},
+		{"it is asked twice more", func(t *testing.T, w *world, _ *caller) {
+			w.annotate(application.ShutdownRetryCountAnnotation, "2")
+			for range 3 {
+				w.after(t, late)
+			}
+		}, application.StateWaiting, 3},
+		{"and not once again", func(t *testing.T, w *world, _ *caller) {
+			w.annotate(application.ShutdownRetryCountAnnotation, "2")
+			for range 5 {
+				w.after(t, late)
+			}
+		}, application.StateDegraded, 3},
+		{"its own zero counts more than the agent's number", func(t *testing.T, w *world, _ *caller) {
+			w.ShutdownDefaults.Retries = 5
+			w.annotate(application.ShutdownRetryCountAnnotation, "0")
+			for range 5 {
+				w.after(t, late)
+			}
+		}, application.StateDegraded, 1},
+		{"it has the time that it says", func(t *testing.T, w *world, _ *caller) {
+			w.annotate(application.ShutdownGraceTimeAnnotation, "2m")
+			w.after(t, time.Second)
+			w.after(t, late)
+		}, application.StateWaiting, 1},
+		{"a user has it asked once more", func(t *testing.T, w *world, _ *caller) {
+			w.after(t, time.Second)
+			w.after(t, late)
+			w.annotate(application.ShutdownRetryAnnotation, "please")
+			w.after(t, time.Second)
+			w.after(t, time.Second)
+		}, application.StateWaiting, 2},
+		{"and the same word is no other wish", func(t *testing.T, w *world, _ *caller) {
+			w.annotate(application.ShutdownRetryAnnotation, "please")
+			w.after(t, time.Second)
+			w.after(t, late)
+			w.after(t, late)
+		}, application.StateDegraded, 1},
+		{"it asks to be asked once more", func(t *testing.T, w *world, _ *caller) {
+			w.after(t, time.Second)
+			w.after(t, late)
+			if state, err := w.RetryShutdown(t.Context(), w.here(t)); state != application.StateWaiting || err != nil {
+				t.Errorf("state %s, error %v", state, err)
+			}
+			w.after(t, time.Second)
+		}, application.StateWaiting, 2},
+		{"the hook is taken off while it has time", func(t *testing.T, w *world, _ *caller) {
+			w.after(t, time.Second)
+			w.annotate(application.HooksAnnotation, "")
+			w.after(t, time.Second)
+		}, "", 1},
+		{"the hook is taken off when the agent has given up", func(t *testing.T, w *world, _ *caller) {
+			w.after(t, time.Second)
+			w.after(t, late)
+			w.annotate(application.HooksAnnotation, "")
+			w.after(t, time.Second)
+		}, "", 1},
+		{"its objects are let go of, and run on", func(t *testing.T, w *world, _ *caller) {
+			w.annotate(application.DeletionPolicyAnnotation, "orphan")
+			w.after(t, time.Second)
+		}, "", 0},
+		{"there is nothing to shut down", func(t *testing.T, w *world, _ *caller) {
+			delete(w.objects, "Deployment web")
+			w.after(t, time.Second)
+		}, "", 0},
+		{"the workload is another one's by now", func(t *testing.T, w *world, _ *caller) {
+			disown(t, w, "Deployment web")
+			w.after(t, time.Second)
+		}, "", 0},
+		{"what there was to shut down goes meanwhile", func(t *testing.T, w *world, _ *caller) {
+			w.after(t, time.Second)
+			delete(w.objects, "Deployment web")
+			w.after(t, time.Second)
+		}, "", 1},
+		{"and when the agent has given up", func(t *testing.T, w *world, _ *caller) {
+			w.after(t, time.Second)
+			if after := w.after(t, late); after != time.Minute {
+				t.Errorf("it looks again after %s", after)
+			}
+			delete(w.objects, "Deployment web")
+			w.after(t, time.Second)
+		}, "", 1},
+		{"it is given up by force", func(t *testing.T, w *world, _ *caller) {
+			w.after(t, time.Second)
+			w.after(t, late)
+			application.GiveUp(w.cm, application.LocalCluster)
+			w.after(t, time.Second)
+		}, "", 1},
+		{"it is suspended: it is deleted all the same, and asked", func(t *testing.T, w *world, _ *caller) {
+			w.annotate(application.ModeAnnotation, "suspend")
+			w.after(t, time.Second)
+		}, application.StateWaiting, 1},
+		{"the Service is not heard at first", func(t *testing.T, w *world, c *caller) {
+			c.answer = refused()
+			for range 10 {
+				w.after(t, time.Second)
+			}
+			c.answer = nil
+			w.after(t, 8*time.Second)
+			w.after(t, 8*time.Second)
+		}, application.StateWaiting, 5},
+		{"the Service is never heard", func(t *testing.T, w *world, c *caller) {
+			c.answer = refused()
+			for range 40 {
+				w.after(t, time.Second)
+			}
+		}, application.StateDegraded, 5},
+		{"the agent was away for as long as it had", func(t *testing.T, w *world, _ *caller) {
+			w.Shutdowns = dying{}
+			w.passUntilCrash(t)
+			w.Shutdowns = &caller{}
+			w.after(t, late)
+			if calls := len(w.Shutdowns.(*caller).calls); calls != 1 || w.record(t).Attempt != 1 {
+				t.Errorf("called %d times, attempt %d", calls, w.record(t).Attempt)
+			}
+		}, application.StateWaiting, 0},
+	}
+	for _, story := range cases {
+		t.Run(story.name, func(t *testing.T) {
+			w, c := stopping(t)
+			before := len(w.objects)
+			deleted(w)
+			story.story(t, w, c)
+			if len(c.calls) != story.calls || slices.ContainsFunc(c.calls, func(call string) bool { return call != "demo/shutdown:8080" }) {
+				t.Errorf("called: %q, want %d times", c.calls, story.calls)
+			}
+			w.checkKept(t, story.state != "")
+			if story.state == "" {
+				return
+			}
+			if state := w.app(t).Status.State; state != story.state || len(w.objects) != before {
+				t.Errorf("state %s, want %s; %d objects of %d", state, story.state, len(w.objects), before)
+			}
+			w.checkSilent(t, 3)
+			w.checkNoCanary(t)
+		})
+	}
+}
+
+// dying is an agent that is killed when it is about to call.
+type dying struct{}
+
+// Call implements reconcile.Shutdowns.
+func (dying) Call(context.Context, manifest.Ref, int32) error { panic(crash{}) }
+
+// passUntilCrash makes a pass; whoever is killed in it is started again.
+func (w *world) passUntilCrash(t *testing.T) (crashed bool) {
+	t.Helper()
+	defer func() {
+		if cause := recover(); cause != nil {
+			if _, ok := cause.(crash); !ok {
+				panic(cause)
+			}
+			crashed = true
+			w.restart()
+		}
+	}()
+	_, err := w.reconcile(t)
+	if err != nil && !apierrors.IsConflict(err) {
+		t.Error(err)
+	}
+	return false
+}
+
+// obliging are Pods that confirm before they answer.
+type obliging struct {
+	*world
+	t *testing.T
+}
+
+// Call implements reconcile.Shutdowns.
+func (o obliging) Call(context.Context, manifest.Ref, int32) error {
+	o.confirm(o.t)
+	return nil
+}
+
+// What is confirmed while the agent is calling still is not lost to what that writes.
+func TestConfirmedDuringTheCall(t *testing.T) {
+	w, _ := stopping(t)
+	w.Shutdowns = obliging{w, t}
+	deleted(w)
+	w.after(t, time.Second)
+	if state := w.record(t).State; state != application.StateReady {
+		t.Errorf("state %s", state)
+	}
+	w.after(t, time.Second)
+	w.checkKept(t, false)
+}
+
+// What the Application says of a shutdown, and what to do about it.
+func TestWhatIsToldOfAShutdown(t *testing.T) {
+	w, c := stopping(t)
+	c.answer = refused()
+	deleted(w)
+	w.after(t, time.Second)
+	const failure = "PUT http://shutdown.demo.svc:8080/shutdown: dial: connection refused"
+	w.checkReady(t, application.StateWaiting, "ShuttingDown",
+		"the Application is asked to shut down (attempt 1), and has until 2026-01-02T12:00:34Z to confirm that; a call has failed: "+failure)
+	w.checkReason(t, application.StalledCondition, "Progressing")
+	w.checkReports(t)
+
+	w.after(t, grace+2*time.Second)
+	const given = "the Application did not shut down, and is kept: ask once more with a new value of krake.dev/shutdown-retry, " +
+		"or take shutdown out of krake.dev/hooks: it has not confirmed within 30s: " + failure
+	w.checkReady(t, application.StateDegraded, "ShutdownNotConfirmed", given)
+	w.checkCondition(t, application.StalledCondition, "ShutdownNotConfirmed", given)
+	w.checkReports(t, "ShutdownNotConfirmed v1 ConfigMap demo/app; left as it is: it has not confirmed within 30s: "+failure)
+
+	w.annotate(application.ShutdownRetryAnnotation, "1")
+	c.answer = nil
+	w.after(t, time.Second)
+	w.checkReports(t, "ShutdownRequested v1 ConfigMap demo/app")
+	w.forget()
+	w.confirm(t)
+	w.checkReady(t, application.StateReady, "ShutDown", "the Application has shut down")
+	w.checkReports(t, "ShutdownConfirmed v1 ConfigMap demo/app")
+}
+
+// Who cannot be asked is said, and is kept like who does not confirm.
+func TestWhoCannotBeAsked(t *testing.T) {
+	service := func(change func(spec map[string]any)) func(t *testing.T, w *world) {
+		return func(t *testing.T, w *world) {
+			t.Helper()
+			w.change(t, "Service shutdown", func(live *unstructured.Unstructured) { change(live.Object["spec"].(map[string]any)) })
+		}
+	}
+	cases := map[string]func(t *testing.T, w *world){
+		"this agent calls no Services: it was started without --hooks": func(_ *testing.T, w *world) { w.Shutdowns = nil },
+		"the Service shutdown is not there":                            func(_ *testing.T, w *world) { delete(w.objects, "Service shutdown") },
+		"the Service shutdown has no port":                             service(func(spec map[string]any) { delete(spec, "ports") }),
+		"the Service shutdown leads elsewhere than to Pods of its namespace, and is not called: give it a selector": service(func(spec map[string]any) {
+			spec["type"] = "ExternalName"
+		}),
+		"the Application has no Service called shutdown that could be asked": func(t *testing.T, w *world) {
+			t.Helper()
+			w.respec(strings.Replace(hookedObjects, "{name: shutdown}", "{name: other}", 1), "")
+			w.after(t, time.Second)
+		},
+	}
+	for want, set := range cases {
+		w, c := stopping(t)
+		set(t, w)
+		deleted(w)
+		w.after(t, time.Second)
+		w.after(t, grace+2*time.Second)
+		if message := w.record(t).Message; !strings.HasSuffix(message, ": "+want) || len(c.calls) > 0 {
+			t.Errorf("message %q, want %q; called: %q", message, want, c.calls)
+		}
+		w.checkReason(t, application.ReadyCondition, "ShutdownNotConfirmed")
+	}
+	w, c := stopping(t)
+	service(func(spec map[string]any) { delete(spec, "selector") })(t, w)
+	deleted(w)
+	w.after(t, time.Second)
+	disown(t, w, "Service shutdown")
+	w.after(t, 2*time.Second)
+	if len(c.calls) > 0 {
+		t.Errorf("called: %q", c.calls)
+	}
+}
+
+// A failing call costs one write in an attempt, and an answered one as well.
+func TestWritesOfAShutdown(t *testing.T) {
+	for _, answer := range []error{nil, refused()} {
+		w, c := stopping(t)
+		c.answer = answer
+		w.annotate(application.ShutdownRetryCountAnnotation, "1")
+		deleted(w)
+		w.step = time.Second
+		writes := 0
+		for i := range 75 {
+			if answer != nil {
+				c.answer = fmt.Errorf("call %d: %w", i, answer) // each says something else
+			}
+			w.mustPass(t)
+			writes += len(w.writes())
+		}
+		if want := 2 + 2 + 1; writes != want { // each attempt, and the end
+			t.Errorf("answer %v: %d writes, want %d", answer, writes, want)
+		}
+	}
+}
+
+// A target that does not answer keeps the Application waiting, and that is told.
+func TestShutdownOfASilentTarget(t *testing.T) {
+	w, c := stopping(t)
+	deleted(w)
+	known := w.Kinds
+	w.Kinds = silent{known}
+	if _, err := w.pass(t); err == nil {
+		t.Error("no error")
+	}
+	w.checkReason(t, application.ReadyCondition, "TargetUnreachable")
+	w.Kinds = known
+	w.after(t, time.Second)
+	if _, err := w.Unreachable(t.Context(), ctrl.Request{NamespacedName: appName}); err != nil {
+		t.Error(err)
+	}
+	w.after(t, time.Second)
+	w.checkReason(t, application.ReadyCondition, "ShuttingDown")
+	if state := w.app(t).Status.State; state != application.StateWaiting || len(c.calls) != 1 {
+		t.Errorf("state %s, called: %q", state, c.calls)
+	}
+}
+
+// silent are kinds that nobody can be asked for.
+type silent struct{ reconcile.Kinds }
+
+// Locate implements reconcile.Kinds.
+func (silent) Locate(types.NamespacedName, manifest.ID) (mutate.Object, error) {
+	return mutate.Object{}, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+}
+
+// An attempt that was begun goes on where it was, however often the agent is killed,
+// and at whichever step: it is asked in each attempt, no attempt counts twice, and
+// nothing is deleted before its time.
+func TestShutdownOfAnAgentThatIsKilled(t *testing.T) {
+	stories := []struct {
+		name     string
+		strategy string
+		// confirms is when, zero for never.
+		confirms time.Duration
+		// not before this, and where it ends.
+		least time.Duration
+		state application.State
+	}{
+		{"never confirmed, and kept", "give_up", 0, 2 * grace, application.StateDegraded},
+		{"never confirmed, and deleted", "delete", 0, 2 * grace, ""},
+		{"confirmed in the second attempt", "give_up", 45 * time.Second, 45 * time.Second, ""},
+	}
+	for _, story := range stories {
+		for at := 1; ; at++ {
+			w, c := stopping(t)
+			w.annotate(application.ShutdownRetryCountAnnotation, "1")
+			w.annotate(application.ShutdownStrategyAnnotation, story.strategy)
+			deleted(w)
+			began, steps := w.now, &steps{at: at}
+			ended := time.Duration(0)
+			w.step = 5 * time.Second
+			for range 20 {
+				w.Applications, w.Clusters, w.Shutdowns = mortalApplications{applications{w}, steps}, mortalClusters{clusters{w}, steps}, mortalCalls{c, steps}
+				w.passUntilCrash(t)
+				if story.confirms > 0 && w.now.Sub(began) >= story.confirms {
+					w.Applications = applications{w}
+					w.confirm(t)
+				}
+				if ended == 0 && (len(w.objects) < 5 || w.app(t).Status.State == story.state) {
+					ended = w.now.Sub(began)
+				}
+			}
+			w.checkKept(t, story.state != "")
+			if len(c.calls) < 2 || ended < story.least {
+				t.Errorf("%s, killed at step %d: called %d times, ended after %s", story.name, at, len(c.calls), ended)
+			}
+			if state := w.app(t).Status.State; story.state != "" && state != story.state {
+				t.Errorf("%s, killed at step %d: state %s", story.name, at, state)
+			}
+			if steps.done < at {
+				break
+			}
+		}
+	}
+}
+
+// steps counts what an agent does, which is killed at one of it.
+type steps struct{ at, done int }
+
+func (s *steps) step() {
+	if s.done++; s.done == s.at {
+		panic(crash{})
+	}
+}
+
+type mortalApplications struct {
+	applications
+	*steps
+}
+
+// Update implements reconcile.Applications.
+func (m mortalApplications) Update(ctx context.Context, app *application.Application) error {
+	m.step()
+	err := m.applications.Update(ctx, app)
+	m.step()
+	return err
+}
+
+type mortalCalls struct {
+	*caller
+	*steps
+}
+
+// Call implements reconcile.Shutdowns.
+func (m mortalCalls) Call(ctx context.Context, service manifest.Ref, port int32) error {
+	m.step()
+	err := m.caller.Call(ctx, service, port)
+	m.step()
+	return err
+}
+
+type mortalClusters struct {
+	clusters
+	*steps
+}
+
+// As implements reconcile.Clusters.
+func (m mortalClusters) As(ctx context.Context, account reconcile.Account) (reconcile.Cluster, error) {
+	m.step()
+	return m.clusters.As(ctx, account)
+}
+
+// An Application that says that its work is done is deleted at once, whatever it has
+// to do before a deletion.
+func TestComplete(t *testing.T) {
+	for _, hubIsBack := range []bool{true, false} {
+		w, c := stopping(t)
+		w.set(t, application.HooksAnnotation, "complete,shutdown")
+		w.mustPass(t)
+		w.forget()
+		if !hubIsBack {
+			w.failures["Delete the Application"] = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			if _, err := w.Complete(t.Context(), w.here(t)); err == nil {
+				t.Error("no error")
+			}
+			clear(w.failures)
+			w.restart() // and nobody has to say it again
+			w.mustPass(t)
+			w.checkCalls(t, "Delete the Application")
+		} else if state, err := w.Complete(t.Context(), w.here(t)); state != application.StateReady || err != nil {
+			t.Errorf("state %s, error %v", state, err)
+		}
+		w.mustPass(t)
+		w.checkKept(t, false)
+		if len(c.calls) > 0 {
+			t.Errorf("called: %q", c.calls)
+		}
+	}
+}
+
+// What it said does not count any more once the hook was off.
+func TestCompletedOfAHookThatWasTakenOff(t *testing.T) {
+	w := hookedRunning(t, "complete")
+	w.failures["Delete the Application"] = errors.New("no")
+	if _, err := w.Complete(t.Context(), w.here(t)); err == nil {
+		t.Error("no error")
+	}
+	clear(w.failures)
+	w.set(t, application.HooksAnnotation, "")
+	w.mustPass(t)
+	w.set(t, application.HooksAnnotation, "complete")
+	w.mustPass(t)
+	if w.cm.DeletionTimestamp != nil || w.here(t).Hooks.Completed {
+		t.Error("it is deleted")
+	}
+}
+
+// Where it is not to be any more, it is not complete.
+func TestCompleteOnAFormerCluster(t *testing.T) {
+	w := hookedRunning(t, "complete")
+	w.travel(t, "edge")
+	w.forget()
+	if _, err := w.Complete(t.Context(), w.here(t)); !errors.Is(err, reconcile.ErrElsewhere) {
+		t.Errorf("error %v", err)
+	}
+	w.checkCalls(t)
+}
+
+// A move with a shutdown: nothing is at the new cluster while anything is at the
+// former one, and each agent begins without memory in each of its passes.
+func TestMoveWithShutdown(t *testing.T) {
+	w, c := stopping(t)
+	here, there := w.objects, map[string]map[string]any{}
+	edge := func() {
+		t.Helper()
+		w.visit("edge", there)
+		w.after(t, time.Second)
+	}
+	local := func(d time.Duration) {
+		t.Helper()
+		w.visit(application.LocalCluster, here)
+		w.after(t, d)
+		if len(here) > 0 && len(there) > 0 {
+			t.Errorf("here: %d objects, there: %d", len(here), len(there))
+		}
+	}
+	w.travel(t, "edge")
+	edge()
+	w.checkReady(t, application.StateMigrating, "WaitingForShutdown", "cluster local: the Application has to shut down there first")
+	w.checkCondition(t, application.MigratingCondition, "WaitingForShutdown", "cluster local: the Application has to shut down there first")
+	if cluster := w.app(t).Status.ClusterName(); cluster != application.LocalCluster {
+		t.Errorf("the documents are said to be of %s", cluster)
+	}
+	w.checkSilent(t, 2)
+	local(time.Second)
+	w.checkSilent(t, 2)
+	edge()
+	w.checkReady(t, application.StateWaiting, "WaitingForShutdown", "cluster local: the Application has to shut down there first")
+
+	local(grace + 2*time.Second)
+	if state := w.record(t).State; state != application.StateDegraded || len(here) != 5 {
+		t.Errorf("state %s, %d objects", state, len(here))
+	}
+	w.checkSilent(t, 2)
+	edge()
+	const kept = "cluster local: the Application did not shut down, and is kept: ask once more with a new value of krake.dev/shutdown-retry, " +
+		"or take shutdown out of krake.dev/hooks: it has not confirmed within 30s"
+	w.checkReady(t, application.StateDegraded, "ShutdownNotConfirmed", kept)
+	w.checkCondition(t, application.StalledCondition, "ShutdownNotConfirmed", kept)
+	w.checkSilent(t, 2)
+
+	w.annotate(application.ShutdownRetryAnnotation, "1")
+	local(time.Second)
+	edge()
+	w.checkReason(t, application.StalledCondition, "Progressing")
+	if len(c.calls) < 2 {
+		t.Errorf("called: %q", c.calls)
+	}
+	w.visit(application.LocalCluster, here)
+	w.confirm(t) // the token is that of the former cluster
+	edge()
+	w.checkReason(t, application.ReadyCondition, "WaitingForShutdown")
+	local(time.Second)
+	if len(here) > 0 {
+		t.Errorf("left: %v", here)
+	}
+	w.checkHolders(t, "edge")
+	edge()
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+	w.checkCondition(t, application.MigratingCondition, "", "")
+	if len(there) != 5 {
+		t.Errorf("there are %d objects", len(there))
+	}
+}
+
+// Whoever waits for another cluster looks again when that changes.
+func TestWhoWaitsIsTold(t *testing.T) {
+	w, _ := stopping(t)
+	here := w.objects
+	w.travel(t, "edge")
+	for _, step := range []func(){
+		func() { w.after(t, time.Second) },
+		func() { w.after(t, grace+2*time.Second) },
+		func() { w.confirm(t) },
+		func() { w.after(t, time.Second) },
+	} {
+		before := w.cm.DeepCopy()
+		w.visit(application.LocalCluster, here)
+		step()
+		if application.SameFor(before, w.cm, "edge") {
+			t.Errorf("the agent of edge does not look: %+v", w.cm.Data[application.InventoryKey(application.LocalCluster)])
+		}
+	}
+}
+
+// Back home in the middle of a shutdown it is healed, and asked anew when it is to go
+// once more, whatever it has said before; also if nobody looked meanwhile.
+func TestThereAndBackDuringAShutdown(t *testing.T) {
+	for _, mode := range []string{"enforce", "suspend"} {
+		for _, confirmed := range []bool{false, true} {
+			w, c := stopping(t)
+			w.travel(t, "edge")
+			w.after(t, time.Second)
+			if confirmed {
+				w.confirm(t)
+			}
+			w.travel(t, application.LocalCluster)
+			w.set(t, application.ModeAnnotation, mode)
+			w.confirm(t)
+			w.after(t, 10*time.Millisecond)
+			if record := w.here(t).Hooks.Shutdown; record != nil {
+				t.Errorf("%s: there is a record: %+v", mode, record)
+			}
+			w.set(t, application.ModeAnnotation, "enforce")
+			w.travel(t, "edge")
+			w.after(t, time.Second)
+			if record := w.record(t); record.State != application.StateWaiting || len(c.calls) != 2 || len(w.objects) != 5 {
+				t.Errorf("%s: %+v; called: %q; %d objects", mode, record, c.calls, len(w.objects))
+			}
+		}
+	}
+}
+
+// Deleted during a move, it has been asked already; what is nowhere yet is not asked.
+func TestDeletionDuringAMoveWithShutdown(t *testing.T) {
+	w, c := stopping(t)
+	here, there := w.objects, map[string]map[string]any{}
+	w.travel(t, "edge")
+	w.after(t, time.Second)
+	deadline := w.record(t).Deadline
+	deleted(w)
+	w.visit("edge", there)
+	w.after(t, time.Second)
+	w.visit(application.LocalCluster, here)
+	w.after(t, time.Second)
+	if record := w.record(t); record.State != application.StateWaiting || !record.Deadline.Equal(&deadline) || record.Attempt != 1 {
+		t.Errorf("record: %+v", record)
+	}
+	w.confirm(t)
+	w.after(t, time.Second)
+	w.checkKept(t, false)
+	if len(here)+len(there) > 0 || len(c.calls) == 0 {
+		t.Errorf("here: %v, there: %v, called: %q", here, there, c.calls)
+	}
+}
+
+// Where nothing is to be written, nobody is asked to go either.
+func TestMoveWithShutdownInOtherModes(t *testing.T) {
+	for _, mode := range []string{"observe", "suspend"} {
+		w, c := stopping(t)
+		w.travel(t, "edge")
+		w.set(t, application.ModeAnnotation, mode)
+		w.after(t, time.Second)
+		if len(c.calls) > 0 || w.here(t).Hooks.Shutdown != nil {
+			t.Errorf("%s: called %q", mode, c.calls)
+		}
+		w.visit("edge", map[string]map[string]any{})
+		w.after(t, time.Second)
+		w.checkTouches(t)
+	}
+}
+
+// The strategy of a move is that of a deletion: what does not confirm is deleted on
+// the former cluster, and goes on where it is to be.
+func TestMoveOfWhatDoesNotShutDown(t *testing.T) {
+	w, _ := stopping(t)
+	here, there := w.objects, map[string]map[string]any{}
+	w.set(t, application.ShutdownStrategyAnnotation, "delete")
+	w.travel(t, "edge")
+	w.after(t, time.Second)
+	w.after(t, grace+2*time.Second)
+	w.visit("edge", there)
+	w.after(t, time.Second)
+	if len(here) > 0 || len(there) != 5 {
+		t.Errorf("here: %d objects, there: %d", len(here), len(there))
+	}
+	w.checkHolders(t, "edge")
+}
+
+// One target by two names: what was moved is there by then, and neither asked nor
+// deleted.
+func TestShutdownOnTheSameClusterByAnotherName(t *testing.T) {
+	w, c := stopping(t)
+	here, identity := w.objects, func() types.UID { return "one" }
+	w.set(t, application.HooksAnnotation, "")
+	w.mustPass(t)
+	w.travel(t, "edge")
+	w.visit("edge", here)
+	w.Target = identity
+	w.mustPass(t)
+	w.set(t, application.HooksAnnotation, "shutdown")
+	w.mustPass(t)
+	w.visit(application.LocalCluster, here)
+	w.Target = identity
+	w.after(t, time.Second)
+	if len(here) != 5 || len(c.calls) > 0 {
+		t.Errorf("left: %v, called: %q", slices.Collect(maps.Keys(here)), c.calls)
+	}
+	w.checkHolders(t, "edge")
+}
+
+// What is never of Pods need not be gone; what nobody knows may be.
+func TestWhatShutsDown(t *testing.T) {
+	w, _ := stopping(t)
+	w.edit(t, func(cm *corev1.ConfigMap) {
+		cm.Data[application.ManifestKey] += "---\n{apiVersion: example.com/v1, kind: Song, metadata: {name: song}}"
+	})
+	w.mustPass(t)
+	deleted(w)
+	delete(w.objects, "Deployment web")
+	w.after(t, time.Second)
+	if state := w.app(t).Status.State; state != application.StateWaiting {
+		t.Errorf("state %s", state)
+	}
+	delete(w.objects, "Song song")
+	w.after(t, time.Second)
+	w.checkKept(t, false)
+}
+
+// What proves nothing changes nothing.
+func TestRetryOfWhatIsNotDegraded(t *testing.T) {
+	w, _ := stopping(t)
+	for range 2 {
+		before := w.cm.DeepCopy()
+		if _, err := w.RetryShutdown(t.Context(), w.here(t)); !errors.Is(err, reconcile.ErrNotDegraded) {
+			t.Errorf("error %v", err)
+		}
+		if diff := cmp.Diff(before, w.cm); diff != "" {
+			t.Errorf("the Application (-before +after):\n%s", diff)
+		}
+		deleted(w)
+		w.after(t, time.Second)
+	}
+}
