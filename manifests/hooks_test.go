@@ -95,7 +95,7 @@ func TestNamespacesWithHooks(t *testing.T) {
 	type bindings = map[string]rbacv1.Subject
 	local := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "local", Namespace: "krake-agents"}
 	spoke := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "cluster-name", Namespace: "krake-agents"}
-	const authority, secrets, deletion = "krake-agents: Role krake-hooks-ca", "demo: ClusterRole krake-hooks", "demo: ClusterRole krake-hooks-hub"
+	const authority, secrets, deletion = "krake-agents: Role krake-hooks-ca", "demo: ClusterRole krake-hooks", "demo: ClusterRole krake-hooks-hub" //nolint:gosec // names of roles
 	inDemo := bindings{authority: local, secrets: local, deletion: local}
 	want := map[string]bindings{
 		"overlays/hooks": {authority: local}, "made/hooks": inDemo, "made/strict-hooks": inDemo, "made/strict-all": inDemo,

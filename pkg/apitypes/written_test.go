@@ -86,6 +86,14 @@ func TestLongNumbers(t *testing.T) {
 	}
 }
 
+// Nor is one further down in a list.
+func TestLongNumberInAList(t *testing.T) {
+	pod := decode(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}, {name: b, resources: {limits: {cpu: "1e999999"}}}]}}`)
+	if written, err := apitypes.Written(pod); err == nil {
+		t.Errorf("it is written as %v", written)
+	}
+}
+
 func TestNotWritten(t *testing.T) {
 	for why, text := range map[string]string{
 		"a kind that is not built in": "{apiVersion: music.example.com/v1, kind: Song}",

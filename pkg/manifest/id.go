@@ -87,9 +87,7 @@ func Find(ids []ID, wanted ID) int {
 
 // Pair gives for each identity of left the index of its partner in right, or
 // -1. No partner is given twice: equal namespaces are paired first, what is
-// left pairs with one side without a namespace, in order, so that the k-th
-// schema without a namespace belongs to the k-th resource of that name
-// (specification 1.1.4).
+// left pairs with one side without a namespace, in order (specification 1.1.4).
 func Pair(left, right []ID) []int {
 	exact, loose := queues{}, queues{}
 	for i, id := range right {
@@ -111,6 +109,19 @@ func Pair(left, right []ID) []int {
 		}
 	}
 	return partners
+}
+
+// PairNamesakes is [Pair] for observer schemas, of which none says a namespace:
+// the k-th schema of a name belongs to the k-th resource of that name, in
+// whatever namespaces they are (specification 1.1.4).
+func PairNamesakes(left, right []ID) []int { return Pair(anywhere(left), anywhere(right)) }
+
+func anywhere(ids []ID) []ID {
+	named := make([]ID, 0, len(ids))
+	for _, id := range ids {
+		named = append(named, id.anywhere())
+	}
+	return named
 }
 
 // anywhere is the identity without its namespace.

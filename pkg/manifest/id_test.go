@@ -105,6 +105,7 @@ func TestFind(t *testing.T) {
 		{"two different namespaces are two resources", []manifest.ID{config("y")}, config("x"), -1},
 		{"of several that match loosely the first wins", []manifest.ID{config("y"), config("z")}, config(""), 0},
 		{"another version of the API is another resource", []manifest.ID{v2}, config("x"), -1},
+		{"another kind is another resource", []manifest.ID{{APIVersion: "v1", Kind: "Secret", Namespace: "x", Name: "a"}, {APIVersion: "v1", Kind: "Secret", Name: "a"}}, config("x"), -1},
 		{"another name is another resource", []manifest.ID{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "x", Name: "b"}, {APIVersion: "v1", Kind: "ConfigMap", Name: "b"}}, config("x"), -1},
 		{"nothing is in nothing", nil, config("x"), -1},
 	}
@@ -155,6 +156,17 @@ func TestPair(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+// A schema says no namespace, so that one without is no better a match for it.
+func TestPairNamesakes(t *testing.T) {
+	schemas, resources := []manifest.ID{config(""), config(""), config("")}, []manifest.ID{config("x"), config("")}
+	if diff := cmp.Diff([]int{0, 1, -1}, manifest.PairNamesakes(schemas, resources)); diff != "" {
+		t.Errorf("schemas to resources: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff([]int{0, 1}, manifest.PairNamesakes(resources, schemas)); diff != "" {
+		t.Errorf("resources to schemas: -want +got\n%s", diff)
 	}
 }
 

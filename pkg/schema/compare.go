@@ -191,7 +191,7 @@ func (c *comparison) list(n list, want, have any) {
 	size := n.measure(wanted, length, pairs)
 	for place := range min(len(n.items), size.places) {
 		if partner := pairs.partner(place); partner != absent {
-			c.step(Step{Index: c.index(place, partner)}, n.items[place], at(wanted, place), elements[partner])
+			c.element(Step{Index: c.index(place, partner)}, n.items[place], at(wanted, place), elements[partner])
 		}
 	}
 	if size.short {
@@ -202,6 +202,17 @@ func (c *comparison) list(n list, want, have any) {
 		if !c.projected {
 			c.found[len(c.found)-1].Cut = pairs.cut(size)
 		}
+	}
+}
+
+// element compares one of a list. That there is one more than is known is to be
+// learned by itself, whether or not anything in it is observed (specification 1.6.7).
+func (c *comparison) element(step Step, n node, want, have any) {
+	before := len(c.found)
+	c.step(step, n, want, have)
+	if len(c.found) == before && want == nil && have != nil {
+		c.add(Unknown, nil, have)
+		c.found[before].Path = Path{step}
 	}
 }
 

@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"strconv"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -111,6 +112,7 @@ func TestByValue(t *testing.T) {
 		{"", "0m", false},
 		{"m", "0", false},
 		{"99999999999999999999999999999999999m", "99999999999999999999999999999999998m", false}, // too long to be one
+		{"1.0000000000000000000000000000000000m", "1m", false},
 	}
 	literal := parse(t, complete(object{"spec": object{"a": nil}}))
 	for _, c := range cases {
@@ -174,6 +176,25 @@ func TestAcceptedFormsAreOwn(t *testing.T) {
 	scribble(forms[0].Want)
 	if found := accepted.Compare(desired, before); len(found) > 0 {
 		t.Errorf("found is %v", found)
+	}
+}
+
+// Of two schemas that were made from one, each knows its own forms, however
+// many the one had.
+func TestSchemasShareNoForms(t *testing.T) {
+	desired := complete(decode(t, "spec: {cpu: 1}"))
+	written := func(as string) object { return complete(object{"spec": object{"cpu": as}}) }
+	s := defaultOf(t, desired)
+	for i := range 8 {
+		one, other := s.Accept(s.Forms(desired, written("one"))), s.Accept(s.Forms(desired, written("other")))
+		if found := one.Compare(desired, written("one")); len(found) > 0 {
+			t.Errorf("its own form is lost: %v", found)
+		}
+		if found := one.Compare(desired, written("other")); len(found) == 0 {
+			t.Error("it knows the form of another schema")
+		}
+		same(t, 0, len(other.Compare(desired, written("other"))))
+		s = s.Accept(s.Forms(desired, written("more"+strconv.Itoa(i))))
 	}
 }
 

@@ -30,7 +30,8 @@ func (n list) measure(wanted []any, length int, p pairing) size {
 
 // measureByKey counts for the minimum only the desired elements that were found,
 // as far as elements are desired: a stranger replaces nobody. Nor does an element
-// that was learned replace one of the manifest's.
+// that was learned replace one of the manifest's, or one of which nothing is observed
+// one of which something is.
 func (n list) measureByKey(wanted []any, length int, accepted bool, p pairing) size {
 	required := len(wanted)
 	if n.given > 0 {
@@ -39,7 +40,7 @@ func (n list) measureByKey(wanted []any, length int, accepted bool, p pairing) s
 	found, taken := p.count(len(wanted))
 	strangers := length - found - taken
 	s := size{places: p.places}
-	s.short = length < n.min || p.found(required) < min(n.min, required)
+	s.short = length < n.min || p.found(required) < min(n.min, required) || n.missesObserved(required, p)
 	if s.short {
 		length += len(wanted) - found
 	}
@@ -49,6 +50,22 @@ func (n list) measureByKey(wanted []any, length int, accepted bool, p pairing) s
 		s.places = len(wanted) + taken - max(0, s.surplus-strangers)
 	}
 	return s
+}
+
+// missesObserved tells if of the first places too few have a partner of those of
+// which something is observed.
+func (n list) missesObserved(places int, p pairing) bool {
+	observed, found := 0, 0
+	for place, item := range n.items[:min(places, len(n.items))] {
+		if element, ok := item.(object); ok && len(element.fields) == 0 {
+			continue
+		}
+		observed++
+		if p.partner(place) != absent {
+			found++
+		}
+	}
+	return found < min(n.min, observed)
 }
 
 // rest is the length of a list after it was cut: never below the minimum, even

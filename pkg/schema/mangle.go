@@ -104,7 +104,7 @@ func (m *mangler) readSchemas(custom []any) {
 		}
 		m.leave()
 	}
-	partners := manifest.Pair(ids, m.ids)
+	partners := manifest.PairNamesakes(ids, m.ids)
 	for i, document := range documents {
 		if document == nil {
 			continue

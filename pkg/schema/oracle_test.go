@@ -280,19 +280,33 @@ func (a alignment) missing() []any {
 }
 
 // isTooShort: all live elements count (1.6.8); by key there must also be a
-// partner for as many desired ones as the minimum asks for (keys).
+// partner for as many desired ones as the minimum asks for, and first of all for
+// those of which something is observed (keys).
 func (a alignment) isTooShort() bool {
 	if len(a.have) < a.least {
 		return true
 	}
-	matched := 0
+	all, observed := []int{}, []int{}
 	for place := range a.want {
+		all = append(all, place)
+		if place < len(a.elements) && !isEmptyObject(a.elements[place]) {
+			observed = append(observed, place)
+		}
+	}
+	return a.isKeyed() && (a.matched(all) < min(a.least, len(all)) || a.matched(observed) < min(a.least, len(observed)))
+}
+
+func (a alignment) matched(places []int) int {
+	matched := 0
+	for _, place := range places {
 		if a.partner[place] >= 0 {
 			matched++
 		}
 	}
-	return a.isKeyed() && matched < min(a.least, len(a.want))
+	return matched
 }
+
+func isEmptyObject(node any) bool { return node != nil && isObject(node) && len(fieldsOf(node)) == 0 }
 
 // length is that of the live list with what it gets if it is too short.
 func (a alignment) length() int {
@@ -406,7 +420,7 @@ func compareList(path string, node []any, want, have any) []difference {
 	var found []difference
 	for i, element := range a.elements {
 		if j := a.partner[i]; j >= 0 && !slices.Contains(a.cut(), j) {
-			found = append(found, compareValue(itemPath(path, j), element, at(a.want, i), a.have[j])...)
+			found = append(found, compareElement(itemPath(path, j), element, at(a.want, i), a.have[j])...)
 		}
 	}
 	if a.isTooShort() {
@@ -414,6 +428,16 @@ func compareList(path string, node []any, want, have any) []difference {
 	}
 	if a.isTooLong() {
 		found = append(found, difference{Kind: "TooLong", Path: path, Have: have, Cut: a.cut()})
+	}
+	return found
+}
+
+// compareElement compares an element. One that only the live list has is to be
+// learned (1.6.7), also if nothing in it is observed.
+func compareElement(path string, node, want, have any) []difference {
+	found := compareValue(path, node, want, have)
+	if found == nil && want == nil && have != nil {
+		return []difference{{Kind: "Unknown", Path: path, Have: have}}
 	}
 	return found
 }
@@ -799,19 +823,15 @@ func (n *inspection) resourceOf(path string, document object, resources, before 
 }
 
 // inOrder gives the resources of an identity in the order in which they get
-// their schemas, which have no namespace: an exact match comes first (1.1.4).
+// their schemas (1.1.4).
 func inOrder(resources []any, id [3]string) []int {
-	var exact, others []int
+	var mine []int
 	for i, resource := range resources {
-		switch {
-		case !isOf(id)(resource):
-		case namespaceOf(resource) == nil:
-			exact = append(exact, i)
-		default:
-			others = append(others, i)
+		if isOf(id)(resource) {
+			mine = append(mine, i)
 		}
 	}
-	return append(exact, others...)
+	return mine
 }
 
 func filter(values []any, keep func(any) bool) []any {

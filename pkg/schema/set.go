@@ -24,7 +24,7 @@ func (s Set) Of(resources []map[string]any) ([]Schema, error) {
 		return nil, err
 	}
 	schemas := make([]Schema, len(ids))
-	for i, partner := range manifest.Pair(ids, s.ids()) {
+	for i, partner := range manifest.PairNamesakes(ids, s.ids()) {
 		if partner < 0 {
 			return nil, fmt.Errorf("no observer schema for %s", ids[i])
 		}
@@ -50,7 +50,7 @@ func (s Set) Retain(resources, former []map[string]any) ([]map[string]any, error
 	for i, resource := range resources {
 		desired[i], _ = clone(resource).(map[string]any)
 	}
-	resourceOf := manifest.Pair(s.ids(), ids)
+	resourceOf := manifest.PairNamesakes(s.ids(), ids)
 	formerOf := manifest.Pair(s.idsOf(resourceOf, ids), formerIDs)
 	for i, schema := range s {
 		into, from := resourceOf[i], formerOf[i]

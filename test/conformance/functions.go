@@ -59,12 +59,10 @@ func status(name string, resources []any) map[string]any {
 
 func (s *state) validate() (map[string]any, error) {
 	_, found := schema.Mangle(s.resources, s.custom)
+	result := map[string]any{"warnings": listFindings(found.Warnings())}
 	if errors := found.Errors(); len(errors) > 0 {
-		return map[string]any{"errors": listFindings(errors)}, fmt.Errorf("invalid: %w", errors[0])
-	}
-	result := map[string]any{"valid": true}
-	if warnings := found.Warnings(); len(warnings) > 0 {
-		result["warnings"] = listFindings(warnings)
+		result["errors"] = listFindings(errors)
+		return result, fmt.Errorf("invalid: %w", errors[0])
 	}
 	return result, nil
 }
@@ -77,19 +75,52 @@ func listFindings(found schema.Findings) []any {
 	return items
 }
 
+// defaultSchema uses the user's schemas as they are (specification 1.2.1): what
+// does not fit the manifest is for validate to say.
 func (s *state) defaultSchema() (map[string]any, error) {
-	set, found := schema.Mangle(s.resources, s.custom)
-	if errors := found.Errors(); len(errors) > 0 {
-		return nil, errors[0]
+	set, _ := schema.Mangle(s.resources, s.custom)
+	if set == nil {
+		var err error
+		if set, err = s.unchecked(); err != nil {
+			return nil, err
+		}
 	}
 	s.mangled = list(set.Documents())
 	return status("mangled_observer_schema", s.mangled), nil
 }
 
-// set parses the schemas of a vector's state. They may belong to resources of
-// any of its lists: those that hooks added are in no manifest.
-func (s *state) set() (schema.Set, error) {
-	set, found := schema.Mangle(nil, s.mangled)
+// unchecked gives the user's schemas and the default ones without a look at
+// whether they fit.
+func (s *state) unchecked() (schema.Set, error) {
+	set, err := parsed(s.custom)
+	if err != nil {
+		return nil, err
+	}
+	var taken []manifest.ID
+	for _, own := range set {
+		taken = append(taken, own.ID())
+	}
+	all := resources(s.resources)
+	for i, partner := range manifest.PairNamesakes(ids(all), taken) {
+		if partner >= 0 {
+			continue
+		}
+		added, err := schema.Default(all[i])
+		if err != nil {
+			return nil, err
+		}
+		set = append(set, added)
+	}
+	return set, nil
+}
+
+// set gives the schemas of a vector's state.
+func (s *state) set() (schema.Set, error) { return parsed(s.mangled) }
+
+// parsed reads schemas. They may belong to resources of any list: those that
+// hooks added are in no manifest.
+func parsed(schemas []any) (schema.Set, error) {
+	set, found := schema.Mangle(nil, schemas)
 	for _, f := range found.Errors() {
 		if f.Code != "not-in-manifest" {
 			return nil, f
@@ -98,8 +129,8 @@ func (s *state) set() (schema.Set, error) {
 	if set != nil {
 		return set, nil
 	}
-	stubs := make([]any, 0, len(s.mangled))
-	for _, document := range s.mangled {
+	stubs := make([]any, 0, len(schemas))
+	for _, document := range schemas {
 		fields, _ := document.(map[string]any)
 		metadata, _ := fields["metadata"].(map[string]any)
 		stubs = append(stubs, map[string]any{
@@ -107,7 +138,7 @@ func (s *state) set() (schema.Set, error) {
 			"metadata": map[string]any{"name": metadata["name"], "namespace": fmt.Sprint(len(stubs))},
 		})
 	}
-	set, found = schema.Mangle(stubs, s.mangled)
+	set, found = schema.Mangle(stubs, schemas)
 	for _, f := range found.Errors() {
 		return nil, f
 	}

@@ -16,9 +16,12 @@ const (
 		{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"bpm": 2}}]}}`
 	rightDelta = `{"new": [], "modified": [0], "deleted": []}`
 	wrongDelta = `{"new": [], "modified": [], "deleted": [777]}`
-	right      = `{"id": "right", ` + drifted + `, "want": ` + rightDelta + `}`
-	wrong      = `{"id": "wrong", "tags": ["some-tag"], ` + drifted + `, "want": ` + wrongDelta + `}`
-	written    = `{"id": "written", "tags": ["hand", "api-normalisation"], ` + drifted + `, "want": ` + wrongDelta + `}`
+	// below and mistaken have one element less for a minimum than the manifest has; mistaken observes the tempo wrongly, too.
+	below    = `"manifest": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"tags": ["x"]}}], "observer_schema": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"tags": [{"observer_schema_list_min_length": 0, "observer_schema_list_max_length": 1}]}}]`
+	mistaken = `"manifest": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"tags": ["x"]}}], "observer_schema": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"bpm": 1, "tags": [{"observer_schema_list_min_length": 0, "observer_schema_list_max_length": 1}]}}]`
+	right    = `{"id": "right", ` + drifted + `, "want": ` + rightDelta + `}`
+	wrong    = `{"id": "wrong", "tags": ["some-tag"], ` + drifted + `, "want": ` + wrongDelta + `}`
+	written  = `{"id": "written", "tags": ["hand", "api-normalisation"], ` + drifted + `, "want": ` + wrongDelta + `}`
 )
 
 func vectors(function string, cases ...string) string {
@@ -84,10 +87,13 @@ func TestFailures(t *testing.T) {
 		"other finding": {vectors("validate", `{"id": "x", "input": {"spec": {"manifest": [5]}}, "wantError": [{"code": "kind-missing", "path": "spec"}]}`), "kind-missing at spec"},
 		"no finding":    {vectors("validate", `{"id": "x", "input": {"spec": {}}, "wantError": [{"code": "kind-missing", "path": "spec"}]}`), "kind-missing at spec"},
 		"a finding":     {vectors("validate", `{"id": "x", "input": {"spec": {"manifest": [5]}}, "want": {"valid": true}}`), "error: "},
+		"only warnings": {vectors("validate", `{"id": "x", "input": {"spec": {`+below+`}}, "wantError": [{"code": "min-below-manifest", "path": "spec.observer_schema[0].spec.tags"}]}`), "min-below-manifest at spec"},
 		"no warning":    {vectors("validate", `{"id": "x", "input": {"spec": {}}, "want": {"valid": true, "warnings": [{"code": "c", "path": "p"}]}}`), "c at p"},
 		"no want":       {vectors("delta", `{"id": "x", `+drifted+`, "wanted": `+rightDelta+`}`), "the case wants nothing"},
 		"no steps":      {vectors("scenarios", `{"id": "x", "spec": {}}`), "no steps"},
 		"unknown step":  {vectors("scenarios", `{"id": "x", "spec": {}, "steps": [{"do": "delta"}, {"do": "jump"}]}`), "step 1 jump: unknown step"},
+		"wrong state":   {vectors("scenarios", `{"id": "x", "spec": {}, "steps": [{"do": "observe", "live": [], "want": {"status": {"last_observed_manifest": [777]}}}]}`), "777"},
+		"lost list":     {vectors("scenarios", `{"id": "x", "spec": {}, "steps": [{"do": "delta", "want": {"status": {"no_such_list": []}}}]}`), "status"},
 		"wrong step":    {vectors("scenarios", `{"id": "x", "spec": {}, "steps": [{"do": "delta", "want": `+wrongDelta+`}]}`), "777"},
 	}
 	for name, test := range tests {
@@ -95,6 +101,23 @@ func TestFailures(t *testing.T) {
 			expect(t, []string{folder(t, test.vectors)}, 1, "(-want +got)", test.want, "0 passed, 1 failed")
 		})
 	}
+}
+
+// Where there are errors, what is only a warning may be listed with them, or not.
+func TestWarningsBesideErrors(t *testing.T) {
+	const mistake, warning = `{"code": "value-not-null", "path": "spec.observer_schema[0].spec.bpm"}`,
+		`{"code": "min-below-manifest", "path": "spec.observer_schema[0].spec.tags"}`
+	for found, code := range map[string]int{mistake: 0, mistake + "," + warning: 0, warning: 1} {
+		expect(t, []string{folder(t, vectors("validate", `{"id": "x", "input": {"spec": {`+mistaken+`}}, "wantError": [`+found+`]}`))}, code)
+	}
+}
+
+// A step's state has all lists, of which a case names those that matter to it.
+func TestStateAfterAStep(t *testing.T) {
+	expect(t, []string{folder(t, vectors("scenarios", `{"id": "x", "spec": {}, "steps": [
+		{"do": "set", "path": ["status", "last_observed_manifest"], "value": [1], "want": {"status": {"last_observed_manifest": [1], "last_applied_manifest": []}}},
+		{"do": "observe", "live": [], "want": {"status": {"last_observed_manifest": []}}},
+		{"do": "delta", "want": {"new": [], "modified": [], "deleted": []}}]}`))}, 0)
 }
 
 // A run that does not run what it was asked to is no success.

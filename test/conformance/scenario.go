@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,8 +25,8 @@ func (r runner) scenario(c testCase) string {
 		if err != nil {
 			return fmt.Sprintf("step %d %v: %v", i, step["do"], err)
 		}
-		if want, ok := step["want"]; ok {
-			if diff := cmp.Diff(normal(want), normal(got)); diff != "" {
+		if want, ok := step["want"].(map[string]any); ok {
+			if diff := cmp.Diff(normal(want), normal(named(want, got))); diff != "" {
 				return fmt.Sprintf("step %d %v:\n%s", i, step["do"], diff)
 			}
 		}
@@ -33,57 +34,53 @@ func (r runner) scenario(c testCase) string {
 	return ""
 }
 
-// perform does one step and writes its result into the root.
+// perform does one step and writes its result into the root. It gives the state
+// after it, and that of a delta is its result.
 func (r runner) perform(root, step map[string]any) (map[string]any, error) {
 	switch step["do"] {
 	case "set":
 		path, _ := step["path"].([]any)
 		value, given := step["value"]
 		assign(root, path, runtime.DeepCopyJSONValue(value), given)
-		return nil, nil
+		return root, nil
 	case "reconcile":
-		return r.sequence(root, nil, "default_schema", "applied_from_spec")
+		return root, r.sequence(root, nil, "default_schema", "applied_from_spec")
 	case "response":
-		return r.sequence(root, step["response"], "applied_from_response", "observed_from_response")
+		return root, r.sequence(root, step["response"], "applied_from_response", "observed_from_response")
 	case "observe":
 		root["status"].(map[string]any)["last_observed_manifest"] = []any{}
-		return r.each(root, step["live"], "observed_from_response")
+		return root, r.each(root, step["live"], "observed_from_response")
 	case "learn":
-		return r.each(root, step["live"], "applied_from_response")
+		return root, r.each(root, step["live"], "applied_from_response")
 	case "delta":
 		return r.call("delta", root)
 	}
 	return nil, fmt.Errorf("unknown step %v", step["do"])
 }
 
-func (r runner) each(root map[string]any, live any, name string) (map[string]any, error) {
+func (r runner) each(root map[string]any, live any, name string) error {
 	items, _ := live.([]any)
-	var result map[string]any
 	for _, item := range items {
-		var err error
-		if result, err = r.sequence(root, item, name); err != nil {
-			return nil, err
+		if err := r.sequence(root, item, name); err != nil {
+			return err
 		}
 	}
-	return result, nil
+	return nil
 }
 
-// sequence runs functions one after the other and merges what they give.
-func (r runner) sequence(root map[string]any, response any, names ...string) (map[string]any, error) {
-	merged := map[string]any{}
+// sequence runs functions one after the other and writes down what they give.
+func (r runner) sequence(root map[string]any, response any, names ...string) error {
 	status, _ := root["status"].(map[string]any)
 	for _, name := range names {
 		input := map[string]any{"spec": root["spec"], "status": status, "response": response}
 		result, err := r.call(name, input)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		changed, _ := runtime.DeepCopyJSON(result)["status"].(map[string]any)
-		for key, value := range changed {
-			status[key], merged[key] = value, value
-		}
+		maps.Copy(status, changed)
 	}
-	return map[string]any{"status": merged}, nil
+	return nil
 }
 
 // assign sets or removes the value at a path of keys and indices.
@@ -107,4 +104,19 @@ func assign(root any, path []any, value any, given bool) any {
 		node[i] = assign(node[i], path[1:], value, given)
 	}
 	return root
+}
+
+// named gives what is wanted of a state: a case need not name all of its lists.
+func named(want, state map[string]any) map[string]any {
+	chosen := map[string]any{}
+	for key, value := range want {
+		inner, isObject := value.(map[string]any)
+		held, ok := state[key].(map[string]any)
+		if isObject && ok {
+			chosen[key] = named(inner, held)
+		} else if there, ok := state[key]; ok {
+			chosen[key] = there
+		}
+	}
+	return chosen
 }

@@ -26,7 +26,7 @@ func (s *state) refined(set schema.Set) schema.Set {
 	}
 	applied := resources(s.applied)
 	refined := slices.Clone(set)
-	for i, partner := range manifest.Pair(ids(applied), schemaIDs) {
+	for i, partner := range manifest.PairNamesakes(ids(applied), schemaIDs) {
 		if partner >= 0 {
 			refined[partner] = refine(set[partner], applied[i])
 		}
