@@ -5,6 +5,7 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -47,6 +48,11 @@ type Options struct {
 	AgentArgs   []string // added to the flags of the agent
 	// Hub: webhook and policies alone. The agents are those of other clusters.
 	Hub bool
+	// Overlay is that of manifests/overlays which a cluster with an agent of its own
+	// is installed from; overlays/e2e if not set. Flags are not taken from it.
+	Overlay string
+	// AgentProgram is the package of a program that takes the place of the agent's.
+	AgentProgram string
 }
 
 // Install builds the two commands, applies the manifests, and starts webhook
@@ -99,8 +105,15 @@ func (i *Installation) build(ctx context.Context) error {
 		return err
 	}
 	i.root = root
-	build := exec.CommandContext(ctx, "go", "build", "-o", i.dir+string(filepath.Separator), "./cmd/...")
-	build.Dir = root
+	if err := i.compile(ctx, i.dir+string(filepath.Separator), "./cmd/..."); err != nil || i.options.AgentProgram == "" {
+		return err
+	}
+	return i.compile(ctx, filepath.Join(i.dir, "agent"), i.options.AgentProgram)
+}
+
+func (i *Installation) compile(ctx context.Context, to, what string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-o", to, what)
+	build.Dir = i.root
 	return output(build, i.log)
 }
 
@@ -135,7 +148,7 @@ func moduleRoot(ctx context.Context) (string, error) {
 func (i *Installation) Apply(ctx context.Context) error { return i.apply(ctx, i.overlay()) }
 
 func (i *Installation) apply(ctx context.Context, what string) error {
-	folder := filepath.Join(i.dir, "manifests")
+	folder := i.Manifests()
 	if err := extract(folder); err != nil {
 		return fmt.Errorf("write manifests: %w", err)
 	}
@@ -166,8 +179,14 @@ func (i *Installation) overlay() string {
 	if i.options.Hub {
 		return "hub"
 	}
-	return "e2e"
+	return i.local()
 }
+
+// local is what a cluster with an agent of its own is installed from.
+func (i *Installation) local() string { return cmp.Or(i.options.Overlay, "e2e") }
+
+// Manifests is the folder with the shipped files.
+func (i *Installation) Manifests() string { return filepath.Join(i.dir, "manifests") }
 
 func extract(folder string) error {
 	return fs.WalkDir(manifests.Files, ".", func(path string, entry fs.DirEntry, err error) error {

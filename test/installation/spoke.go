@@ -48,7 +48,7 @@ type Enrolment struct {
 
 // Enrol enrols a cluster as an administrator does: by kubectl-krake on the hub, and
 // by kubectl apply -k on the cluster. The agent is not started. For the name local
-// the hub itself becomes a cluster, by overlays/e2e.
+// the hub itself becomes a cluster, by the overlay of the options.
 func (i *Installation) Enrol(ctx context.Context, target *cluster.Cluster, enrolment Enrolment) (*Spoke, error) {
 	i.enrolling.Lock() // two kubectl apply at once would both create what all agents of a target share
 	defer i.enrolling.Unlock()
@@ -69,7 +69,7 @@ func (i *Installation) Enrol(ctx context.Context, target *cluster.Cluster, enrol
 }
 
 // enrolHub gives the hub what an agent of its own has.
-func (i *Installation) enrolHub(ctx context.Context) error { return i.apply(ctx, "e2e") }
+func (i *Installation) enrolHub(ctx context.Context) error { return i.apply(ctx, i.local()) }
 
 func (i *Installation) enrol(ctx context.Context, s *Spoke, target *cluster.Cluster, enrolment Enrolment) error {
 	folder := filepath.Join(i.dir, s.Name)
@@ -193,6 +193,14 @@ func (s *Spoke) IsReady(ctx context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.command != nil && s.command.isReady(ctx)
+}
+
+// Metrics is where the agent serves its metrics, by a certificate that nobody has
+// signed; empty while it was never started.
+func (s *Spoke) Metrics() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.metrics
 }
 
 // Log is the file that the agent logs to.

@@ -1,0 +1,325 @@
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/installation"
+)
+
+// job is a workload that says when it is done.
+const job = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      initContainers: [{name: before, image: "web:1"}]
+      containers: [{name: web, image: "web:1", env: [{name: OTHER, value: "1"}]}, {name: beside, image: "web:1"}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {colour: green}
+`
+
+// An Application says that its work is done, by nothing but what its container has:
+// it goes, with all its objects and Secrets; also if it is to be asked to shut down
+// before it is deleted.
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	for name, hooks := range map[string]string{"alone": "complete", "beside shutdown": "complete,shutdown"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			a := newApp(t, namespace, "web", job, wishes{"hooks": hooks})
+			a.mustBe(t, application.StateRunning)
+			p := mustStartPod(t, env.hub, namespace, "web")
+			if url := "https://krake-hooks.krake-agents.svc/kubernetes/namespaces/" + namespace + "/applications/web/complete"; p.says(application.Complete).url != url {
+				t.Errorf("the URL is %q, want %q", p.says(application.Complete).url, url)
+			}
+			if want := 2 + 2*len(strings.Split(hooks, ",")); len(a.objects(t, env.hub)) != want {
+				t.Errorf("it has %v, want %d objects", a.objects(t, env.hub), want)
+			}
+			got := p.mustAnswer(t, env.local, "complete", p.says(application.Complete), http.StatusOK)
+			if got.state != application.StateReady {
+				t.Errorf("it is %s, want %s", got.state, application.StateReady)
+			}
+			a.mustGo(t, env.hub)
+			p.mustAnswer(t, env.local, "once more, when it is gone", p.says(application.Complete), http.StatusNotFound)
+		})
+	}
+}
+
+// state is one that an Application can be in, and how it gets there.
+type state struct {
+	state    application.State
+	manifest string
+	wishes   wishes
+	then     func(t *testing.T, a app)
+}
+
+// pending is a workload whose Pods do not start.
+var pending = strings.Replace(job, "metadata: {labels: {app: web}}", "metadata: {labels: {app: web}, annotations: {"+cluster.PhaseAnnotation+": Pending}}", 1)
+
+// reached are the states of the table that an Application can be seen in where no Pod
+// runs. Not among them: PENDING, CREATING, RECONCILING and READY_FOR_ACTION, which
+// pass; RESTARTING and COMPLETED, which a kubelet tells; TRANSLATING, which is before
+// there is a token; MIGRATING, for which see TestMoves.
+func reached() map[string]state {
+	deleted := func(t *testing.T, a app) { t.Helper(); a.delete(t) }
+	return map[string]state{
+		"running":         {state: application.StateRunning, manifest: job},
+		"no Pod starts":   {state: application.StateDegraded, manifest: pending},
+		"refused objects": {state: application.StateFailed, manifest: job + "---\n{apiVersion: v1, kind: Service, metadata: {name: broken}, spec: {type: Unknown, ports: [{port: 80}]}}\n"},
+		"asked to shut down": {
+			state: application.StateWaiting, manifest: job + shutdownService, wishes: wishes{"shutdown-grace-time": "1h"}, then: deleted,
+		},
+		"given up": {state: application.StateDegraded, manifest: job + shutdownService, wishes: wishes{"shutdown-grace-time": "1s"}, then: deleted},
+		"being deleted": {
+			state: application.StateDeleting, manifest: job, wishes: wishes{"shutdown-failure-strategy": "delete", "shutdown-grace-time": "1s"},
+			then: func(t *testing.T, a app) {
+				t.Helper()
+				finalize(t, a.Namespace, `["example.org/kept"]`)
+				a.delete(t)
+			},
+		},
+	}
+}
+
+const shutdownService = `---
+{apiVersion: v1, kind: Service, metadata: {name: shutdown}, spec: {selector: {app: web}, ports: [{port: 80}]}}
+`
+
+// Whoever has not the token of this hook of this Application is answered 401,
+// whatever the state, and nothing changes.
+func TestWrongTokens(t *testing.T) {
+	t.Parallel()
+	elsewhere := newNamespace(t)
+	newApp(t, elsewhere, "web", job, wishes{"hooks": "complete,shutdown"}).mustBe(t, application.StateRunning)
+	other := mustStartPod(t, env.hub, elsewhere, "web")
+	for name, state := range reached() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			env.local.put(t, namespace, heard)
+			a := newApp(t, namespace, "web", state.manifest, wishes{"hooks": "complete,shutdown"}.and(state.wishes))
+			p := mustStartPod(t, env.hub, namespace, "web")
+			if state.then != nil {
+				a.mustBe(t, application.StateRunning)
+				state.then(t, a)
+			}
+			a.mustBe(t, state.state)
+			before := a.stored(t, env.hub)
+			for _, hook := range []application.Hook{application.Complete, application.Shutdown} {
+				checkTokens(t, p, other, hook)
+			}
+			retry := p.says(application.Shutdown).with("wrong").to("retry")
+			p.mustAnswer(t, env.local, "retry with a wrong token", retry, http.StatusUnauthorized)
+			if after := a.stored(t, env.hub); after == nil || after.UID != before.UID || after.DeletionTimestamp.IsZero() != before.DeletionTimestamp.IsZero() {
+				t.Fatalf("the Application has become %v", after)
+			}
+			if complaint := a.is(t, state.state); complaint != "" {
+				t.Error(complaint)
+			}
+			p.mustAnswer(t, env.local, "the right token", p.says(application.Complete), http.StatusOK)
+			if state.state == application.StateDeleting {
+				finalize(t, namespace, "null")
+			}
+			a.mustGo(t, env.hub)
+		})
+	}
+}
+
+// finalize has somebody keep an object of the Application, or let it go.
+func finalize(t *testing.T, namespace, finalizers string) {
+	t.Helper()
+	_, err := env.hub.CoreV1().ConfigMaps(namespace).Patch(t.Context(), "settings", types.MergePatchType,
+		[]byte(`{"metadata": {"finalizers": `+finalizers+`}}`), metav1.PatchOptions{FieldManager: "somebody"})
+	must(t, err)
+}
+
+// checkTokens calls a hook with all tokens that are not its own.
+func checkTokens(t *testing.T, p, other pod, hook application.Hook) {
+	t.Helper()
+	right := p.says(hook)
+	mate := application.Complete
+	if hook == mate {
+		mate = application.Shutdown
+	}
+	for what, token := range map[string]string{
+		"no token": "", "a wrong token": "wrong", "part of the token": p.token(hook)[:42], "the digest": application.DigestOf([]byte(p.token(hook))),
+		"the token of the other hook": p.token(mate), "the token of another Application": other.token(hook),
+	} {
+		p.mustAnswer(t, env.local, string(hook)+" with "+what, right.with(token), http.StatusUnauthorized)
+	}
+	foreign := right
+	foreign.url = other.says(hook).url
+	p.mustAnswer(t, env.local, string(hook)+" of another Application", foreign, http.StatusUnauthorized)
+}
+
+// A hook that is not enabled cannot be called, by whatever token there is.
+func TestHooksThatAreOff(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	a := newApp(t, namespace, "web", job, wishes{"hooks": "complete"})
+	a.mustBe(t, application.StateRunning)
+	p := mustStartPod(t, env.hub, namespace, "web")
+	right := p.says(application.Complete)
+	for _, action := range []string{"shutdown", "retry"} {
+		for _, token := range []string{"", p.token(application.Complete)} {
+			p.mustAnswer(t, env.local, action, right.with(token).to(action), http.StatusUnauthorized)
+		}
+	}
+	a.wish(t, "hooks", "")
+	eventually(t, func() string { // its Secrets go, with the variables
+		if read := a.read(t, application.LocalCluster); read.Status.ObservedSpec != read.Spec.Digest() || len(a.objects(t, env.hub)) > 2 {
+			return fmt.Sprintf("it has still %v", a.objects(t, env.hub))
+		}
+		return ""
+	})
+	p.mustAnswer(t, env.local, "a hook that was on", right, http.StatusUnauthorized)
+	a.wish(t, "hooks", "complete")
+	eventually(t, func() string { // another token: that of before is somebody's
+		again, err := podOf(t.Context(), env.hub, namespace, "web")
+		if err != nil || again.token(application.Complete) == "" {
+			return fmt.Sprintf("no token: %v", err)
+		}
+		return ""
+	})
+	a.mustBe(t, application.StateRunning)
+	p.mustAnswer(t, env.local, "the token of before", right, http.StatusUnauthorized)
+	a.delete(t)
+	a.mustGo(t, env.hub)
+}
+
+// What counts is what the user says, and not what the agent has recorded: of an
+// Application that is suspended, that stays as it is.
+func TestHooksThatAreOffWhileSuspended(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	a := newApp(t, namespace, "web", job, wishes{"hooks": "complete,shutdown"})
+	a.mustBe(t, application.StateRunning)
+	p := mustStartPod(t, env.hub, namespace, "web")
+	a.wish(t, "mode", "suspend")
+	p.mustAnswer(t, env.local, "a hook that is on", p.says(application.Shutdown), http.StatusOK)
+	a.wish(t, "hooks", "complete")
+	eventually(t, func() string { // the agent hears of it
+		got, err := p.send(t.Context(), env.local, p.says(application.Shutdown))
+		if err != nil || got.code != http.StatusUnauthorized {
+			return fmt.Sprintf("a hook that is off: %v, %d: %s", err, got.code, got.text)
+		}
+		return ""
+	})
+	p.mustAnswer(t, env.local, "retry of a hook that is off", p.says(application.Shutdown).to("retry"), http.StatusUnauthorized)
+	p.mustAnswer(t, env.local, "the other hook", p.says(application.Complete), http.StatusOK)
+	a.wish(t, "mode", "enforce")
+	a.mustGo(t, env.hub)
+}
+
+// What the endpoint says to whoever does not speak as it should. It is that of an
+// agent of its own: the last of these rows has it refuse everybody for a while.
+func TestEndpoint(t *testing.T) {
+	t.Parallel()
+	const namespace = "endpoint"
+	makeNamespace(t, namespace, planes()...)
+	s := enrol(t, "endpoint", env.east, []string{namespace})
+	wire, err := installation.NewWire(env.hub.RESTConfig())
+	must(t, err)
+	t.Cleanup(func() { must(t, wire.Close()) })
+	through(t, &s.Hub, wire)
+	s.ready(t)
+	a := newApp(t, namespace, "web", job, wishes{"hooks": "complete", "cluster": s.Name})
+	other := newApp(t, namespace, "other", strings.ReplaceAll(strings.ReplaceAll(job, "web", "other"), "settings", "others"), wishes{"hooks": "complete", "cluster": s.Name})
+	a.mustBe(t, application.StateRunning)
+	other.mustBe(t, application.StateRunning)
+	p, foreign := mustStartPod(t, env.east, namespace, "web"), mustStartPod(t, env.east, namespace, "other")
+	right := p.says(application.Complete)
+	for what, row := range map[string]struct {
+		change func(*request)
+		code   int
+	}{
+		"another method":           {func(r *request) { r.method = http.MethodPost }, http.StatusMethodNotAllowed},
+		"another path":             {func(r *request) { r.url += "/now" }, http.StatusNotFound},
+		"another action":           {func(r *request) { *r = r.to("delete") }, http.StatusNotFound},
+		"an unknown Application":   {func(r *request) { r.url = strings.Replace(r.url, "/web/", "/unknown/", 1) }, http.StatusNotFound},
+		"no JSON by its type":      {func(r *request) { r.contentType = "text/plain" }, http.StatusUnsupportedMediaType},
+		"no JSON":                  {func(r *request) { r.body = "token" }, http.StatusBadRequest},
+		"a list":                   {func(r *request) { r.body = "[" + r.body + "]" }, http.StatusBadRequest},
+		"a body of 5 KiB":          {func(r *request) { r.body += strings.Repeat(" ", 5<<10) }, http.StatusRequestEntityTooLarge},
+		"no client certificate":    {func(r *request) { r.noCertificate = true }, http.StatusForbidden},
+		"neither that nor a token": {func(r *request) { *r = r.with(""); r.noCertificate = true }, http.StatusUnauthorized},
+	} {
+		changed := right
+		row.change(&changed)
+		p.mustAnswer(t, s, what, changed, row.code)
+	}
+	stolen := right // the token, by somebody who has another Application's certificate
+	foreign.mustAnswer(t, s, "the certificate of another Application", stolen, http.StatusForbidden)
+
+	checkSilentHub(t, s, wire, p, right)
+	checkRate(t, s, p, right)
+	if complaint := a.is(t, application.StateRunning); complaint != "" {
+		t.Error(complaint)
+	}
+	must(t, p.insist(t.Context(), s, right))
+	a.mustGo(t, env.hub, env.east)
+	other.delete(t)
+	other.mustGo(t, env.hub, env.east)
+}
+
+// checkSilentHub calls while the hub cannot be reached: that is no answer, and the
+// caller is told when to come back.
+func checkSilentHub(t *testing.T, s *spoke, wire *installation.Wire, p pod, right request) {
+	t.Helper()
+	wire.Cut()
+	got := p.mustAnswer(t, s, "while the hub is away", right, http.StatusServiceUnavailable)
+	if got.header.Get("Retry-After") == "" {
+		t.Error("nobody says when to try again")
+	}
+	p.mustAnswer(t, s, "a wrong token while the hub is away", right.with("wrong"), http.StatusUnauthorized)
+	must(t, wire.Mend())
+	if cm := (app{types.NamespacedName{Namespace: "endpoint", Name: "web"}}).stored(t, env.hub); cm == nil || cm.DeletionTimestamp != nil {
+		t.Error("the Application is going")
+	}
+}
+
+// checkRate calls more often than anybody may, if the machine lets it.
+func checkRate(t *testing.T, s *spoke, p pod, right request) {
+	t.Helper()
+	const calls, allowed = 300, 60 // and 20 more each second
+	var answers [600]atomic.Int32
+	begin, group := time.Now(), errgroup.Group{}
+	group.SetLimit(8)
+	for range calls {
+		group.Go(func() error {
+			got, err := p.send(t.Context(), s, right.with("wrong"))
+			if got.code == http.StatusTooManyRequests && got.header.Get("Retry-After") == "" {
+				err = errors.New("nobody says when to try again")
+			}
+			answers[got.code].Add(1)
+			return err
+		})
+	}
+	must(t, group.Wait())
+	took, refused := time.Since(begin), answers[http.StatusTooManyRequests].Load()
+	t.Logf("%d calls in %s: %d refused for their rate", calls, took.Round(time.Millisecond), refused)
+	if tooMany := calls - allowed - int(21*took.Seconds()); int(refused) < tooMany {
+		t.Errorf("%d refused for their rate, want %d at least", refused, tooMany)
+	}
+}

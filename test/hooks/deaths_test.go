@@ -1,0 +1,310 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/faults/proxy"
+)
+
+// mortal is a cluster whose agent can be killed at one of its requests: before it is
+// sent, or when it is carried out and nobody hears of it.
+type mortal struct {
+	*spoke
+
+	mu    sync.Mutex
+	count int  // of the agent's calls since it was armed
+	fatal int  // the call at which it is killed; 0 if at none
+	sent  bool // that call is carried out
+	met   string
+	death chan struct{}
+}
+
+// mortalize puts proxies between an agent and its API servers; those of both are
+// counted together. Afterwards its requests take the straight way again.
+func mortalize(t *testing.T, s *spoke) *mortal {
+	t.Helper()
+	m := &mortal{spoke: s}
+	target, hub := s.Target, s.Hub
+	must(t, s.Kill())
+	m.proxied(t, &s.Target, s.plane)
+	if s.Hub != "" {
+		m.proxied(t, &s.Hub, env.hub)
+	}
+	t.Cleanup(func() {
+		must(t, s.Kill())
+		s.Target, s.Hub = target, hub
+		if s == env.local { // others use it, and the test is over
+			must(t, s.Start(context.Background()))
+		}
+	})
+	s.mustStart(t)
+	return m
+}
+
+func (m *mortal) proxied(t *testing.T, file *string, to plane) {
+	t.Helper()
+	p, err := proxy.Start(to.RESTConfig())
+	must(t, err)
+	t.Cleanup(p.Close)
+	p.Intercept(m.meet)
+	through(t, file, p)
+}
+
+// arm has the agent killed at one of its next calls.
+func (m *mortal) arm(call int, sent bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count, m.fatal, m.sent, m.met, m.death = 0, call, sent, "", make(chan struct{})
+}
+
+// disarm has the agent live, unless it is to die already: then it waits for that, and
+// says at which call.
+func (m *mortal) disarm() (met string) {
+	m.mu.Lock()
+	m.fatal = 0 // of one that was met, the fault is given already
+	met, death := m.met, m.death
+	m.mu.Unlock()
+	if met != "" {
+		<-death
+	}
+	return met
+}
+
+// dead tells if the agent was killed.
+func (m *mortal) dead() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.met != "" && m.Process() == nil
+}
+
+// meet decides what befalls a call.
+func (m *mortal) meet(call proxy.Call) *proxy.Fault {
+	if call.Number == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count++
+	if m.count != m.fatal {
+		return nil
+	}
+	m.met = strings.Join([]string{call.Verb, call.Resource, call.Name}, " ")
+	death := m.death
+	return &proxy.Fault{Sent: m.sent, Do: func() {
+		_ = m.Kill() // if it cannot be killed, it goes on as if it had not been meant
+		close(death)
+	}}
+}
+
+// outlive waits until check finds nothing to complain about, and starts agents again
+// that are killed meanwhile.
+func outlive(t *testing.T, mortals []*mortal, check func() string) {
+	t.Helper()
+	eventually(t, func() string {
+		for _, m := range mortals {
+			if m.dead() {
+				must(t, m.Begin())
+			}
+		}
+		return check()
+	})
+}
+
+// trials has an agent killed at each of its calls in turn, until there are no more,
+// and tells where. Before and after a call take turns, unless there is much time. The
+// play arms the agent when calls begin to count, and gives it.
+func trials(t *testing.T, mortals []*mortal, play func(t *testing.T, call int, sent bool) *mortal) {
+	t.Helper()
+	played, begin := 0, time.Now()
+	for call := 1; ; call++ {
+		for _, sent := range []bool{call%2 == 0, call%2 != 0} {
+			played++
+			m := play(t, call, sent)
+			met := m.disarm()
+			outlive(t, mortals, func() string { return "" })
+			if met == "" {
+				t.Logf("%d trials in %s", played, time.Since(begin).Round(time.Second))
+				return
+			}
+			t.Logf("agent of %s killed at call %d, %s (carried out: %t)", m.Name, call, met, sent)
+			if !isLong() {
+				break
+			}
+		}
+	}
+}
+
+// watched is a program that looks around whenever it is asked to shut down.
+type watched struct {
+	*backend
+
+	app   app
+	plane plane
+	gone  []string // what it missed before it had confirmed
+}
+
+// newWatched gives an Application a program on a cluster.
+func newWatched(a app, s *spoke) *watched {
+	w := &watched{backend: &backend{}, app: a, plane: s.plane}
+	s.services.put(a.Namespace, w)
+	return w
+}
+
+// do has the program do something when it has looked around.
+func (w *watched) do(t *testing.T, does func(http.ResponseWriter, *http.Request)) {
+	w.turn(func(writer http.ResponseWriter, r *http.Request) {
+		left := w.app.objects(t, w.plane)
+		w.mu.Lock()
+		for _, each := range whole {
+			if w.confirmed.IsZero() && !slices.Contains(left, each) {
+				w.gone = append(w.gone, each)
+			}
+		}
+		w.mu.Unlock()
+		does(writer, r)
+	})
+}
+
+// mustBeAsked waits for the end of what was begun, and fails unless the program was
+// asked, while all was there.
+func (w *watched) mustBeAsked(t *testing.T) {
+	t.Helper()
+	w.under.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.calls == 0 {
+		t.Error("nobody has asked it to shut down")
+	}
+	if len(w.gone) > 0 {
+		t.Errorf("when it was asked to shut down, it had no more %v", w.gone)
+	}
+}
+
+// confirmLate has the Application confirm after all, until it is heard.
+func (m *mortal) confirmLate(t *testing.T, mortals []*mortal, p pod) {
+	t.Helper()
+	outlive(t, mortals, func() string {
+		got, err := p.send(t.Context(), m.spoke, p.says(application.Shutdown))
+		if err != nil || got.code != http.StatusOK && got.code != http.StatusNotFound {
+			return fmt.Sprintf("the late token: %v, %d: %s", err, got.code, got.text)
+		}
+		return ""
+	})
+}
+
+// lane is a cluster of a test's own, whose agent is killed, with one Application
+// after the other.
+type lane struct {
+	*mortal
+
+	mortals []*mortal
+}
+
+// newLane enrols a cluster, with a namespace of its name.
+func newLane(t *testing.T, name string) *lane {
+	t.Helper()
+	makeNamespace(t, name, planes()...)
+	m := mortalize(t, enrol(t, name, env.east, []string{name}))
+	t.Cleanup(func() { m.services.checkStrays(t) })
+	return &lane{m, []*mortal{m}}
+}
+
+// born makes an Application, and waits until it runs.
+func (l *lane) born(t *testing.T, wanted wishes) (app, pod, *watched) {
+	t.Helper()
+	a := newApp(t, l.Name, "web", web, wishes{"cluster": l.Name}.and(wanted))
+	outlive(t, l.mortals, func() string { return a.is(t, application.StateRunning) })
+	return a, mustStartPod(t, env.east, l.Name, "web"), newWatched(a, l.spoke)
+}
+
+// mustGo waits until the Application is gone, and fails if anything of it is left.
+func (l *lane) mustGo(t *testing.T, a app) {
+	t.Helper()
+	outlive(t, l.mortals, func() string { return a.isGone(t) })
+	if left := a.objects(t, env.east); len(left) > 0 {
+		t.Errorf("of %s there is still %v", a, left)
+	}
+}
+
+// An agent is killed at each of its calls, from the deletion of an Application on:
+// before it, or when it is carried out and nobody hears of it. The Application is
+// asked to shut down, and nothing of it goes before it says that it has; one that
+// does not say so is kept, unless it is to be deleted anyway. What is to go goes, all
+// of it.
+func TestDeathsInDeletion(t *testing.T) {
+	t.Parallel()
+	l := newLane(t, "deaths")
+	t.Run("it confirms", func(t *testing.T) {
+		trials(t, l.mortals, func(t *testing.T, call int, sent bool) *mortal {
+			t.Helper()
+			a, p, w := l.born(t, wishes{"hooks": "shutdown", "shutdown-grace-time": "1h"})
+			w.do(t, w.confirms(t, p, l.spoke))
+			begin := markOf(t, env.east)
+			l.arm(call, sent)
+			a.delete(t)
+			l.mustGo(t, a)
+			w.mustBeAsked(t)
+			begin.checkPatience(t, l.Name, w.said)
+			return l.mortal
+		})
+	})
+	t.Run("it does not", func(t *testing.T) {
+		trials(t, l.mortals, func(t *testing.T, call int, sent bool) *mortal {
+			t.Helper()
+			wanted := wishes{"hooks": "shutdown", "shutdown-grace-time": "1s", "shutdown-retry-count": "1"}
+			anyway := call%3 == 0
+			if anyway {
+				wanted["shutdown-failure-strategy"] = "delete"
+			}
+			a, p, w := l.born(t, wanted)
+			w.do(t, fails)
+			begin, said := markOf(t, env.east), time.Now().Add(time.Second) // the first attempt alone takes longer
+			l.arm(call, sent)
+			a.delete(t)
+			if !anyway {
+				outlive(t, l.mortals, func() string { return a.is(t, application.StateDegraded) })
+				a.mustKeep(t, env.east)
+				l.disarm()
+				said = time.Now()
+				l.confirmLate(t, l.mortals, p)
+			}
+			l.mustGo(t, a)
+			begin.checkPatience(t, l.Name, said)
+			w.mustBeAsked(t)
+			return l.mortal
+		})
+	})
+}
+
+// The same from when an Application says that its work is done: if it was told that
+// it was heard, it goes; and it says so until it is.
+func TestDeathsInCompletion(t *testing.T) {
+	t.Parallel()
+	l := newLane(t, "completion")
+	trials(t, l.mortals, func(t *testing.T, call int, sent bool) *mortal {
+		t.Helper()
+		a, p, w := l.born(t, wishes{"hooks": "complete,shutdown", "shutdown-grace-time": "1h"})
+		w.do(t, hangs)
+		l.arm(call, sent)
+		outlive(t, l.mortals, func() string {
+			got, err := p.send(t.Context(), l.spoke, p.says(application.Complete))
+			if err != nil || got.code != http.StatusOK && got.code != http.StatusNotFound {
+				return fmt.Sprintf("complete: %v, %d: %s", err, got.code, got.text)
+			}
+			return ""
+		})
+		l.mustGo(t, a)
+		if w.count() > 0 {
+			t.Error("it was asked to shut down, though it has said that its work is done")
+		}
+		return l.mortal
+	})
+}

@@ -1,0 +1,250 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// variables is a workload of which some variables are set by the user.
+const variables = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "web:1", env: [{name: FIRST, value: "1"}, {name: SECOND, value: "2"}]}]}
+`
+
+// The defects of the reference, each on a real API server, with both hooks: an
+// Application that nobody touches has no drift, and what somebody adds where the
+// schema does not say how many there may be is none either.
+func TestDefectsOfTheReference(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+	const added = `[{"op": "add", "path": "/spec/template/spec/containers/0/env/-", "value": {"name": "INJECTED", "value": "1"}}]`
+	for name, row := range map[string]struct {
+		manifest, schema string
+		then             string // what somebody does, as a JSON patch of the Deployment
+	}{
+		"control: the default schema":                       {manifest: job + shutdownService},
+		"1: a schema of the identity alone":                 {manifest: variables, schema: head},
+		"1: and somebody adds a variable":                   {manifest: variables, schema: head, then: added},
+		"2: a maximum of 0":                                 {manifest: variables, schema: head + "spec: {template: {spec: {containers: [{name: null, env: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}\n", then: added},
+		"4: two variables, of which the second is observed": {manifest: variables, schema: head + "spec: {template: {spec: {containers: [{name: null, env: [{}, {name: null, value: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 2}]}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}\n"},
+		"4: two variables, of which the first is observed":  {manifest: variables, schema: head + "spec: {template: {spec: {containers: [{name: null, env: [{name: null, value: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 2}]}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			cm := applicationOf(namespace, "web", wishes{"hooks": "complete,shutdown", "hooks-init-containers": "true"})
+			cm.Data = map[string]string{application.ManifestKey: row.manifest}
+			if row.schema != "" {
+				cm.Data[application.ObserverSchemaKey] = row.schema
+			}
+			create(t, cm)
+			a := app{types.NamespacedName{Namespace: namespace, Name: "web"}}
+			a.mustBe(t, application.StateRunning)
+			checkInjected(t, namespace)
+			if row.then != "" {
+				kubectl(t, env.hub, "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.then)
+			}
+			begin := markOf(t, env.hub)
+			eventually(t, func() string { return a.is(t, application.StateRunning) })
+			checkQuiet(t, a, begin, row.then != "")
+		})
+	}
+}
+
+// checkInjected fails unless each container has what both hooks add.
+func checkInjected(t *testing.T, namespace string) {
+	t.Helper()
+	live, err := env.hub.AppsV1().Deployments(namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	must(t, err)
+	want := []string{"KRAKE_COMPLETE_TOKEN", "KRAKE_COMPLETE_URL", "KRAKE_SHUTDOWN_TOKEN", "KRAKE_SHUTDOWN_URL", "/etc/krake_complete_certs/", "/etc/krake_shutdown_certs/"}
+	spec := live.Spec.Template.Spec
+	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+		var got []string
+		for _, variable := range container.Env {
+			if variable.ValueFrom != nil {
+				got = append(got, variable.Name)
+			}
+		}
+		for _, mount := range container.VolumeMounts {
+			got = append(got, mount.MountPath)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("container %s (-want +got):\n%s", container.Name, diff)
+		}
+	}
+}
+
+// checkQuiet fails if the agent does anything about an Application for 10 s, or has
+// ever repaired it. Of one that is rolled out it may say so.
+func checkQuiet(t *testing.T, a app, begin mark, rolledOut bool) {
+	t.Helper()
+	time.Sleep(10 * time.Second) // that nothing happens takes time to be seen
+	work := slices.DeleteFunc(begin.worked(t, a.Namespace), func(l logged) bool { return rolledOut && l.name() == a.Name && l.Of.Resource == "configmaps" })
+	if len(work) > 0 {
+		t.Errorf("nobody has done anything, and the agent has: %v", work)
+	}
+	if drifts := a.read(t, application.LocalCluster).Status.Drifts; len(drifts) > 0 {
+		t.Errorf("it says that it has drifted: %v", drifts)
+	}
+}
+
+// 3: what a user sets that a hook would set is refused, and 6: where no container
+// would have a Secret, there is none.
+func TestDefectsOfTheReferenceAtAdmission(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	for what, row := range map[string]struct{ manifest, field string }{
+		"a variable": {strings.Replace(variables, "SECOND", "KRAKE_COMPLETE_TOKEN", 1), "containers[0].env[1].name"},
+		"a mount":    {strings.Replace(variables, `image: "web:1"`, `image: "web:1", volumeMounts: [{name: a, mountPath: /etc/krake_complete_certs}]`, 1), "containers[0].volumeMounts[0].mountPath"},
+		"a Secret":   {variables + "---\n{apiVersion: v1, kind: Secret, metadata: {name: web-krake-complete-secret-token}}\n", "[1].metadata.name"},
+	} {
+		cm := applicationOf(namespace, "web", wishes{"hooks": "complete"})
+		cm.Data = map[string]string{application.ManifestKey: row.manifest}
+		_, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), row.field) {
+			t.Errorf("%s: %v, want 422 that names %s", what, err, row.field)
+		}
+	}
+	a := newApp(t, namespace, "web", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {colour: green}}", wishes{"hooks": "complete,shutdown"})
+	a.mustBe(t, application.StateRunning)
+	if diff := cmp.Diff([]string{"configmap settings"}, a.objects(t, env.hub)); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+// secretsOf reads the Secrets of an Application's hooks.
+func secretsOf(t *testing.T, namespace string) map[string]corev1.Secret {
+	t.Helper()
+	list, err := env.hub.CoreV1().Secrets(namespace).List(context.Background(), metav1.ListOptions{LabelSelector: application.OwnedByLabel})
+	must(t, err)
+	found := map[string]corev1.Secret{}
+	for _, secret := range list.Items {
+		found[secret.Name] = secret
+	}
+	return found
+}
+
+func dataOf(secrets map[string]corev1.Secret) map[string]map[string][]byte {
+	data := map[string]map[string][]byte{}
+	for name, secret := range secrets {
+		data[name] = secret.Data
+	}
+	return data
+}
+
+// Whatever somebody does to what the hooks have added is undone: to variables, mounts
+// and volumes at once, to Secrets when they are looked at next, which is once a
+// minute. Token and key are the same as before: the Pods that run have no others.
+func TestTampering(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	env.local.put(t, namespace, heard)
+	a := newApp(t, namespace, "web", job+shutdownService, wishes{"hooks": "complete,shutdown"})
+	a.mustBe(t, application.StateRunning)
+	before, p := secretsOf(t, namespace), mustStartPod(t, env.hub, namespace, "web")
+	if got := slices.Sorted(maps.Keys(before)); len(got) != 4 {
+		t.Fatalf("there are %v", got)
+	}
+	t.Run("workload", func(t *testing.T) { tamperWithWorkload(t, namespace) })
+
+	at := env.hub.CoreV1().Secrets(namespace)
+	patch := func(name, body string) error {
+		_, err := at.Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "somebody"})
+		return err
+	}
+	must(t, patch("web-krake-complete-secret-token", `{"data": {"krake_complete_token": "d3Jvbmc="}}`))
+	must(t, patch("web-krake-complete-secret-certs", `{"data": {"key.pem": "d3Jvbmc=", "ca-bundle.pem": null}, "metadata": {"labels": {"krake.dev/owned-by": null}}}`))
+	must(t, at.Delete(t.Context(), "web-krake-shutdown-secret-token", metav1.DeleteOptions{}))
+	must(t, at.Delete(t.Context(), "web-krake-shutdown-secret-certs", metav1.DeleteOptions{}))
+	if err := patch("web-krake-complete-secret-token", `{"type": "example.org/other"}`); !apierrors.IsInvalid(err) {
+		t.Errorf("the type of a Secret can be changed: %v", err)
+	}
+	begin := time.Now()
+	eventually(t, func() string {
+		if diff := cmp.Diff(dataOf(before), dataOf(secretsOf(t, namespace))); diff != "" {
+			return "somebody has changed Secrets, and they differ still" // the values are nobody's business
+		}
+		return ""
+	})
+	took := time.Since(begin)
+	t.Logf("the Secrets are healed after %s", took.Round(time.Millisecond))
+	if took > 75*time.Second {
+		t.Errorf("it took %s, want a minute and what a pass takes", took)
+	}
+	a.mustBe(t, application.StateRunning)
+	checkDrifts(t, a)
+	a.delete(t)
+	a.mustBe(t, application.StateWaiting)
+	p.mustAnswer(t, env.local, "the token of before", p.says(application.Shutdown), 200)
+	a.mustGo(t, env.hub)
+}
+
+// tamperWithWorkload changes the Deployment, and says how long that lasts.
+func tamperWithWorkload(t *testing.T, namespace string) {
+	const container = "/spec/template/spec/containers/0"
+	deployment := func() corev1.PodSpec {
+		live, err := env.hub.AppsV1().Deployments(namespace).Get(context.Background(), "web", metav1.GetOptions{})
+		must(t, err)
+		spec := live.Spec.Template.Spec
+		for _, container := range spec.Containers { // what is added again is added at the end
+			slices.SortFunc(container.Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+			slices.SortFunc(container.VolumeMounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
+		}
+		slices.SortFunc(spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
+		return spec
+	}
+	before := deployment()
+	for _, row := range []struct{ what, patch string }{
+		{"a variable refers to another key", `[{"op": "replace", "path": "` + container + `/env/1/valueFrom/secretKeyRef/key", "value": "other"}]`},
+		{"a variable has a value", `[{"op": "remove", "path": "` + container + `/env/1/valueFrom"}, {"op": "add", "path": "` + container + `/env/1/value", "value": "mine"}]`},
+		{"a variable is removed", `[{"op": "remove", "path": "` + container + `/env/2"}]`},
+		{"a mount is removed", `[{"op": "remove", "path": "` + container + `/volumeMounts/0"}]`},
+		{"a mount is of another volume", `[{"op": "replace", "path": "` + container + `/volumeMounts/1/name", "value": "web-krake-complete-volume"}]`},
+		{"a volume is of another Secret", `[{"op": "replace", "path": "/spec/template/spec/volumes/0/secret/secretName", "value": "other"}]`},
+	} {
+		if text, err := tryKubectl(env.hub, "", "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.patch); err != nil {
+			t.Errorf("%s: %s", row.what, text)
+		}
+		begin := time.Now()
+		eventually(t, func() string { return cmp.Diff(before, deployment()) })
+		t.Logf("%s: undone after %s", row.what, time.Since(begin).Round(time.Millisecond))
+	}
+}
+
+// checkDrifts fails unless the status tells of the Secrets that were changed.
+func checkDrifts(t *testing.T, a app) {
+	t.Helper()
+	told := map[string]string{}
+	for _, drift := range a.read(t, application.LocalCluster).Status.Drifts {
+		if drift.Object.Kind == "Secret" {
+			told[drift.Object.Name] = fmt.Sprintf("%s, fields: %t", drift.Repaired, len(drift.Fields) > 0)
+		}
+	}
+	want := map[string]string{ //nolint:gosec // names of Secrets
+		"web-krake-complete-secret-token": "DriftReverted, fields: true", "web-krake-complete-secret-certs": "DriftReverted, fields: true",
+		"web-krake-shutdown-secret-token": "Recreated, fields: false", "web-krake-shutdown-secret-certs": "Recreated, fields: false",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("drifts of Secrets (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,226 @@
+package hooks
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+const travels = "travels"
+
+// traveller is an Application that is moved to and fro, with its agents.
+type traveller struct {
+	app
+
+	mortals []*mortal
+	at      int // which of them has it
+	begin   []mark
+}
+
+func newTraveller(t *testing.T) *traveller {
+	t.Helper()
+	makeNamespace(t, travels, planes()...)
+	env.local.grant(t, travels)
+	tr := &traveller{mortals: []*mortal{mortalize(t, env.local), mortalize(t, enrol(t, "east", env.east, []string{travels}))}}
+	for _, each := range planes() {
+		tr.begin = append(tr.begin, markOf(t, each))
+	}
+	tr.app = newApp(t, travels, "web", web, wishes{"hooks": "shutdown", "shutdown-grace-time": "1h"})
+	tr.mustArrive(t)
+	return tr
+}
+
+func (tr *traveller) here() *mortal  { return tr.mortals[tr.at] }
+func (tr *traveller) there() *mortal { return tr.mortals[1-tr.at] }
+
+// depart has the user move the Application to the other cluster.
+func (tr *traveller) depart(t *testing.T) {
+	t.Helper()
+	tr.wish(t, "cluster", tr.there().Name)
+	tr.at = 1 - tr.at
+}
+
+// mustArrive waits until the Application runs where it is to be, and fails if it is
+// not there alone, and whole.
+func (tr *traveller) mustArrive(t *testing.T) {
+	t.Helper()
+	outlive(t, tr.mortals, func() string {
+		cm, status := tr.stored(t, env.hub), tr.read(t, tr.here().Name).Status
+		if holders := application.HoldersOf(cm); !slices.Equal(holders, []string{tr.here().Name}) || status.ClusterName() != tr.here().Name {
+			return fmt.Sprintf("it is held by %v, want %s: %s", holders, tr.here().Name, cm.Data[application.StatusKey])
+		}
+		return tr.is(t, application.StateRunning)
+	})
+	tr.mustKeep(t, tr.here().plane)
+	if left := tr.objects(t, tr.there().plane); len(left) > 0 {
+		t.Errorf("on the former cluster there is still %v", left)
+	}
+}
+
+// turn is when a workload was created or deleted on a cluster.
+type turn struct {
+	logged
+
+	cluster int
+}
+
+// life is what became of the workload on both clusters, oldest first.
+func (tr *traveller) life(t *testing.T) []turn {
+	t.Helper()
+	var life []turn
+	for cluster, begin := range tr.begin {
+		for _, l := range begin.mustRequests(t, func(l logged) bool {
+			return l.isAgents() && l.isAccepted() && l.Of.Resource == "deployments" && l.Of.Namespace == travels
+		}) {
+			if l.Verb == "create" || l.Verb == "delete" {
+				life = append(life, turn{l, cluster})
+			}
+		}
+	}
+	slices.SortFunc(life, func(a, b turn) int { return a.Ended.Compare(b.Ended) })
+	return life
+}
+
+// checkApart fails if the workload was ever on both clusters: what has created it
+// began when it had been deleted on the other one.
+func (tr *traveller) checkApart(t *testing.T) {
+	t.Helper()
+	created := 0
+	var former turn
+	for _, each := range tr.life(t) {
+		switch {
+		case each.Verb == "create":
+			created++
+			if former.Verb == "create" || each.Received.Before(former.Ended) {
+				t.Errorf("it is created while another cluster has it: %s, %s", former, each)
+			}
+		case former.cluster != each.cluster || former.Verb != "create":
+			t.Errorf("it is deleted where it was not: %s, %s", former, each)
+		}
+		former = each
+	}
+	t.Logf("it was created %d times", created)
+	if created < 2 {
+		t.Error("it was never moved: nothing was looked at")
+	}
+}
+
+// An Application with the hook shutdown is moved: it is asked to shut down where it
+// was, and begins on the other cluster when it has, and is gone there. One that does
+// not confirm stays where it is, whole, and is nowhere else, until it does, or is
+// given up. Agents of both clusters are killed at each of their calls. It is never on
+// both, and is not lost.
+func TestMoves(t *testing.T) {
+	tr := newTraveller(t)
+	program := func(t *testing.T, does func(http.ResponseWriter, *http.Request)) (pod, *watched) {
+		t.Helper()
+		w := newWatched(tr.app, tr.here().spoke)
+		p := mustStartPod(t, tr.here().plane, travels, "web")
+		if does == nil {
+			does = w.confirms(t, p, tr.here().spoke)
+		}
+		w.do(t, does)
+		return p, w
+	}
+	step := func(name string, do func(t *testing.T)) { // each begins where the one before has ended
+		if !t.Failed() {
+			t.Run(name, do)
+		}
+	}
+	step("it confirms", func(t *testing.T) {
+		p, w := program(t, nil)
+		begin := markOf(t, tr.here().plane)
+		tr.depart(t)
+		tr.mustArrive(t)
+		w.mustBeAsked(t)
+		begin.checkPatience(t, travels, w.said)
+		if now := mustStartPod(t, tr.here().plane, travels, "web"); now.token(application.Shutdown) == p.token(application.Shutdown) {
+			t.Error("the token of the former cluster is that of this one")
+		}
+	})
+	step("it does not", func(t *testing.T) {
+		tr.wish(t, "shutdown-grace-time", "1s")
+		tr.mustArrive(t)
+		from := tr.here()
+		p, w := program(t, hangs)
+		tr.depart(t)
+		outlive(t, tr.mortals, func() string { return tr.is(t, application.StateDegraded) })
+		w.mustBeAsked(t)
+		tr.mustKeep(t, from.plane)
+		if there := tr.objects(t, tr.here().plane); len(there) > 0 {
+			t.Errorf("it is kept, and on the other cluster there is %v", there)
+		}
+		migrating := meta.FindStatusCondition(tr.read(t, tr.here().Name).Status.Conditions, application.MigratingCondition)
+		if migrating == nil || migrating.Reason != "ShutdownNotConfirmed" {
+			t.Errorf("it says %v", migrating)
+		}
+		from.confirmLate(t, tr.mortals, p)
+		tr.mustArrive(t)
+	})
+	step("it goes back before it has left", func(t *testing.T) {
+		tr.wish(t, "shutdown-grace-time", "1h")
+		tr.mustArrive(t)
+		_, w := program(t, heard)
+		uid := tr.uid(t)
+		tr.depart(t)
+		outlive(t, tr.mortals, func() string { return tr.is(t, application.StateWaiting) })
+		tr.depart(t)
+		tr.mustArrive(t)
+		w.mustBeAsked(t)
+		if now := tr.uid(t); now != uid {
+			t.Error("the workload is another one")
+		}
+	})
+	step("it is deleted anyway", func(t *testing.T) {
+		tr.wish(t, "shutdown-grace-time", "1s")
+		tr.wish(t, "shutdown-failure-strategy", "delete")
+		tr.mustArrive(t)
+		_, w := program(t, fails)
+		tr.depart(t)
+		tr.mustArrive(t)
+		w.mustBeAsked(t)
+		tr.wish(t, "shutdown-failure-strategy", "give_up")
+		tr.wish(t, "shutdown-grace-time", "1h")
+		tr.mustArrive(t)
+	})
+	for who, victim := range map[string]func() *mortal{"the agent that has it is killed": tr.here, "the agent that is to have it is killed": tr.there} {
+		step(who, func(t *testing.T) {
+			trials(t, tr.mortals, func(t *testing.T, call int, sent bool) *mortal {
+				t.Helper()
+				_, w := program(t, nil)
+				m, begin := victim(), markOf(t, tr.here().plane)
+				m.arm(call, sent)
+				tr.depart(t)
+				tr.mustArrive(t)
+				w.mustBeAsked(t)
+				begin.checkPatience(t, travels, w.said)
+				return m
+			})
+		})
+	}
+	if t.Failed() {
+		return
+	}
+	_, w := program(t, nil)
+	tr.delete(t)
+	outlive(t, tr.mortals, func() string { return tr.isGone(t) })
+	w.mustBeAsked(t)
+	for _, each := range planes() {
+		if diff := cmp.Diff([]string(nil), tr.objects(t, each)); diff != "" {
+			t.Errorf("of it there is still (-want +got):\n%s", diff)
+		}
+	}
+	tr.checkApart(t)
+}
+
+// uid is that of the workload.
+func (tr *traveller) uid(t *testing.T) string {
+	t.Helper()
+	return kubectl(t, tr.here().plane, "--namespace", travels, "get", "deployment", "web", "--output", "jsonpath={.metadata.uid}")
+}

@@ -1,0 +1,288 @@
+package hooks
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// backend is a program behind the Service shutdown of an Application, which is asked
+// to shut down and does what it is made for.
+type backend struct {
+	does func(w http.ResponseWriter, r *http.Request)
+
+	mu        sync.Mutex
+	calls     int
+	said      time.Time // when it began to confirm
+	confirmed time.Time // when the agent took the confirmation
+	under     sync.WaitGroup
+}
+
+// ServeHTTP implements http.Handler.
+func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.mu.Lock()
+	b.calls++
+	does := b.does
+	b.mu.Unlock()
+	does(w, r)
+}
+
+func (b *backend) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls
+}
+
+// turn has the program do something else from now on.
+func (b *backend) turn(does func(http.ResponseWriter, *http.Request)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.does = does
+}
+
+// put gives an Application a program, which ends with the test.
+func (s *spoke) put(t *testing.T, namespace string, does func(http.ResponseWriter, *http.Request)) *backend {
+	t.Helper()
+	b := &backend{does: does}
+	s.services.put(namespace, b)
+	t.Cleanup(func() {
+		b.under.Wait()
+		s.services.checkStrays(t)
+	})
+	return b
+}
+
+// confirms shuts down at once, and says so by what its container has.
+func (b *backend) confirms(t *testing.T, p pod, to *spoke) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		b.mu.Lock()
+		if b.said.IsZero() {
+			b.said = time.Now()
+		}
+		b.mu.Unlock()
+		w.WriteHeader(http.StatusAccepted)
+		b.under.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), timeout)
+			defer cancel()
+			err := p.insist(ctx, to, p.says(application.Shutdown))
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.confirmed.IsZero() && err == nil {
+				b.confirmed = time.Now()
+			}
+			if err != nil {
+				t.Errorf("confirm the shutdown: %v", err)
+			}
+		})
+	}
+}
+
+// The programs that do not confirm.
+func heard(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+
+func fails(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "canary-of-a-program", http.StatusInternalServerError)
+}
+
+func hangs(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+func breaksOff(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+// All that the Application has, with the hook shutdown.
+var whole = []string{"deployment web", "service shutdown", "secret web-krake-shutdown-secret-certs", "secret web-krake-shutdown-secret-token"}
+
+// newWeb makes an Application with the hook in a namespace of its own, and gives it a
+// program.
+func newWeb(t *testing.T, wanted wishes, does func(http.ResponseWriter, *http.Request)) (app, pod, *backend) {
+	t.Helper()
+	namespace := newNamespace(t)
+	b := env.local.put(t, namespace, does)
+	a := newApp(t, namespace, "web", web, wishes{"hooks": "shutdown", "shutdown-grace-time": "1s"}.and(wanted))
+	a.mustBe(t, application.StateRunning)
+	p := mustStartPod(t, env.hub, namespace, "web")
+	if does == nil {
+		b.turn(b.confirms(t, p, env.local))
+	}
+	return a, p, b
+}
+
+// mustKeep fails unless the Application has all that it had.
+func (a app) mustKeep(t *testing.T, at plane) {
+	t.Helper()
+	left := a.objects(t, at)
+	for _, each := range whole {
+		if !slices.Contains(left, each) {
+			t.Errorf("%s has %v, and not %s", a, left, each)
+		}
+	}
+}
+
+// checkPatience fails if an agent has deleted anything in a namespace before the
+// Application began to confirm. The API servers have the clock of the test.
+func (m mark) checkPatience(t *testing.T, namespace string, said time.Time) {
+	t.Helper()
+	deleted := 0
+	for _, l := range m.worked(t, namespace) {
+		if l.Verb != "delete" {
+			continue
+		}
+		deleted++
+		if l.Received.Before(said) {
+			t.Errorf("deleted %s before the Application has confirmed: %s", said.Sub(l.Received), l)
+		}
+	}
+	if deleted == 0 {
+		t.Error("nothing was deleted: nothing was looked at")
+	}
+}
+
+// An Application that is deleted is asked to shut down first, once, and nothing of it
+// is deleted before it says that it has.
+func TestShutdownConfirmed(t *testing.T) {
+	t.Parallel()
+	begin := markOf(t, env.hub)
+	a, p, b := newWeb(t, wishes{"shutdown-grace-time": "1h"}, heard)
+	p.mustAnswer(t, env.local, "confirmed before anybody has asked", p.says(application.Shutdown), http.StatusOK)
+	p.mustAnswer(t, env.local, "tried again before anybody has asked", p.says(application.Shutdown).to("retry"), http.StatusBadRequest)
+	if complaint := a.is(t, application.StateRunning); complaint != "" {
+		t.Error(complaint)
+	}
+	a.delete(t)
+	a.mustBe(t, application.StateWaiting)
+	eventually(t, func() string {
+		if b.count() == 0 {
+			return "nobody has asked it to shut down"
+		}
+		return ""
+	})
+	a.mustKeep(t, env.hub)
+	p.mustAnswer(t, env.local, "tried again while it is asked", p.says(application.Shutdown).to("retry"), http.StatusBadRequest)
+	said := time.Now()
+	got := p.mustAnswer(t, env.local, "confirmed", p.says(application.Shutdown), http.StatusOK)
+	if got.state != application.StateReady {
+		t.Errorf("it is %s, want %s", got.state, application.StateReady)
+	}
+	a.mustGo(t, env.hub)
+	begin.checkPatience(t, a.Namespace, said)
+	if b.count() != 1 {
+		t.Errorf("it was asked %d times, want once", b.count())
+	}
+}
+
+// How a shutdown ends that is not confirmed, by what the program does, what the
+// Application says of it, and what happens then.
+func TestShutdownNotConfirmed(t *testing.T) {
+	t.Parallel()
+	late := func(t *testing.T, _ app, p pod, _ *backend) {
+		t.Helper()
+		p.mustAnswer(t, env.local, "the late token", p.says(application.Shutdown), http.StatusOK)
+	}
+	nothing := func(*testing.T, app, pod, *backend) {}
+	for name, row := range map[string]struct {
+		does   func(http.ResponseWriter, *http.Request)
+		wishes wishes
+		// least is how often it is asked; says is in the status when it is given up,
+		// which it is unless that is empty.
+		least int
+		says  string
+		then  func(t *testing.T, a app, p pod, b *backend)
+		// left is what stays of it in the end.
+		left []string
+	}{
+		"it hears and says nothing; the token comes late": {does: heard, least: 1, says: "not confirmed within 1s", then: late},
+		"it hangs; the token comes late":                  {does: hangs, least: 1, says: "not confirmed within 1s", then: late},
+		"it fails, and is asked once more; then retry by the endpoint": {
+			does: fails, wishes: wishes{"shutdown-retry-count": "1"}, least: 2, says: "answers 500",
+			then: func(t *testing.T, _ app, p pod, b *backend) {
+				t.Helper()
+				b.turn(b.confirms(t, p, env.local))
+				got := p.mustAnswer(t, env.local, "retry", p.says(application.Shutdown).to("retry"), http.StatusOK)
+				if got.state != application.StateWaiting {
+					t.Errorf("it is %s, want %s", got.state, application.StateWaiting)
+				}
+			},
+		},
+		"it breaks off; then retry by annotation": {
+			does: breaksOff, least: 1, says: "breaks off",
+			then: func(t *testing.T, a app, p pod, b *backend) {
+				t.Helper()
+				b.turn(b.confirms(t, p, env.local))
+				a.wish(t, "shutdown-retry", "now")
+			},
+		},
+		"given up; then the hook is taken off": {
+			does: fails, least: 1, says: "answers 500",
+			then: func(t *testing.T, a app, _ pod, _ *backend) { t.Helper(); a.wish(t, "hooks", "") },
+		},
+		"given up; then it is forced": {
+			does: fails, least: 1, says: "answers 500", left: whole,
+			then: func(t *testing.T, a app, _ pod, _ *backend) { t.Helper(); a.wish(t, "force-delete", "true") },
+		},
+		"it fails, and is deleted anyway": {
+			does: fails, wishes: wishes{"shutdown-failure-strategy": "delete"}, least: 1, then: nothing,
+		},
+		"it hangs, twice, and is deleted anyway": {
+			does: hangs, wishes: wishes{"shutdown-failure-strategy": "delete", "shutdown-retry-count": "1"}, least: 2, then: nothing,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, p, b := newWeb(t, row.wishes, row.does)
+			a.delete(t)
+			if row.says != "" {
+				a.mustBe(t, application.StateDegraded)
+				a.mustSay(t, application.StalledCondition, row.says)
+				a.mustKeep(t, env.hub)
+			}
+			if row.says != "" && b.count() < row.least {
+				t.Errorf("it was asked %d times, want %d at least", b.count(), row.least)
+			}
+			row.then(t, a, p, b)
+			a.mustGo(t)
+			if b.count() < row.least {
+				t.Errorf("it was asked %d times, want %d at least", b.count(), row.least)
+			}
+			left := a.objects(t, env.hub)
+			slices.Sort(left)
+			if want := slices.Sorted(slices.Values(row.left)); !slices.Equal(left, want) {
+				t.Errorf("of it there is %v, want %v", left, want)
+			}
+		})
+	}
+}
+
+// Where there is no workload any more, there is nobody to wait for.
+func TestShutdownOfNothing(t *testing.T) {
+	t.Parallel()
+	a, _, _ := newWeb(t, wishes{"shutdown-grace-time": "1s", "shutdown-retry-count": "100"}, hangs)
+	a.delete(t)
+	a.mustBe(t, application.StateWaiting)
+	must(t, env.hub.AppsV1().Deployments(a.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	a.mustGo(t, env.hub)
+}
+
+// Nobody but a Service of the Application itself is asked: not one of that name that
+// is somebody else's, nor one that leads out of the cluster.
+func TestShutdownOfOthers(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	b := env.local.put(t, namespace, heard)
+	a := newApp(t, namespace, "web", job, wishes{"hooks": "shutdown", "shutdown-grace-time": "1s"})
+	a.mustBe(t, application.StateRunning)
+	kubectl(t, env.hub, "--namespace", namespace, "create", "service", "clusterip", "shutdown", "--tcp=80")
+	a.delete(t)
+	a.mustBe(t, application.StateDegraded)
+	a.mustSay(t, application.StalledCondition, "no Service called shutdown")
+	if b.count() > 0 {
+		t.Error("the Service of somebody else was asked")
+	}
+	a.wish(t, "hooks", "complete")
+	a.mustGo(t, env.hub)
+}

@@ -1,0 +1,228 @@
+package hooks
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/installation"
+)
+
+// templates is a server of templates and archives, which counts who asks.
+type templates struct {
+	*httptest.Server
+
+	mu    sync.Mutex
+	files map[string][]byte
+	asked map[string]int
+}
+
+func newTemplates() *templates {
+	s := &templates{files: map[string][]byte{}, asked: map[string]int{}}
+	s.Server = httptest.NewTLSServer(s)
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *templates) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked[r.URL.Path]++
+	file, ok := s.files[r.URL.Path]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	_, _ = w.Write(file) // whoever has gone needs no answer
+}
+
+func (s *templates) put(path string, file []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files[path] = file
+}
+
+func (s *templates) count(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[path]
+}
+
+// strictWorld is a cluster of its own, in strict mode and with URL sources.
+type strictWorld struct {
+	plane        plane
+	installation *installation.Installation
+	namespace    string
+}
+
+func newStrictWorld(t *testing.T, from *templates) *strictWorld {
+	t.Helper()
+	c, err := cluster.Start(t.Context(), cluster.Options{})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	host := strings.TrimPrefix(from.URL, "https://")
+	installed, err := installation.InstallWith(t.Context(), c, installation.Options{
+		Overlay:     "url-sources",
+		WebhookArgs: []string{"--require-service-account", "--url-sources"},
+		AgentArgs:   []string{"--require-service-account", "--leader-elect=false", "--url-source-hosts=" + host, "--url-source-private-ranges=127.0.0.0/8"},
+	}, os.Stderr)
+	must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, path := range installed.Logs() {
+				showLog(path)
+			}
+		}
+	})
+	w := &strictWorld{plane: plane{Cluster: c}, installation: installed, namespace: "sources"}
+	kubectl(t, w.plane, "create", "namespace", w.namespace)
+	kubectl(t, w.plane, "--namespace", w.namespace, "create", "serviceaccount", "krake-deployer")
+	kubectl(t, w.plane, "--namespace", w.namespace, "create", "rolebinding", "krake-deployer", "--clusterrole=edit", "--serviceaccount", w.namespace+":krake-deployer")
+	return w
+}
+
+// apply has a user give an Application a source.
+func (w *strictWorld) apply(t *testing.T, name, key, source string) {
+	t.Helper()
+	if out, err := tryKubectl(w.plane, w.text(name, key, source), "apply", "-f", "-"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// text is an Application as its user writes it.
+func (w *strictWorld) text(name, key, source string) string {
+	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q, "namespace": %q, "annotations": {%q: %q}}, "data": {%q: %q}}`,
+		name, w.namespace, application.FormatAnnotation, application.Format, key, source)
+}
+
+// get reads a field of an object, empty if there is none.
+func (w *strictWorld) get(t *testing.T, name, path string) string {
+	t.Helper()
+	return kubectl(t, w.plane, "--namespace", w.namespace, "get", "--ignore-not-found", "configmap", name, "--output", "jsonpath={"+path+"}")
+}
+
+func (w *strictWorld) mustHave(t *testing.T, name, path, want string) {
+	t.Helper()
+	eventually(t, func() string {
+		if got := w.get(t, name, path); !strings.Contains(got, want) {
+			return fmt.Sprintf("%s of ConfigMap %s is %q, want %q; status: %s", path, name, got, want, w.get(t, name, ".data.status"))
+		}
+		return ""
+	})
+}
+
+const colourPath, statePath = ".data.colour", `.metadata.labels.krake\.dev/state`
+
+// In strict mode, and where it is asked for, what is behind a URL is fetched, once for
+// a spec, translated, and applied by the account of the Application; what is not what
+// the user has said that it is, is not.
+func TestURLSource(t *testing.T) {
+	t.Parallel()
+	from := newTemplates()
+	t.Cleanup(from.Close)
+	w := newStrictWorld(t, from)
+	begin := markOf(t, w.plane)
+	from.put("/web.yaml", []byte(template("green")))
+	from.put("/types.yaml", []byte(definitions))
+	w.apply(t, "web", application.ToscaKey, from.URL+"/web.yaml")
+	w.mustHave(t, "settings", colourPath, "green")
+	w.mustHave(t, "web", statePath, string(application.StateRunning))
+	w.mustHave(t, "web", `.data.status\.translated_manifest`, `"colour":"green"`)
+	if got := w.get(t, "web", `.data.spec\.tosca`) + w.get(t, "web", `.data.spec\.manifest`); got != from.URL+"/web.yaml" {
+		t.Errorf("the spec is %q", got)
+	}
+	if from.count("/web.yaml") != 1 || from.count("/types.yaml") != 1 {
+		t.Errorf("asked for: %v, want each once", from.asked)
+	}
+	checkWriter(t, begin, w.namespace)
+
+	// What it is now behind the URL is no business of the Application, nor of an agent
+	// that starts anew, which heals all the same.
+	from.put("/web.yaml", []byte(template("red")))
+	must(t, w.installation.KillAgent())
+	must(t, w.installation.StartAgent(t.Context()))
+	kubectl(t, w.plane, "--namespace", w.namespace, "patch", "configmap", "settings", "--type=merge", "--patch", `{"data": {"colour": "wrong"}}`)
+	w.mustHave(t, "settings", colourPath, "green")
+	if got := from.count("/web.yaml"); got != 1 {
+		t.Errorf("after a restart it was fetched %d times, want once", got)
+	}
+
+	w.checkDigests(t, from)
+	w.checkRefused(t, from)
+	kubectl(t, w.plane, "--namespace", w.namespace, "delete", "configmap", "web", "--timeout", timeout.String())
+	if left := w.get(t, "settings", ".metadata.name"); left != "" {
+		t.Error("the Application is gone, and its object is not")
+	}
+}
+
+// checkWriter fails unless the agent has written as the account alone.
+func checkWriter(t *testing.T, begin mark, namespace string) {
+	t.Helper()
+	created := begin.mustRequests(t, func(l logged) bool {
+		return l.isAgents() && l.isAccepted() && l.Verb == "create" && l.Of.Namespace == namespace && l.Of.Resource != "events"
+	})
+	if len(created) != 2 {
+		t.Errorf("created: %v, want a ConfigMap and a Service", created)
+	}
+	for _, each := range created {
+		if want := "system:serviceaccount:" + namespace + ":krake-deployer"; each.As.Username != want {
+			t.Errorf("%s: as %q, want %s", each, each.As.Username, want)
+		}
+	}
+}
+
+// checkDigests has an Application say the digest of an archive, which at first is not
+// that of what is there.
+func (w *strictWorld) checkDigests(t *testing.T, from *templates) {
+	t.Helper()
+	right := archive(t, strings.ReplaceAll(template("blue"), "settings", "pinned"))
+	sum := sha256.Sum256(right)
+	pin := "#sha256=" + hex.EncodeToString(sum[:])
+	from.put("/pinned.csar", right[:len(right)-1])
+	w.apply(t, "pinned-app", application.CSARKey, from.URL+"/pinned.csar"+pin)
+	w.mustHave(t, "pinned-app", `.data.status`, "has not the digest of the URL")
+	w.mustHave(t, "pinned-app", statePath, string(application.StateFailed))
+	if got := w.get(t, "pinned", ".metadata.name"); got != "" {
+		t.Error("what has another digest was applied")
+	}
+	from.put("/right.csar", right)
+	w.apply(t, "pinned-app", application.CSARKey, from.URL+"/right.csar"+pin)
+	w.mustHave(t, "pinned", colourPath, "blue")
+}
+
+// checkRefused names what is not there yet, and what must not be fetched.
+func (w *strictWorld) checkRefused(t *testing.T, from *templates) {
+	t.Helper()
+	w.apply(t, "missing-app", application.ToscaKey, from.URL+"/missing.yaml")
+	w.mustHave(t, "missing-app", statePath, string(application.StateTranslating))
+	w.mustHave(t, "missing-app", ".data.status", "404")
+	victim := newTemplates()
+	defer victim.Close()
+	for name, url := range map[string]string{
+		"another-host": "https://templates.example.org/web.yaml",
+		"another-port": victim.URL + "/web.yaml",
+		"metadata":     "https://169.254.169.254/latest.yaml",
+	} {
+		w.apply(t, name, application.ToscaKey, url)
+		w.mustHave(t, name, ".data.status", "--url-source-hosts")
+	}
+	if len(victim.asked) > 0 {
+		t.Errorf("the victim was asked for %v", victim.asked)
+	}
+	text := w.text("plain", application.ToscaKey, strings.Replace(from.URL, "https", "http", 1)+"/web.yaml")
+	if out, err := tryKubectl(w.plane, text, "create", "-f", "-"); err == nil || !strings.Contains(out, "https://") {
+		t.Errorf("a URL without TLS: %v, %s", err, out)
+	}
+}

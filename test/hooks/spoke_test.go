@@ -1,0 +1,185 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/installation"
+)
+
+// spoke is a cluster with its agent.
+type spoke struct {
+	*installation.Spoke
+
+	plane plane
+	// endpoint is where the agent serves the hooks: what is behind its Service.
+	endpoint string
+	services *services
+}
+
+// newSpoke enrols a cluster with hooks, whose Applications are in these namespaces
+// of the hub. The agent is not started.
+func newSpoke(ctx context.Context, name string, at plane, namespaces []string, arguments ...string) (*spoke, error) {
+	endpoint, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	s := &spoke{plane: at, endpoint: endpoint, services: newServices()}
+	arguments = append([]string{
+		"--leader-elect=false", // whoever is killed has a successor at once
+		"--hooks-bind-address=" + endpoint, "--services=" + s.services.server.Listener.Addr().String(),
+	}, arguments...)
+	enrolment := installation.Enrolment{Name: name, HubNamespaces: namespaces, EnrolArgs: []string{"--hooks"}, AgentArgs: arguments}
+	if name == application.LocalCluster {
+		enrolment.AgentArgs = append(enrolment.AgentArgs, "--hooks") // what overlays/hooks has
+	}
+	s.Spoke, err = env.installation.Enrol(ctx, at.Cluster, enrolment)
+	return s, err
+}
+
+// enrol enrols a cluster for a test, with these namespaces on the hub and on the
+// cluster, and starts its agent. Both end with the test.
+func enrol(t *testing.T, name string, at plane, namespaces []string, arguments ...string) *spoke {
+	t.Helper()
+	s, err := newSpoke(t.Context(), name, at, namespaces, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range namespaces {
+		s.grant(t, namespace)
+	}
+	t.Cleanup(func() {
+		env.witness.ofAgent(t, s)
+		if err := s.Kill(); err != nil {
+			t.Error(err)
+		}
+		s.services.server.Close()
+		if t.Failed() {
+			showLog(s.Log())
+		}
+	})
+	return s
+}
+
+// grant lets the agent have the Secrets of hooks in a namespace of its cluster, as
+// the documentation says.
+func (s *spoke) grant(t *testing.T, namespace string) {
+	t.Helper()
+	if s.Name == application.LocalCluster {
+		kubectl(t, s.plane, "apply", "--namespace", namespace, "-k", filepath.Join(env.installation.Manifests(), "overlays", "hooks", "namespace"))
+		return
+	}
+	kubectl(t, s.plane, "create", "rolebinding", "krake-hooks-"+s.Name, "--clusterrole=krake-hooks",
+		"--serviceaccount=krake-agents:"+s.Name, "--namespace", namespace)
+}
+
+// mustStart starts the agent unless it runs, and waits until it is ready.
+func (s *spoke) mustStart(t *testing.T) {
+	t.Helper()
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ready waits until the endpoint is served.
+func (s *spoke) ready(t *testing.T) {
+	t.Helper()
+	s.mustStart(t)
+	eventually(t, func() string {
+		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.endpoint)
+		if err != nil {
+			return err.Error()
+		}
+		return complaintOf(connection.Close())
+	})
+}
+
+// through has a kubeconfig file of the agent lead over a detour from the next
+// start on.
+func through(t *testing.T, file *string, way interface{ WriteKubeconfig(from, to string) error }) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := way.WriteKubeconfig(*file, path); err != nil {
+		t.Fatal(err)
+	}
+	*file = path
+}
+
+// freeAddress finds a port that is none of those that the system gives to whoever
+// asks for any: it must be free again whenever the agent is restarted.
+func freeAddress() (string, error) {
+	const first, last, tries = 20000, 30000, 50
+	var failures []error
+	for range tries {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(last-first)))
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			return address, listener.Close()
+		}
+		failures = append(failures, err)
+	}
+	return "", fmt.Errorf("find a port for the hooks: %w", errors.Join(failures...))
+}
+
+// services are what an agent finds behind the Services of its cluster.
+type services struct {
+	server *httptest.Server
+
+	mu       sync.Mutex
+	backends map[string]http.Handler
+	strays   []string
+}
+
+func newServices() *services {
+	s := &services{backends: map[string]http.Handler{}}
+	s.server = httptest.NewServer(s)
+	return s
+}
+
+// put says what is behind the Service shutdown of a namespace.
+func (s *services) put(namespace string, backend http.Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.backends["shutdown."+namespace+".svc"] = backend
+}
+
+// ServeHTTP implements http.Handler: it finds the Service by its name.
+func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	s.mu.Lock()
+	backend := s.backends[host]
+	if backend == nil || r.Method != http.MethodPut || r.URL.Path != "/shutdown" || len(r.Header["Authorization"]) > 0 {
+		s.strays = append(s.strays, r.Method+" "+r.Host+r.URL.Path)
+	}
+	s.mu.Unlock()
+	if backend == nil {
+		http.NotFound(w, r)
+		return
+	}
+	backend.ServeHTTP(w, r)
+}
+
+// checkStrays fails if the agent has called anything but Services named shutdown,
+// in the one way there is.
+func (s *services) checkStrays(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.strays) > 0 {
+		t.Errorf("the agent has called %v", slices.Compact(s.strays))
+	}
+}

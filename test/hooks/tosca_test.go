@@ -1,0 +1,270 @@
+package hooks
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// template is one of a ConfigMap, whose value is an input, and a Service.
+func template(colour string) string {
+	return fmt.Sprintf(`
+tosca_definitions_version: tosca_simple_yaml_1_0
+imports: [types.yaml]
+topology_template:
+  inputs:
+    colour: {type: string, default: %s}
+  node_templates:
+    settings:
+      type: tosca.nodes.indigo.KubernetesObject
+      properties:
+        spec:
+          concat:
+          - |
+            apiVersion: v1
+            kind: ConfigMap
+            metadata: {name: settings}
+          - "data: {colour:"
+          - get_input: colour
+          - "}"
+    web:
+      type: tosca.nodes.indigo.KubernetesObject
+      properties:
+        spec: |
+          apiVersion: v1
+          kind: Service
+          metadata: {name: web}
+          spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080, protocol: TCP}]}
+`, colour)
+}
+
+const definitions = `
+tosca_definitions_version: tosca_simple_yaml_1_0
+node_types:
+  tosca.nodes.indigo.KubernetesObject:
+    derived_from: tosca.nodes.Root
+    properties:
+      spec: {type: string, required: true}
+`
+
+// alone is a template that needs no other file.
+func alone(colour string) string {
+	return strings.Replace(template(colour), "imports: [types.yaml]\n", "", 1)
+}
+
+// translated is what such a template means.
+func translated(colour string) []any {
+	return []any{
+		map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings"}, "data": map[string]any{"colour": colour}},
+		map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"}, "spec": map[string]any{
+			"selector": map[string]any{"app": "web"},
+			"ports":    []any{map[string]any{"port": 80.0, "targetPort": 8080.0, "protocol": "TCP"}},
+		}},
+	}
+}
+
+// archive makes a CSAR of a template.
+func archive(t *testing.T, entry string) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	writer := zip.NewWriter(&file)
+	for _, member := range [][2]string{
+		{"TOSCA-Metadata/TOSCA.meta", "TOSCA-Meta-File-Version: 1.0\nCSAR-Version: 1.1\nCreated-By: somebody\nEntry-Definitions: definitions/web.yaml\n"},
+		{"definitions/web.yaml", entry},
+		{"definitions/types.yaml", definitions},
+	} {
+		w, err := writer.Create(member[0])
+		must(t, err)
+		_, err = w.Write([]byte(member[1]))
+		must(t, err)
+	}
+	must(t, writer.Close())
+	return file.Bytes()
+}
+
+// fileOf puts what kubectl is to read into a file.
+func fileOf(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	must(t, os.WriteFile(path, content, 0o600))
+	return path
+}
+
+// checkTranslated waits until an Application is what a template of this colour says,
+// and fails if its text is not what the user wrote.
+func checkTranslated(t *testing.T, a app, colour, key string, text []byte) {
+	t.Helper()
+	a.mustBe(t, application.StateRunning)
+	eventually(t, func() string { return a.settings(t, colour) })
+	cm := a.stored(t, env.hub)
+	var published any
+	if err := json.Unmarshal([]byte(cm.Data[application.TranslatedKey]), &published); err != nil {
+		t.Fatalf("%s: %v", application.TranslatedKey, err)
+	}
+	if diff := cmp.Diff(any(translated(colour)), published); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", application.TranslatedKey, diff)
+	}
+	if stored := cm.Data[key] + string(cm.BinaryData[key]); stored != string(text) {
+		t.Errorf("%s is not what the user wrote: %q", key, stored)
+	}
+	for _, other := range application.SpecKeys() {
+		if other != key && (cm.Data[other] != "" || len(cm.BinaryData[other]) > 0) {
+			t.Errorf("somebody has written %s", other)
+		}
+	}
+}
+
+// settings complains unless the ConfigMap on the cluster has this colour.
+func (a app) settings(t *testing.T, colour string) string {
+	t.Helper()
+	live := app{types.NamespacedName{Namespace: a.Namespace, Name: "settings"}}.stored(t, env.hub)
+	if live == nil || live.Data["colour"] != colour {
+		return fmt.Sprintf("the ConfigMap is %v, want the colour %s", live, colour)
+	}
+	return ""
+}
+
+// drift has somebody change the objects, and waits until that is undone.
+func (a app) drift(t *testing.T, colour string) {
+	t.Helper()
+	_, err := env.hub.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), "settings", types.MergePatchType,
+		[]byte(`{"data": {"colour": "wrong"}}`), metav1.PatchOptions{FieldManager: "somebody"})
+	must(t, err)
+	must(t, env.hub.CoreV1().Services(a.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	eventually(t, func() string {
+		if _, err := env.hub.CoreV1().Services(a.Namespace).Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
+			return err.Error()
+		}
+		return a.settings(t, colour)
+	})
+}
+
+// An Application that is given as an archive, by the commands of the documentation:
+// deployed, drifted, healed; another archive in its place is translated again; one
+// that is none is refused, with a text that says why, and nothing changes.
+func TestCSAR(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	a := app{types.NamespacedName{Namespace: namespace, Name: "web"}}
+	green := archive(t, template("green"))
+	kubectl(t, env.hub, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.csar="+fileOf(t, "web.csar", green))
+	kubectl(t, env.hub, "--namespace", namespace, "annotate", "configmap", "web", application.FormatAnnotation+"="+application.Format)
+	checkTranslated(t, a, "green", application.CSARKey, green)
+	a.drift(t, "green")
+
+	red := archive(t, template("red"))
+	must(t, a.try(t.Context(), fmt.Sprintf(`{"binaryData": {%q: %q}}`, application.CSARKey, base64.StdEncoding.EncodeToString(red))))
+	checkTranslated(t, a, "red", application.CSARKey, red)
+	a.drift(t, "red")
+
+	for what, bad := range map[string]struct {
+		archive []byte
+		text    string
+	}{
+		"a file of an archive that was cut off": {red[:len(red)/2], "Invalid CSAR archive"},
+		"a template with an unknown type":       {archive(t, strings.Replace(template("red"), "indigo.KubernetesObject", "Compute", 1)), "definitions/web.yaml"},
+		"a resource that is none":               {archive(t, strings.Replace(template("red"), "kind: Service", "sort: Service", 1)), "web"},
+	} {
+		err := a.try(t.Context(), fmt.Sprintf(`{"binaryData": {%q: %q}}`, application.CSARKey, base64.StdEncoding.EncodeToString(bad.archive)))
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), bad.text) || !strings.Contains(err.Error(), "data."+application.CSARKey) {
+			t.Errorf("%s: %v, want 422 with %q", what, err, bad.text)
+		}
+	}
+	checkTranslated(t, a, "red", application.CSARKey, red)
+	a.delete(t)
+	a.mustGo(t, env.hub)
+}
+
+// An archive that comes with the annotation at once, by a pipe; and one that is none.
+func TestCSARAtOnce(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	blue := archive(t, template("blue"))
+	piped := func(content []byte) (string, error) {
+		made := kubectl(t, env.hub, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.csar="+fileOf(t, "web.csar", content), "--dry-run=client", "-o", "yaml")
+		annotated, err := tryKubectl(env.hub, made, "annotate", "--local", "-f-", application.FormatAnnotation+"="+application.Format, "-o", "yaml")
+		if err != nil {
+			t.Fatal(annotated)
+		}
+		return tryKubectl(env.hub, annotated, "create", "-f-")
+	}
+	if text, err := piped([]byte("PK, and no more")); err == nil || !strings.Contains(text, "Invalid CSAR archive") {
+		t.Errorf("no archive: %v, %s", err, text)
+	}
+	if text, err := piped(blue); err != nil {
+		t.Fatal(text)
+	}
+	checkTranslated(t, app{types.NamespacedName{Namespace: namespace, Name: "web"}}, "blue", application.CSARKey, blue)
+}
+
+// A template in the text of an Application: the same; and a manifest beside it wins.
+func TestTosca(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	a := app{types.NamespacedName{Namespace: namespace, Name: "web"}}
+	green := alone("green")
+	kubectl(t, env.hub, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.tosca="+fileOf(t, "web.yaml", []byte(green)))
+	kubectl(t, env.hub, "--namespace", namespace, "annotate", "configmap", "web", application.FormatAnnotation+"="+application.Format)
+	checkTranslated(t, a, "green", application.ToscaKey, []byte(green))
+	a.drift(t, "green")
+	red := alone("red")
+	must(t, a.try(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ToscaKey, red)))
+	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
+	a.drift(t, "red")
+
+	for what, bad := range map[string]struct{ tosca, text string }{
+		"an unknown input":      {strings.Replace(red, "get_input: colour", "get_input: color", 1), "unknown input"},
+		"another version":       {strings.Replace(red, "yaml_1_0", "yaml_1_3", 1), "write tosca_simple_yaml_1_0"},
+		"an import of a file":   {template("red"), "imports[0]"},
+		"a URL":                 {"https://templates.example.org/web.yaml", "strict mode"},
+		"a URL without TLS":     {"http://templates.example.org/web.yaml", "https://"},
+		"a file of the agent's": {"file:///etc/passwd.yaml", "file://"},
+	} {
+		err := a.try(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ToscaKey, bad.tosca))
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), bad.text) || !strings.Contains(err.Error(), "data."+application.ToscaKey) {
+			t.Errorf("%s: %v, want 422 with %q", what, err, bad.text)
+		}
+	}
+	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
+
+	manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {colour: yellow}}"
+	must(t, a.try(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ManifestKey, manifest)))
+	eventually(t, func() string { return a.settings(t, "yellow") })
+	if cm := a.stored(t, env.hub); cm.Data[application.ToscaKey] != red || cm.Data[application.TranslatedKey] != "" {
+		t.Errorf("beside a manifest the template is %q, its translation %q", cm.Data[application.ToscaKey], cm.Data[application.TranslatedKey])
+	}
+	must(t, a.try(t.Context(), fmt.Sprintf(`{"data": {%q: null}}`, application.ManifestKey)))
+	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
+}
+
+// A URL is refused at creation as well, that of an archive too.
+func TestURLSourcesAreOff(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	for key, url := range map[string]string{
+		application.ToscaKey: "https://templates.example.org/web.yaml", application.CSARKey: "https://templates.example.org/web.csar",
+	} {
+		cm := applicationOf(namespace, "web", nil)
+		cm.Data = map[string]string{key: url}
+		_, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "strict mode") {
+			t.Errorf("%s: %v, want 422", key, err)
+		}
+	}
+	if _, err := env.hub.CoreV1().ConfigMaps(namespace).Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Application is there: %v", err)
+	}
+}

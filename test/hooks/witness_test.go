@@ -1,0 +1,318 @@
+package hooks
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// witness sees every version of every ConfigMap, Event and Secret there is while the
+// tests run, and keeps the rest that anybody can read.
+type witness struct {
+	cancel context.CancelFunc
+	ended  context.Context
+
+	mu      sync.Mutex
+	secrets map[string]string // where a value was, by the value
+	// texts are what people can read, by where; those of objects are once for each version.
+	texts map[string][]byte
+	logs  []string
+}
+
+func newWitness() *witness {
+	ended, cancel := context.WithCancel(context.Background())
+	return &witness{cancel: cancel, ended: ended, secrets: map[string]string{}, texts: map[string][]byte{}}
+}
+
+func (w *witness) stop() { w.cancel() }
+
+// watch watches a control plane until the witness is stopped.
+func (w *witness) watch(ctx context.Context, at plane) {
+	factory := informers.NewSharedInformerFactory(at.Interface, 0)
+	for _, informer := range []cache.SharedIndexInformer{
+		factory.Core().V1().ConfigMaps().Informer(), factory.Core().V1().Events().Informer(), factory.Core().V1().Secrets().Informer(),
+	} {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { w.see(at, object) },
+			UpdateFunc: func(_, object any) { w.see(at, object) },
+		})
+		if err != nil {
+			panic(err) // of an informer that was not started
+		}
+	}
+	factory.Start(w.ended.Done())
+	factory.WaitForCacheSync(ctx.Done())
+}
+
+func (w *witness) see(at plane, object any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch object := object.(type) {
+	case *corev1.Secret:
+		for key, value := range object.Data {
+			if isSecret(key) {
+				w.secrets[string(value)] = key + " of Secret " + object.Namespace + "/" + object.Name
+			}
+		}
+	case *corev1.ConfigMap:
+		where := "ConfigMap " + object.Namespace + "/" + object.Name + " at " + at.URL() + ", version " + object.ResourceVersion
+		w.texts[where] = textOf(object)
+	case *corev1.Event:
+		w.texts["Event "+object.Namespace+"/"+object.Name+" at "+at.URL()+", version "+object.ResourceVersion] = jsonOf(object)
+	}
+}
+
+// isSecret tells of keys of the Secrets of hooks, and of their CA, whose values
+// nobody else must know. A certificate is public.
+func isSecret(key string) bool {
+	return slices.Contains([]string{
+		application.TokenKey(application.Complete), application.TokenKey(application.Shutdown), application.PrivateKeyKey, corev1.TLSPrivateKeyKey,
+	}, key)
+}
+
+func jsonOf(object any) []byte {
+	text, err := json.Marshal(object)
+	if err != nil {
+		panic(err) // of what was decoded
+	}
+	return text
+}
+
+// textOf gives a ConfigMap with what its binary data are, and what they are if they
+// are expanded.
+func textOf(cm *corev1.ConfigMap) []byte {
+	text := jsonOf(cm)
+	for _, value := range cm.BinaryData {
+		text = append(append(text, '\n'), value...)
+		if reader, err := gzip.NewReader(bytes.NewReader(value)); err == nil {
+			expanded, err := io.ReadAll(reader)
+			text = append(append(text, '\n'), expanded...)
+			if err != nil {
+				text = append(text, err.Error()...)
+			}
+		}
+	}
+	return text
+}
+
+// hear keeps a text.
+func (w *witness) hear(where string, text []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts[where] = text
+}
+
+// ofAgent keeps what an agent says of itself, before it ends.
+func (w *witness) ofAgent(t *testing.T, s *spoke) {
+	t.Helper()
+	w.mu.Lock()
+	w.logs = append(w.logs, s.Log())
+	w.mu.Unlock()
+	if s.Process() == nil {
+		return
+	}
+	metrics, err := scrape(context.Background(), s.plane, "https://"+s.Metrics()+"/metrics")
+	if err != nil {
+		t.Errorf("read the metrics of the agent of %s: %v", s.Name, err)
+	}
+	w.hear("metrics of the agent of "+s.Name, metrics)
+}
+
+// scrape reads metrics as somebody who may.
+func scrape(ctx context.Context, at plane, url string) ([]byte, error) {
+	for _, arguments := range [][]string{
+		{"create", "serviceaccount", "reader", "--namespace=default"},
+		{"create", "clusterrole", "reader", "--verb=get", "--non-resource-url=/metrics"},
+		{"create", "clusterrolebinding", "reader", "--clusterrole=reader", "--serviceaccount=default:reader"},
+	} {
+		if text, err := tryKubectl(at, "", arguments...); err != nil && !strings.Contains(text, "already exists") {
+			return nil, fmt.Errorf("kubectl %v: %w: %s", arguments, err, text)
+		}
+	}
+	token, err := tryKubectl(at, "", "create", "token", "reader", "--namespace=default")
+	if err != nil {
+		return nil, fmt.Errorf("kubectl create token: %w: %s", err, token)
+	}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it signs for itself
+	}}
+	var last error
+	for range 50 { // that somebody may not may be remembered for a while
+		text, err := fetch(ctx, client, url, strings.TrimSpace(token))
+		if err == nil {
+			return text, nil
+		}
+		last = err
+		time.Sleep(200 * time.Millisecond)
+	}
+	return nil, last
+}
+
+func fetch(ctx context.Context, client *http.Client, url, token string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && (response.StatusCode != http.StatusOK || !bytes.Contains(text, []byte("krake_"))) {
+		err = fmt.Errorf("read %s: %s", url, response.Status)
+	}
+	return text, err
+}
+
+// find gives where something is told that must not be.
+func (w *witness) find() (leaks []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for value, of := range w.secrets {
+		for _, needle := range needlesOf(value) {
+			for where, text := range w.texts {
+				if bytes.Contains(text, needle) {
+					leaks = append(leaks, where+" has "+of)
+				}
+			}
+		}
+	}
+	slices.Sort(leaks)
+	return slices.Compact(leaks)
+}
+
+// needlesOf gives what to look for to find a value: a token, the lines of a key, and
+// what a Secret's data have in their place.
+func needlesOf(value string) [][]byte {
+	const enough = 40
+	var needles [][]byte
+	pem := strings.HasPrefix(value, "-----BEGIN ")
+	for line := range strings.SplitSeq(value, "\n") {
+		if len(line) >= enough {
+			needles = append(needles, []byte(line))
+		}
+	}
+	encoded := strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(value)), "=")
+	for n := 0; len(encoded) >= enough; n++ {
+		piece := encoded[:min(len(encoded), 60)]
+		encoded = encoded[len(piece):]
+		if !pem || n > 0 { // the first piece of every key is the same
+			needles = append(needles, []byte(piece))
+		}
+	}
+	return needles
+}
+
+// collect reads logs and metrics of whoever runs still.
+func (w *witness) collect(ctx context.Context) error {
+	var failures []error
+	urls := map[string]string{}
+	for i, url := range env.installation.Metrics() {
+		urls[fmt.Sprintf("webhook %d", i)] = url
+	}
+	if env.local.Process() != nil {
+		urls["agent of local"] = "https://" + env.local.Metrics() + "/metrics"
+	}
+	for who, url := range urls {
+		text, err := scrape(ctx, env.hub, url)
+		failures = append(failures, err)
+		w.hear("metrics of "+who, text)
+	}
+	for _, path := range slices.Concat(env.installation.Logs(), []string{env.local.Log()}, w.logs) {
+		text, err := os.ReadFile(path)
+		failures = append(failures, err)
+		w.hear(path, text)
+	}
+	return errors.Join(failures...)
+}
+
+// checkCanaries fails if any token or key of this run is told anywhere. It says how
+// much was looked at: a look at nothing finds nothing.
+func checkCanaries(ctx context.Context) error {
+	if err := env.witness.collect(ctx); err != nil {
+		return fmt.Errorf("look for tokens and keys: %w", err)
+	}
+	leaks := env.witness.find()
+	env.witness.mu.Lock()
+	defer env.witness.mu.Unlock()
+	size := 0
+	for _, text := range env.witness.texts {
+		size += len(text)
+	}
+	fmt.Fprintf(os.Stderr, "hooks: %d tokens and keys looked for in %d texts of %d KiB: found in %d\n",
+		len(env.witness.secrets), len(env.witness.texts), size>>10, len(leaks))
+	if len(leaks) > 0 {
+		return fmt.Errorf("tokens or keys are told:\n%s", strings.Join(leaks, "\n"))
+	}
+	return nil
+}
+
+// The look at the end of this run finds a token wherever one may be, and a key: each
+// is planted once. (That nothing is found there is checked when all tests have run,
+// for all that they did.)
+func TestCanary(t *testing.T) {
+	t.Parallel()
+	random := func(n int) string {
+		var value [64]byte
+		rand.Read(value[:]) // never fails, as of its documentation
+		return base64.RawURLEncoding.EncodeToString(value[:n])
+	}
+	token, key := random(32), "-----BEGIN PRIVATE KEY-----\n"+random(48)+"\n"+random(48)+"\n"+random(39)+"\n-----END PRIVATE KEY-----\n"
+	var zipped bytes.Buffer
+	writer := gzip.NewWriter(&zipped)
+	_, err := io.WriteString(writer, `[{"data": {"a": "`+token+`"}}]`)
+	must(t, errors.Join(err, writer.Close()))
+	encoded := base64.StdEncoding.EncodeToString
+	leaks := map[string]any{
+		"a ConfigMap":           &corev1.ConfigMap{Data: map[string]string{"status": `{"message": "` + token + `"}`}},
+		"an annotation":         (app{}).annotated(token),
+		"a ConfigMap, as bytes": &corev1.ConfigMap{BinaryData: map[string][]byte{"status": []byte(token)}},
+		"a ConfigMap, gzipped":  &corev1.ConfigMap{BinaryData: map[string][]byte{"status": zipped.Bytes()}},
+		"the data of a Secret":  &corev1.ConfigMap{Data: map[string]string{"status": encoded([]byte(token))}},
+		"a key":                 &corev1.ConfigMap{Data: map[string]string{"status": key}},
+		"a key of a Secret":     &corev1.ConfigMap{Data: map[string]string{"status": encoded([]byte(key))}},
+		"an Event":              &corev1.Event{Message: "the token is " + token},
+		"a log":                 `{"msg":"called","token":"` + token + `"}`,
+	}
+	for what, leak := range leaks {
+		w := newWitness()
+		w.see(env.hub, &corev1.Secret{Data: map[string][]byte{"krake_complete_token": []byte(token), "key.pem": []byte(key), "cert.pem": []byte("public")}})
+		w.see(env.hub, &corev1.ConfigMap{Data: map[string]string{"status": application.DigestOf([]byte(token)) + " public"}})
+		if found := w.find(); len(found) > 0 {
+			t.Errorf("nothing is planted, and found: %v", found)
+		}
+		if text, ok := leak.(string); ok {
+			w.hear("log", []byte(text))
+		}
+		w.see(env.hub, leak)
+		if found := w.find(); len(found) != 1 {
+			t.Errorf("%s: planted once, found: %q", what, found)
+		}
+	}
+}
+
+func (a app) annotated(value string) *corev1.ConfigMap {
+	return applicationOf(a.Namespace, a.Name, wishes{"hold": value})
+}
