@@ -8,9 +8,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/krake-observer/krake-observer/internal/hooks"
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -82,7 +84,7 @@ func (a *agent) addHooks(reconciler *reconcile.Reconciler, store *store) error {
 	}
 	issuer := hooks.NewIssuer(hooks.NewSecretKeeper(secrets, a.options.Namespace), endpoint, time.Now, logger)
 	server, err := hooks.NewServer(hooks.ServerOptions{
-		Address: options.Address, Issuer: issuer, Applications: acting{store}, Actions: &hookActions{reconciler, store, a.notifications.notify},
+		Address: options.Address, Issuer: issuer, Applications: acting{store}, Actions: &hookActions{reconciler, store, a.manager.GetAPIReader(), a.notifications.notify},
 		Logger: logger, Registerer: registry, Now: time.Now,
 	})
 	if err != nil {
@@ -108,6 +110,7 @@ func (a acting) Get(ctx context.Context, name types.NamespacedName) (*applicatio
 type hookActions struct {
 	reconciler *reconcile.Reconciler
 	store      *store
+	live       client.Reader
 	notify     func(types.NamespacedName)
 }
 
@@ -142,7 +145,7 @@ func (h *hookActions) act(ctx context.Context, app *application.Application, do 
 			h.notify(app.NamespacedName)
 			return state, err
 		}
-		if app, err = h.store.Get(ctx, app.NamespacedName); err != nil {
+		if app, err = h.newest(ctx, app.NamespacedName); err != nil {
 			return "", err
 		}
 		if app == nil || app.UID != uid {
@@ -150,4 +153,20 @@ func (h *hookActions) act(ctx context.Context, app *application.Application, do 
 		}
 	}
 	return "", fmt.Errorf("write Application %s: somebody else writes it as fast as this agent", app.NamespacedName)
+}
+
+// newest reads an Application past the cache, which lags behind whoever was faster;
+// nil: there is none any more.
+func (h *hookActions) newest(ctx context.Context, name types.NamespacedName) (*application.Application, error) {
+	var found corev1.ConfigMapList
+	err := h.live.List(ctx, &found, client.InNamespace(name.Namespace),
+		client.MatchingFields{"metadata.name": name.Name}, client.HasLabels{application.HolderLabel(h.store.cluster)})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read Application %s: %w", name, err)
+	case len(found.Items) == 0:
+		return nil, nil
+	}
+	h.store.saw(&found.Items[0])
+	return h.store.Get(ctx, name)
 }

@@ -137,8 +137,13 @@ func (s *store) saw(cm *corev1.ConfigMap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
-	s.written[name], s.missed[name] = cm, true
 	delete(s.gone, name)
+	if written := s.written[name]; written != nil && written.UID == cm.UID {
+		if order, err := resourceversion.CompareResourceVersion(written.ResourceVersion, cm.ResourceVersion); err == nil && order > 0 {
+			return // written since
+		}
+	}
+	s.written[name], s.missed[name] = cm, true
 }
 
 // lost takes note that the ConfigMap of this UID is not there any more.

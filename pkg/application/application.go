@@ -76,6 +76,10 @@ func (a *Application) HandedOver() bool {
 		meta.IsStatusConditionTrue(a.Status.Conditions, ReadyCondition)
 }
 
+// IsAwaited tells if the agent of the target cluster says that it could carry the
+// Application out, and waits for it to shut down first: like HandedOver, a time to act.
+func (a *Application) IsAwaited() bool { return a.Status.Awaiting == a.Cluster }
+
 // Spec is the user's text, as it was written, and the hooks that add to it.
 type Spec struct {
 	Manifest       string
@@ -154,7 +158,7 @@ func SpecOf(cm *corev1.ConfigMap) Spec {
 // SameFor tells if nothing differs between two versions of a ConfigMap that the
 // agent of the cluster would have to act on. Of what webhook and agents write,
 // that is who else holds objects, and for the agent of a former cluster whether
-// they are there where they belong.
+// they are there where they belong, or awaited.
 func SameFor(a, b *corev1.ConfigMap, cluster string) bool {
 	return a.UID == b.UID &&
 		a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
@@ -162,7 +166,7 @@ func SameFor(a, b *corev1.ConfigMap, cluster string) bool {
 		SpecOf(a) == SpecOf(b) &&
 		slices.Equal(othersOf(a, cluster), othersOf(b, cluster)) &&
 		maps.EqualFunc(elsewhere(a, cluster), elsewhere(b, cluster), sameShutdown) &&
-		(ClusterOf(b) == cluster || isHandedOver(a, cluster) == isHandedOver(b, cluster))
+		(ClusterOf(b) == cluster || timeToLeave(a, cluster) == timeToLeave(b, cluster))
 }
 
 func othersOf(cm *corev1.ConfigMap, cluster string) []string {
@@ -177,9 +181,12 @@ func othersOf(cm *corev1.ConfigMap, cluster string) []string {
 
 func sameShutdown(a, b ShutdownRecord) bool { return a.State == b.State && a.Message == b.Message }
 
-func isHandedOver(cm *corev1.ConfigMap, cluster string) bool {
-	app, err := ReadFor(cm, cluster)
-	return err == nil && app.HandedOver()
+// timeToLeave tells what the agent of a former cluster waits for.
+func timeToLeave(cm *corev1.ConfigMap, cluster string) (told struct{ handedOver, awaited bool }) {
+	if app, err := ReadFor(cm, cluster); err == nil {
+		told.handedOver, told.awaited = app.HandedOver(), app.IsAwaited()
+	}
+	return told
 }
 
 // GivenUp gives the clusters whose objects the user gives up: their agents are

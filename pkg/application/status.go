@@ -64,6 +64,9 @@ type Status struct {
 	// Target identifies it whatever its name, while the Application is moved: the UID
 	// of its namespace kube-system.
 	Target types.UID `json:"target,omitempty"`
+	// Awaiting is the cluster whose agent could carry the Application out, and waits for
+	// it to shut down where it was.
+	Awaiting string `json:"awaiting,omitempty"`
 	// ObservedSpec is the digest of the spec that the status speaks of.
 	ObservedSpec string             `json:"observedSpec,omitempty"`
 	State        State              `json:"state,omitempty"`

@@ -53,8 +53,8 @@ type fetched struct {
 func (r *Reconciler) fetch(ctx context.Context, app *application.Application, known *memory, from *origin) (holds bool, result ctrl.Result, err error) {
 	source, isURL, refusal := mutate.SourceOf(app.Spec)
 	switch {
-	case !isURL || refusal != nil: // what is refused is told by the plan
-		return true, ctrl.Result{}, nil
+	case !isURL || refusal != nil:
+		return true, ctrl.Result{}, nil //nolint:nilerr // what is refused is told by the plan
 	case !r.RequireAccount, r.Sources == nil && app.Spec.Fetched == "":
 		from.undo(app)
 		return false, ctrl.Result{}, r.refused(ctx, app, errNoSources)

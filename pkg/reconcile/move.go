@@ -63,7 +63,7 @@ func (o *origin) around(app *application.Application, write func() error) error 
 // where they belong, and then it deletes those that it has. An Application that wants
 // to shut down first is never in two places: the other agent waits for this one. Of
 // what the Application says of itself it goes by where it is to be; the status of the
-// other agent only says when.
+// other agent only says when: also that it could carry the Application out, and waits.
 func (r *Reconciler) leave(ctx context.Context, app *application.Application) (ctrl.Result, error) {
 	r.Observers.Stop(app.NamespacedName)
 	r.memories.leave(app) // of what happens from now on, nothing is seen
@@ -79,7 +79,7 @@ func (r *Reconciler) leave(ctx context.Context, app *application.Application) (c
 	case app.HandedOver() && r.isHere(app.Status.Target):
 		app.Inventory = nil // what is there is here
 		return ctrl.Result{}, r.left(ctx, app)
-	case !app.HandedOver() && !app.Spec.Hooks.Shutdown: // which the other one waits for
+	case !app.HandedOver() && !isToShutDown(app):
 		return ctrl.Result{}, nil
 	}
 	if waits, result, err := r.shutDown(ctx, app); waits || err != nil {
@@ -113,6 +113,7 @@ func (r *Reconciler) left(ctx context.Context, app *application.Application) err
 // tells if they are not all here yet.
 func (r *Reconciler) moving(app *application.Application) bool {
 	status := &app.Status
+	status.Awaiting = ""
 	if len(app.OtherHolders) == 0 {
 		meta.RemoveStatusCondition(&status.Conditions, application.MigratingCondition)
 		status.Target = ""

@@ -157,9 +157,6 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 // ensure is steps 4 to 7 of the reference's loop.
 func (r *Reconciler) ensure(ctx context.Context, app *application.Application, known *memory) (ctrl.Result, error) {
 	from := r.arrive(app, known)
-	if waitsForFormer(app) {
-		return ctrl.Result{}, r.awaitFormer(ctx, app, from)
-	}
 	if app.Hooks.Completed {
 		_, err := r.Complete(ctx, app)
 		return ctrl.Result{}, err
@@ -175,6 +172,9 @@ func (r *Reconciler) ensure(ctx context.Context, app *application.Application, k
 	case err != nil:
 		from.undo(app)
 		return ctrl.Result{}, r.refused(ctx, app, err)
+	}
+	if waitsForFormer(app) {
+		return ctrl.Result{}, r.awaitFormer(ctx, app, from)
 	}
 	pass := newPass(r, app, known, planned)
 	pass.from = from

@@ -47,8 +47,8 @@ data: {a: "1"}
 
 // The Secrets of the hook shutdown, as the world calls them.
 const (
-	tokenSecret = "Secret app-krake-shutdown-secret-token"
-	certsSecret = "Secret app-krake-shutdown-secret-certs"
+	tokenSecret = "Secret app-krake-shutdown-secret-token" //nolint:gosec // a name
+	certsSecret = "Secret app-krake-shutdown-secret-certs" //nolint:gosec // a name
 )
 
 // canary is in all values of Secrets, and nowhere else.
@@ -237,7 +237,7 @@ func TestHookSecretsAreReadOnceInAMinute(t *testing.T) {
 // Whatever somebody does to a Secret, it holds what it held; what is not observed
 // stays.
 func TestAlteredHookSecret(t *testing.T) {
-	const token = "/data/krake_shutdown_token"
+	const token = "/data/krake_shutdown_token" //nolint:gosec // a path
 	cases := []struct {
 		name    string
 		secret  string

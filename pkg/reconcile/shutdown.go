@@ -355,7 +355,7 @@ func (s *shutdown) read(ctx context.Context, id manifest.ID) (manifest.Ref, map[
 	case err != nil:
 		return ref, nil, fmt.Errorf("read %s: %w", id, err)
 	case prove(marks, id, live) != nil:
-		return ref, nil, nil // another one of that name
+		return ref, nil, nil //nolint:nilerr // another one of that name
 	}
 	return ref, live, nil
 }
@@ -456,19 +456,26 @@ func forgetGoing(app *application.Application) {
 	app.Hooks.Completed = app.Hooks.Completed && app.Spec.Hooks.Complete
 }
 
+// isToShutDown tells if the cluster where an Application is to be waits for it to shut
+// down here, or it was asked to already.
+func isToShutDown(app *application.Application) bool {
+	return app.Spec.Hooks.Shutdown && (app.IsAwaited() || app.Hooks.Shutdown != nil)
+}
+
 // waitsForFormer tells if an Application has to shut down on the clusters where it
 // was, before it begins here: it may be there once only.
 func waitsForFormer(app *application.Application) bool {
 	return app.Spec.Hooks.Shutdown && len(app.Inventory) == 0 && len(app.Elsewhere) > 0
 }
 
-// awaitFormer says that nothing is created here yet, and why. All else that the status
+// awaitFormer says that nothing is created here yet, though it could be, and why. All else that the status
 // has to tell is that of the cluster where the objects are.
 func (r *Reconciler) awaitFormer(ctx context.Context, app *application.Application, from *origin) error {
 	if from != nil {
 		app.Learned, app.LastObserved, app.Status = from.learned, from.observed, from.status
 		app.Status.Conditions = slices.Clone(app.Status.Conditions)
 	}
+	app.Spec.Fetched, app.Mangled, app.Status.Awaiting = "", nil, r.ClusterName // what is stored is the other agent's
 	moving, state := awaiting(app)
 	r.set(app, application.MigratingCondition, moving)
 	r.set(app, application.ReadyCondition, metav1.Condition{Status: metav1.ConditionFalse, Reason: moving.Reason, Message: moving.Message})

@@ -96,16 +96,42 @@ func (w *world) checkKept(t *testing.T, kept bool) {
 	}
 }
 
+// story is a way in which the shutdown of a deleted Application goes.
+type story struct {
+	name  string
+	story func(t *testing.T, w *world, c *caller)
+	// state is the end, empty if it is gone; calls are those that were made.
+	state application.State
+	calls int
+}
+
 // All ways in which the shutdown of a deleted Application goes, and where they end.
 func TestShutdown(t *testing.T) {
+	for _, story := range stories() {
+		t.Run(story.name, func(t *testing.T) {
+			w, c := stopping(t)
+			before := len(w.objects)
+			deleted(w)
+			story.story(t, w, c)
+			if len(c.calls) != story.calls || slices.ContainsFunc(c.calls, func(call string) bool { return call != "demo/shutdown:8080" }) {
+				t.Errorf("called: %q, want %d times", c.calls, story.calls)
+			}
+			w.checkKept(t, story.state != "")
+			if story.state == "" {
+				return
+			}
+			if state := w.app(t).Status.State; state != story.state || len(w.objects) != before {
+				t.Errorf("state %s, want %s; %d objects of %d", state, story.state, len(w.objects), before)
+			}
+			w.checkSilent(t, 3)
+			w.checkNoCanary(t)
+		})
+	}
+}
+
+func stories() []story {
 	late := grace + 2*time.Second
-	cases := []struct {
-		name  string
-		story func(t *testing.T, w *world, c *caller)
-		// state is the end, empty if it is gone; calls are those that were made.
-		state application.State
-		calls int
-	}{
+	return []story{
 		{"it is asked, and has time", func(t *testing.T, w *world, _ *caller) { w.after(t, time.Second) }, application.StateWaiting, 1},
 		{"it confirms", func(t *testing.T, w *world, _ *caller) {
 			w.after(t, time.Second)
@@ -264,26 +290,6 @@ func TestShutdown(t *testing.T) {
 				t.Errorf("called %d times, attempt %d", calls, w.record(t).Attempt)
 			}
 		}, application.StateWaiting, 0},
-	}
-	for _, story := range cases {
-		t.Run(story.name, func(t *testing.T) {
-			w, c := stopping(t)
-			before := len(w.objects)
-			deleted(w)
-			story.story(t, w, c)
-			if len(c.calls) != story.calls || slices.ContainsFunc(c.calls, func(call string) bool { return call != "demo/shutdown:8080" }) {
-				t.Errorf("called: %q, want %d times", c.calls, story.calls)
-			}
-			w.checkKept(t, story.state != "")
-			if story.state == "" {
-				return
-			}
-			if state := w.app(t).Status.State; state != story.state || len(w.objects) != before {
-				t.Errorf("state %s, want %s; %d objects of %d", state, story.state, len(w.objects), before)
-			}
-			w.checkSilent(t, 3)
-			w.checkNoCanary(t)
-		})
 	}
 }
 
@@ -681,11 +687,81 @@ func TestMoveWithShutdown(t *testing.T) {
 	}
 }
 
+// await has the agent of edge say that it could carry the Application out, and comes
+// back here.
+func (w *world) await(t *testing.T) {
+	t.Helper()
+	here := w.objects
+	w.visit("edge", map[string]map[string]any{})
+	w.after(t, time.Second)
+	w.checkTouches(t)
+	w.visit(application.LocalCluster, here)
+}
+
+// Nothing shuts down where nobody takes it on: the agent of the other cluster is not
+// there, or does not want it, or its target is silent; or it has waited, and is not the
+// one any more.
+func TestShutdownThatNobodyAwaits(t *testing.T) {
+	cases := map[string]func(t *testing.T, w *world){
+		"no agent": func(*testing.T, *world) {},
+		"an agent without hooks": func(t *testing.T, w *world) {
+			t.Helper()
+			w.visit("edge", map[string]map[string]any{})
+			w.Secrets = nil
+			w.after(t, time.Second)
+			w.checkReason(t, application.ReadyCondition, "Refused")
+		},
+		"a silent target": func(t *testing.T, w *world) {
+			t.Helper()
+			w.visit("edge", map[string]map[string]any{})
+			w.Kinds = silent{w.Kinds}
+			if _, err := w.reconcile(t); err == nil {
+				t.Error("no error")
+			}
+		},
+		"another one": func(t *testing.T, w *world) {
+			t.Helper()
+			w.await(t)
+			w.travel(t, "third")
+		},
+		"one that has changed its mind": func(t *testing.T, w *world) {
+			t.Helper()
+			w.await(t)
+			w.visit("edge", map[string]map[string]any{})
+			w.Secrets = nil
+			w.after(t, time.Second)
+		},
+	}
+	for name, story := range cases {
+		w, c := stopping(t)
+		here := w.objects
+		w.travel(t, "edge")
+		story(t, w)
+		w.visit(application.LocalCluster, here)
+		w.after(t, time.Second)
+		if len(c.calls) > 0 || w.here(t).Hooks.Shutdown != nil || len(here) != 5 {
+			t.Errorf("%s: called %q, %+v, %d objects", name, c.calls, w.here(t).Hooks.Shutdown, len(here))
+		}
+	}
+}
+
+// Whoever is to leave looks when it is awaited.
+func TestWhoIsAwaitedIsTold(t *testing.T) {
+	w, _ := stopping(t)
+	w.travel(t, "edge")
+	before := w.cm.DeepCopy()
+	w.await(t)
+	if application.SameFor(before, w.cm, application.LocalCluster) {
+		t.Error("the former agent does not look")
+	}
+}
+
 // Whoever waits for another cluster looks again when that changes.
 func TestWhoWaitsIsTold(t *testing.T) {
 	w, _ := stopping(t)
 	here := w.objects
 	w.travel(t, "edge")
+	w.await(t)
 	for _, step := range []func(){
 		func() { w.after(t, time.Second) },
 		func() { w.after(t, grace+2*time.Second) },
@@ -708,6 +784,7 @@ func TestThereAndBackDuringAShutdown(t *testing.T) {
 		for _, confirmed := range []bool{false, true} {
 			w, c := stopping(t)
 			w.travel(t, "edge")
+			w.await(t)
 			w.after(t, time.Second)
 			if confirmed {
 				w.confirm(t)
@@ -721,6 +798,7 @@ func TestThereAndBackDuringAShutdown(t *testing.T) {
 			}
 			w.set(t, application.ModeAnnotation, "enforce")
 			w.travel(t, "edge")
+			w.await(t)
 			w.after(t, time.Second)
 			if record := w.record(t); record.State != application.StateWaiting || len(c.calls) != 2 || len(w.objects) != 5 {
 				t.Errorf("%s: %+v; called: %q; %d objects", mode, record, c.calls, len(w.objects))
@@ -734,6 +812,7 @@ func TestDeletionDuringAMoveWithShutdown(t *testing.T) {
 	w, c := stopping(t)
 	here, there := w.objects, map[string]map[string]any{}
 	w.travel(t, "edge")
+	w.await(t)
 	w.after(t, time.Second)
 	deadline := w.record(t).Deadline
 	deleted(w)
@@ -775,6 +854,7 @@ func TestMoveOfWhatDoesNotShutDown(t *testing.T) {
 	here, there := w.objects, map[string]map[string]any{}
 	w.set(t, application.ShutdownStrategyAnnotation, "delete")
 	w.travel(t, "edge")
+	w.await(t)
 	w.after(t, time.Second)
 	w.after(t, grace+2*time.Second)
 	w.visit("edge", there)
