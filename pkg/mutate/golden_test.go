@@ -18,13 +18,16 @@ import (
 // the documents as they are stored, to the byte.
 type golden struct {
 	Why            string `json:"why"`
-	Manifest       string `json:"manifest"`
+	Manifest       string `json:"manifest,omitempty"`
+	Tosca          string `json:"tosca,omitempty"`
+	Hooks          string `json:"hooks,omitempty"`
 	ObserverSchema string `json:"observer_schema,omitempty"`
 	// Learned is YAML.
 	Learned string `json:"learned,omitempty"`
-	// Mangled and Applied are the documents as they are stored.
-	Mangled string `json:"mangled_observer_schema"`
-	Applied string `json:"last_applied_manifest"`
+	// Translated, Mangled and Applied are the documents as they are stored.
+	Translated string `json:"translated_manifest,omitempty"`
+	Mangled    string `json:"mangled_observer_schema"`
+	Applied    string `json:"last_applied_manifest"`
 }
 
 // What format v1 means. Agents and webhooks of two versions compute the same
@@ -80,6 +83,12 @@ func (g golden) documents(t *testing.T) golden {
 	}
 	cm := stored.DeepCopy()
 	cm.Data[application.ManifestKey] = g.Manifest
+	if g.Tosca != "" {
+		cm.Data[application.ToscaKey] = g.Tosca
+	}
+	if g.Hooks != "" {
+		cm.Annotations[application.HooksAnnotation] = g.Hooks
+	}
 	if g.ObserverSchema != "" {
 		cm.Data[application.ObserverSchemaKey] = g.ObserverSchema
 	}
@@ -97,6 +106,7 @@ func (g golden) documents(t *testing.T) golden {
 	}
 	equal(t, "what the agent applies", cm.Data[application.LastAppliedKey], computed.Data[application.LastAppliedKey])
 
+	g.Translated = cm.Data[application.TranslatedKey]
 	g.Mangled, g.Applied = cm.Data[application.MangledSchemaKey], cm.Data[application.LastAppliedKey]
 	if _, err := manifest.Decode([]byte(g.Applied)); err != nil {
 		t.Error(err)
@@ -107,7 +117,11 @@ func (g golden) documents(t *testing.T) golden {
 // append puts the documents at the end of the case's file.
 func (g golden) append(t *testing.T, path string) {
 	t.Helper()
-	documents := fmt.Sprintf("mangled_observer_schema: |-\n  %s\nlast_applied_manifest: |-\n  %s\n", g.Mangled, g.Applied)
+	documents := ""
+	if g.Translated != "" {
+		documents = fmt.Sprintf("translated_manifest: |-\n  %s\n", g.Translated)
+	}
+	documents += fmt.Sprintf("mangled_observer_schema: |-\n  %s\nlast_applied_manifest: |-\n  %s\n", g.Mangled, g.Applied)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
