@@ -2,6 +2,7 @@ package mutate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -57,6 +58,14 @@ func explained(words, text string, translate func([]byte) ([]any, error)) ([]any
 		return nil, errors.New(words + ": " + strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return resources, nil
+}
+
+// IsOfTranslation tells if the refusals are those of a template or an archive itself,
+// and not of what it was translated to.
+func IsOfTranslation(refusals field.ErrorList) bool {
+	return slices.ContainsFunc(refusals, func(refusal *field.Error) bool {
+		return refusal.Field == "data."+application.ToscaKey || refusal.Field == "data."+application.CSARKey
+	})
 }
 
 // Relocate gives refusals of resources the places by which the user knows them: the

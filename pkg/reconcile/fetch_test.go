@@ -208,6 +208,20 @@ func TestFetchOfWhatIsNotLegal(t *testing.T) {
 	}
 }
 
+// A template that was never admitted is refused in the words of the reference, too.
+func TestTemplateThatIsNotLegal(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	delete(w.cm.Data, application.ManifestKey)
+	w.cm.Data[application.ToscaKey] = "tosca_definitions_version: tosca_simple_yaml_9_9"
+	w.mustPass(t)
+	w.checkTouches(t)
+	w.checkReason(t, application.ReadyCondition, "INVALID_TOSCA_MANIFEST")
+	w.checkReason(t, application.StalledCondition, "INVALID_TOSCA_MANIFEST")
+	if state := w.app(t).Status.State; state != application.StateFailed {
+		t.Errorf("state %s", state)
+	}
+}
+
 // Nobody fetches unless an administrator wants it, and nothing that was fetched is
 // carried out as the agent itself.
 func TestFetchThatIsOff(t *testing.T) {

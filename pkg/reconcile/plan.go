@@ -41,6 +41,9 @@ type resource struct {
 // errRefused is the error of an Application that is not carried out as it is.
 var errRefused = errors.New("refused")
 
+// errUntranslatable is that of one whose template or archive is not legal.
+var errUntranslatable = fmt.Errorf("%w: it cannot be translated", errRefused)
+
 // plan is what an Application wants.
 type plan struct {
 	// resources are in the order of the manifest.
@@ -52,6 +55,8 @@ type plan struct {
 func (r *Reconciler) plan(app *application.Application) (plan, error) {
 	desired, refusals := mutate.Desire(app.Spec, app.Learned)
 	switch {
+	case mutate.IsOfTranslation(refusals):
+		return plan{}, fmt.Errorf("%w: %s", errUntranslatable, mutate.Summary(refusals))
 	case len(refusals) > 0:
 		return plan{}, fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
 	case len(desired.Secrets) > 0 && r.Secrets == nil:

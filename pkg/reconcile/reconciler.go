@@ -227,12 +227,16 @@ func (r *Reconciler) refused(ctx context.Context, app *application.Application, 
 	if !errors.Is(cause, errRefused) {
 		return cause
 	}
+	reason := reasonRefused
+	if errors.Is(cause, errUntranslatable) {
+		reason = reasonInvalidTosca
+	}
 	// The status speaks of this spec from here on; the objects are not as it says.
 	app.Status.Objects = slices.Clone(app.Status.Objects)
 	for i := range app.Status.Objects {
-		app.Status.Objects[i].Reason, app.Status.Objects[i].Message, app.Status.Objects[i].Fields = reasonRefused, "", nil
+		app.Status.Objects[i].Reason, app.Status.Objects[i].Message, app.Status.Objects[i].Fields = reason, "", nil
 	}
-	r.conclude(app, findings{verdicts: []verdict{{reason: reasonRefused, message: explain(cause)}}})
+	r.conclude(app, findings{verdicts: []verdict{{reason: reason, message: explain(cause)}}})
 	return r.update(ctx, app)
 }
 
