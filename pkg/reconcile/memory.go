@@ -65,6 +65,23 @@ type failures struct {
 	last  verdict
 }
 
+// add takes note of one more, with what there is to say of it.
+func (f *failures) add(last verdict, now time.Time) {
+	f.count++
+	f.until, f.last = now.Add(pause(f.count-fastRepairs)), last
+}
+
+// rests tells if it is not time yet to write again, and what there is to say until
+// then.
+func (f *failures) rests(now time.Time) (resting verdict, rests bool) {
+	if !f.until.After(now) {
+		return verdict{}, false
+	}
+	resting = f.last
+	resting.err, resting.again = nil, f.until
+	return resting, true
+}
+
 // memories are those of all Applications.
 type memories struct {
 	mu   sync.Mutex

@@ -104,15 +104,14 @@ func (p *pass) areChecked() bool {
 
 // checkSecret looks at one of them, unless there is a reason not to.
 func (p *pass) checkSecret(ctx context.Context, secret *hookSecret) {
-	failed := p.memory.object(secret.ID).failed
+	resting, rests := p.memory.object(secret.ID).failed.rests(p.now)
 	switch {
 	case secret.unclaimed:
 		secret.verdict = verdict{reason: reasonOf(errUnclaimed), message: explain(errUnclaimed), err: errUnclaimed}
 	case p.lost != nil:
 		secret.verdict = verdict{reason: reasonOf(p.lost), message: explain(p.lost), err: p.lost}
-	case failed.until.After(p.now):
-		secret.verdict = failed.last
-		secret.verdict.err, secret.verdict.again = nil, failed.until
+	case rests:
+		secret.verdict = resting
 	case !p.enforces():
 		p.observeSecret(ctx, secret)
 	default:
@@ -254,9 +253,7 @@ func (p *pass) failSecret(secret *hookSecret, err error) {
 	case reasonAlreadyExists, reasonOwnedByAnother, reasonTerminating, reasonInvalid:
 		secret.verdict.err, secret.verdict.again = nil, p.now.Add(slowRetry)
 	default:
-		failed := &p.memory.object(secret.ID).failed
-		failed.count++
-		failed.until, failed.last = p.now.Add(pause(failed.count-fastRepairs)), secret.verdict
+		p.memory.object(secret.ID).failed.add(secret.verdict, p.now)
 	}
 }
 

@@ -87,21 +87,17 @@ func (p *pass) fail(i int, err error) {
 // failWrite is the verdict on an object that could not be written.
 func (p *pass) failWrite(i int, err error) {
 	p.fail(i, err)
-	failed := &p.memory.object(p.planned[i].ID).failed
-	failed.count++
-	failed.until, failed.last = p.now.Add(pause(failed.count-fastRepairs)), p.verdicts[i]
+	p.memory.object(p.planned[i].ID).failed.add(p.verdicts[i], p.now)
 }
 
 // rests tells if an object is left alone for a while, because it could not be
 // written several times in a row.
 func (p *pass) rests(i int) bool {
-	failed := p.memory.object(p.planned[i].ID).failed
-	if !failed.until.After(p.now) {
-		return false
+	resting, rests := p.memory.object(p.planned[i].ID).failed.rests(p.now)
+	if rests {
+		p.verdicts[i] = resting
 	}
-	p.verdicts[i] = failed.last
-	p.verdicts[i].err, p.verdicts[i].again = nil, failed.until
-	return true
+	return rests
 }
 
 func reasonOf(err error) string {
