@@ -1,0 +1,56 @@
+package habitat
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// PeerConfigMap gives the ConfigMap of the peer file, without a peer, and its observer
+// schema: who is the peer is not observed, because it is chosen as Pods come and go.
+func PeerConfigMap(namespace string) (resource, observerSchema map[string]any) {
+	resource = map[string]any{
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata":   map[string]any{"name": PeerFile, "namespace": namespace, "labels": map[string]any{Label: "true"}},
+		"data":       map[string]any{PeerFile: ""},
+	}
+	observerSchema = map[string]any{
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata":   map[string]any{"name": PeerFile, "namespace": nil, "labels": map[string]any{Label: nil}},
+	}
+	return resource, observerSchema
+}
+
+// Pod is one of any Habitat, as far as it matters for the choice of a peer.
+type Pod struct {
+	Name, IP string
+	// Running: its phase is that.
+	Running bool
+	// Deleted: it is about to go.
+	Deleted bool
+	Started time.Time
+}
+
+func (p Pod) isCandidate() bool { return p.Running && !p.Deleted && p.IP != "" }
+
+// ChoosePeer gives the address of the peer that the Pods of a namespace are to know,
+// or none if no Pod can be it. The current one is kept for as long as a Pod that can
+// be it has its address, whoever wrote it; then it is the Pod that has run for
+// longest. The order of the Pods does not matter.
+func ChoosePeer(current string, pods []Pod) string {
+	candidates := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return !p.isCandidate() })
+	switch {
+	case len(candidates) == 0:
+		return ""
+	case slices.ContainsFunc(candidates, func(p Pod) bool { return p.IP == current }):
+		return current
+	}
+	return slices.MinFunc(candidates, older).IP
+}
+
+func older(a, b Pod) int {
+	return cmp.Or(a.Started.Compare(b.Started), strings.Compare(a.Name, b.Name), strings.Compare(a.IP, b.IP))
+}
