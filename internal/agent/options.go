@@ -33,6 +33,7 @@ type Options struct {
 	Namespaces Namespaces
 	Hooks      Hooks
 	Sources    Sources
+	Habitat    Habitat
 
 	// HubKubeconfig is a file that says how to reach the hub, where the
 	// Applications are; empty: the hub is the target.
@@ -65,6 +66,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Namespaces.addFlags(flags)
 	o.Hooks.addFlags(flags)
 	o.Sources.addFlags(flags)
+	o.Habitat.addFlags(flags)
 	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", "", "file that says how to reach the hub, where the Applications are (default: the hub is the cluster of --kubeconfig)")
 	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false,
 		"strict mode: write to the cluster as the ServiceAccount of the Application only, "+application.DefaultServiceAccount+" if the annotation "+application.ServiceAccountAnnotation+" names none")
@@ -78,7 +80,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 // Validate reports every flag that cannot be used.
 func (o *Options) Validate() error {
-	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.validate(o.RequireServiceAccount)}
+	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.validate(o.RequireServiceAccount), o.Habitat.validate(o)}
 	if problems := validation.IsDNS1123Label(o.Cluster); len(problems) > 0 {
 		failures = append(failures, fmt.Errorf("--cluster: %q: %s", o.Cluster, strings.Join(problems, ", ")))
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/krake-observer/krake-observer/internal/habitat"
 	"github.com/krake-observer/krake-observer/internal/leases"
 	"github.com/krake-observer/krake-observer/internal/options"
 )
@@ -39,22 +40,29 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	configs, err := connections(options)
+	agent := name
+	if options.Habitat.Enabled {
+		agent = habitat.Name
+	}
+	configs, err := connections(options, agent)
 	if err != nil {
 		return err
 	}
 	configs.Registry, configs.Logger = ctrlmetrics.Registry, logger
+	if options.Habitat.Enabled {
+		return runHabitats(ctx, options, configs)
+	}
 	return RunWith(ctx, options, configs)
 }
 
 // connections reads how to reach target and hub. Without a hub, the target is it.
-func connections(from Options) (Configs, error) {
-	target, err := from.Connection.Config(name)
+func connections(from Options, userAgent string) (Configs, error) {
+	target, err := from.Connection.Config(userAgent)
 	if err != nil || from.HubKubeconfig == "" {
 		return Configs{Hub: target, Target: target}, err
 	}
 	connection := options.Connection{Kubeconfig: from.HubKubeconfig}
-	hub, err := connection.Config(name)
+	hub, err := connection.Config(userAgent)
 	if err != nil {
 		return Configs{}, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}

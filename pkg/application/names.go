@@ -58,6 +58,9 @@ const (
 	ShutdownStrategyAnnotation   = Prefix + "shutdown-failure-strategy"
 	ShutdownRetryCountAnnotation = Prefix + "shutdown-retry-count"
 	ShutdownRetryAnnotation      = Prefix + "shutdown-retry"
+	// GeneratedFromAnnotation names what a front end has made the Application from, as
+	// Habitat/shop. It has no effect on the Application.
+	GeneratedFromAnnotation = Prefix + "generated-from"
 
 	specPrefix        = "spec."
 	ManifestKey       = specPrefix + "manifest"
@@ -106,6 +109,7 @@ func UserAnnotations() []string {
 		ModeAnnotation, AdoptAnnotation, DeletionPolicyAnnotation, HoldUntilAnnotation, HoldAnnotation,
 		HooksAnnotation, InitContainersAnnotation,
 		ShutdownGraceTimeAnnotation, ShutdownStrategyAnnotation, ShutdownRetryCountAnnotation, ShutdownRetryAnnotation,
+		GeneratedFromAnnotation,
 	}
 }
 

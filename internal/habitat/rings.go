@@ -1,0 +1,87 @@
+package habitat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+)
+
+// rings keeps the Application of the peer file of each namespace that has Habitats.
+// They own it together, so that it goes with the last of them.
+type rings struct{ *shared }
+
+func (r *rings) add(mgr manager.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("habitat-rings").
+		Watches(newHabitat(), byNamespace(), builder.WithPredicates(comesOrGoes)).
+		Watches(&corev1.ConfigMap{}, byNamespace(), builder.WithPredicates(named(peersApplication), predicate.ResourceVersionChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// byNamespace asks for what is there once in each namespace.
+func byNamespace() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}}
+	})
+}
+
+func named(name string) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == name })
+}
+
+// Reconcile implements reconcile.Reconciler, for a namespace. Where there are no
+// Habitats any more the garbage collector deletes the Application.
+func (r *rings) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	namespace := request.Name
+	found, err := r.habitats(ctx, client.InNamespace(namespace))
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	owners := ownersOf(found)
+	if len(owners) == 0 {
+		return reconcile.Result{}, nil
+	}
+	wanted, err := r.peersApplicationOf(namespace, owners)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	_, _, err = r.ensure(ctx, wanted, mineOfAll)
+	switch {
+	case errors.Is(err, errTaken), isRefusal(err):
+		// The status of each Habitat says that there is no peer file, and why.
+		ctrl.LoggerFrom(ctx).Info("the Application of the peer file cannot be written", "namespace", namespace, "reason", err.Error())
+		return reconcile.Result{RequeueAfter: r.recheck}, nil
+	case errors.Is(err, errGoing):
+		return reconcile.Result{}, nil // there is an event when it is gone
+	}
+	return reconcile.Result{}, err
+}
+
+// ownersOf gives a reference to each Habitat that may have Pods, sorted by name.
+func ownersOf(found []unstructured.Unstructured) []metav1.OwnerReference {
+	var owners []metav1.OwnerReference
+	for i := range found {
+		if found[i].GetDeletionTimestamp() == nil && isKnown(habitat.CustomVersionOf(found[i].Object)) {
+			owners = append(owners, ownerOf(found[i].GetName(), found[i].GetUID()))
+		}
+	}
+	slices.SortFunc(owners, func(a, b metav1.OwnerReference) int { return cmp.Compare(a.Name, b.Name) })
+	return owners
+}
