@@ -69,12 +69,12 @@ func (o object) reference(into map[string]any, name string, required, optional [
 		return
 	}
 	read := map[string]any{}
-	for _, field := range required {
-		source.copyText(read, field, anyText())
+	for _, text := range required {
+		source.copyText(read, text, anyText())
 	}
-	for _, field := range optional {
-		if text, ok := source.text(field); ok {
-			read[field] = text
+	for _, text := range optional {
+		if value, ok := source.text(text); ok {
+			read[text] = value
 		}
 	}
 	switch other {
@@ -120,7 +120,7 @@ func (o object) copyQuantity(into map[string]any, name string) {
 
 // variableName is what the API server takes for one.
 func variableName() format {
-	return format{"the name of the variable, of printable ASCII characters without '='", 0, func(text string) bool {
+	return format{"the name of the variable, of printable ASCII characters without '='", maxVariable, func(text string) bool {
 		return len(validation.IsRelaxedEnvVarName(text)) == 0
 	}}
 }

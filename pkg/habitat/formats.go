@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -43,7 +44,9 @@ const (
 	maxLabel = 63
 	maxImage = 1024
 	maxPath  = 4096
-	maxSize  = 63
+	// maxVariable is that of the name of a variable.
+	maxVariable = 1024
+	maxSize     = 63
 )
 
 var (
@@ -78,14 +81,7 @@ func topology() format { return oneOf(Standalone, Leader) }
 func updateStrategy() format { return oneOf(RollingUpdate, OnDelete) }
 
 func oneOf(values ...string) format {
-	return format{strings.Join(values, " or "), maxText, func(text string) bool {
-		for _, value := range values {
-			if value == text {
-				return true
-			}
-		}
-		return false
-	}}
+	return format{strings.Join(values, " or "), maxText, func(text string) bool { return slices.Contains(values, text) }}
 }
 
 // argument is one of the supervisor: with a dash it would be another flag.
@@ -121,19 +117,15 @@ func storageClass() format {
 // mountPath is that of the claim. Where something else is mounted, too, one of both
 // would be hidden.
 func mountPath(service string) format {
-	return format{"an absolute path without ':' where nothing else is mounted", maxPath, func(text string) bool {
-		cleaned := path.Clean(text)
-		for _, taken := range []string{peerFolder, keysFolder, configFolder(service), filesFolder(service)} {
-			if cleaned == taken {
-				return false
-			}
-		}
-		return path.IsAbs(text) && !strings.Contains(text, ":")
+	return format{"an absolute path below /, without ':', '//' and parts that are . or .., where nothing else is mounted", maxPath, func(text string) bool {
+		cleaned := strings.TrimSuffix(text, "/")
+		taken := []string{peerFolder, keysFolder, configFolder(service), filesFolder(service)}
+		return path.IsAbs(cleaned) && path.Clean(cleaned) == cleaned && !strings.Contains(text, ":") && !slices.Contains(taken, cleaned)
 	}}
 }
 
 func size() format {
-	return format{"a quantity of bytes of more than 0, as 10Gi", maxSize, func(text string) bool {
+	return format{"a quantity of bytes of more than 0, and at most 4Ei, as 10Gi", maxSize, func(text string) bool {
 		_, ok := canonical(text)
 		return ok
 	}}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -45,12 +46,14 @@ func (r *reading) object(path *field.Path, value any) (object, bool) {
 	return object{reading: r, path: path, fields: fields, taken: map[string]bool{}}, ok
 }
 
-// at is the path of a field.
+// at is the path of a field. Names that nobody knows may be long, or of several lines.
 func (o object) at(name string) *field.Path {
+	quoted := strconv.Quote(shorten(name))
+	name = quoted[1 : len(quoted)-1]
 	if o.path == nil {
 		return field.NewPath(name)
 	}
-	return o.path.Child(shorten(name))
+	return o.path.Child(name)
 }
 
 // take gives the value of a field, which is known then. Null is none.
@@ -128,27 +131,32 @@ func (o object) optional(name string, of format) string {
 
 // count gives a field that is a number of Pods; an absent one is none.
 func (o object) count(name string) int32 {
-	number := int64(-1)
-	switch value := o.take(name).(type) {
-	case nil:
+	value := o.take(name)
+	if value == nil {
 		return 0
-	case int64:
-		number = value
-	case float64: // 2.0 is an integer, too
-		if value != math.Trunc(value) {
-			o.wrongType(o.at(name), value, "an integer")
-			return 0
-		}
-		number = int64(max(-1, min(value, math.MaxInt64/2)))
-	default:
+	}
+	number, ok := integer(value)
+	switch {
+	case !ok:
 		o.wrongType(o.at(name), value, "an integer")
-		return 0
+	case number < 0 || number > math.MaxInt32:
+		o.add(field.Invalid(o.at(name), value, fmt.Sprintf("it has to be at least 0, and at most %d", math.MaxInt32)))
+	default:
+		return int32(number)
 	}
-	if number < 0 || number > math.MaxInt32 {
-		o.add(field.Invalid(o.at(name), o.fields[name], fmt.Sprintf("it has to be at least 0, and at most %d", math.MaxInt32)))
-		return 0
+	return 0
+}
+
+// integer gives the integer that a number is. Of those that no 64 bits hold only the
+// sign is right.
+func integer(value any) (int64, bool) {
+	switch value := value.(type) {
+	case int64:
+		return value, true
+	case float64: // 2.0 is an integer, too
+		return int64(max(-1, min(value, math.MaxInt64/2))), value == math.Trunc(value)
 	}
-	return int32(number)
+	return 0, false
 }
 
 // refuse says why a field that is known elsewhere has no place here.

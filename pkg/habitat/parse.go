@@ -158,7 +158,7 @@ func (o object) updateStrategy(topology string) string {
 		return RollingUpdate
 	}
 	o.check(o.at(name), strategy, updateStrategy())
-	if strategy == OnDelete && topology != Leader {
+	if strategy == OnDelete && topology == Standalone {
 		o.add(field.Invalid(o.at(name), strategy, "only topology leader can have it, whose Pods elect a new leader together: leave it out"))
 	}
 	return strategy

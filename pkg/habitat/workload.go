@@ -1,6 +1,7 @@
 package habitat
 
 import (
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -89,9 +90,7 @@ func (h Habitat) selector() map[string]any {
 // template gives the Pods, with more labels than those of all that is generated.
 func (h Habitat) template(filesImage string, more map[string]any) map[string]any {
 	labels := h.labels()
-	for name, value := range more {
-		labels[name] = value
-	}
+	maps.Copy(labels, more)
 	container := map[string]any{
 		"name":         serviceContainer,
 		"image":        h.Spec.Image,

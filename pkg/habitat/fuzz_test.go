@@ -1,0 +1,175 @@
+package habitat_test
+
+import (
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	strict "sigs.k8s.io/json"
+
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Whatever the object, there are mistakes that can be read, each in a line, or a workload that the
+// API takes as it is.
+func FuzzParse(f *testing.F) {
+	for _, text := range seeds(f) {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var object map[string]any
+		if err := json.Unmarshal(text, &object); err != nil || object == nil {
+			t.Skip()
+		}
+		before := runtime.DeepCopyJSON(object)
+		h, mistakes := habitat.Parse(object)
+		if !reflect.DeepEqual(before, object) {
+			t.Error("the object is another one now")
+		}
+		again, told := habitat.Parse(object)
+		if !reflect.DeepEqual(h, again) || !reflect.DeepEqual(texts(mistakes), texts(told)) {
+			t.Errorf("the second time it is something else: %v, %v", texts(mistakes), texts(told))
+		}
+		for _, mistake := range mistakes {
+			if text := mistake.Error(); mistake.Field == "" || len(text) > 2000 || strings.Contains(text, "\n") {
+				t.Errorf("a mistake at %q: %.3000q", mistake.Field, text)
+			}
+		}
+		if len(mistakes) == 0 {
+			isTaken(t, h)
+		}
+	})
+}
+
+// seeds are Habitats, right ones and wrong ones.
+func seeds(f *testing.F) [][]byte {
+	f.Helper()
+	objects := []map[string]any{decode(f, greeter), decode(f, old)}
+	files, err := filepath.Glob("testdata/samples/*.yaml")
+	if err != nil || len(files) == 0 {
+		f.Fatal("no samples", err)
+	}
+	for _, file := range files {
+		objects = append(objects, decode(f, read(f, file))["habitat"].(map[string]any))
+	}
+	for path, value := range map[string]any{
+		"customVersion": "v1", "spec.v1beta2": "x", "spec.v1beta2.env.1.valueFrom": map[string]any{"resourceFieldRef": map[string]any{"resource": "a", "divisor": "1Mi"}},
+		"spec.v1beta2.env.0.value": int64(1), "spec.v1beta2.persistentStorage.size": "1e99", "spec.v1beta2.service.bind.0": nil, "metadata.name": "peers",
+	} {
+		objects = append(objects, set(f, objects[0], path, value))
+	}
+	var texts [][]byte
+	for _, object := range objects {
+		text, err := json.Marshal(object)
+		if err != nil {
+			f.Fatal(err)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// isTaken tells that the workload has an identity and a default schema, and that its
+// type in the API knows all of its fields and keeps what is observed of them.
+func isTaken(t *testing.T, h habitat.Habitat) {
+	t.Helper()
+	workload := h.Workload(habitat.DefaultFilesImage)
+	if _, err := manifest.Identify(workload); err != nil {
+		t.Error(err)
+	}
+	observed, err := schema.Default(workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var typed any = &appsv1.StatefulSet{}
+	if h.CustomVersion == habitat.V1beta1 {
+		typed = &appsv1.Deployment{}
+	}
+	if unknown, err := strict.UnmarshalStrict(text, typed); err != nil || len(unknown) > 0 {
+		t.Fatalf("%v, %v: %s", err, unknown, text)
+	}
+	kept, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, difference := range observed.ByValue().Compare(workload, kept) {
+		if difference.Want != "" { // such variables have no value afterwards
+			t.Errorf("%s: %v becomes %v", difference.Path, difference.Want, difference.Have)
+		}
+	}
+}
+
+// The cost of a Habitat is in proportion to its size.
+func TestCost(t *testing.T) {
+	const factor = 10
+	for _, test := range []struct {
+		why string
+		// of gives a value of some size.
+		path string
+		of   func(n int) any
+		n    int
+	}{
+		{"variables", "spec.v1beta2.env", manyVariables, 50},
+		{"binds", "spec.v1beta2.service.bind", manyBinds, 10},
+		{"binds of one name", "spec.v1beta2.service.bind", binds("same"), 10},
+		{"more variables than there may be", "spec.v1beta2.env", manyVariables, 10_000},
+		{"unknown fields", "spec.v1beta2.service", unknownFields, 1000},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			cost := func(n int) float64 {
+				object := set(t, decode(t, greeter), test.path, test.of(n))
+				return testing.AllocsPerRun(3, func() {
+					if h, mistakes := habitat.Parse(object); len(mistakes) == 0 {
+						h.Workload("busybox")
+					}
+				})
+			}
+			if few, many := cost(test.n), cost(test.n*factor); many > few*factor*1.2 {
+				t.Errorf("%v allocations for %d, and %v for %d", few, test.n, many, test.n*factor)
+			}
+		})
+	}
+}
+
+func manyVariables(n int) any {
+	items := make([]any, n)
+	for i := range items {
+		items[i] = map[string]any{"name": "A", "value": "b"}
+	}
+	return items
+}
+
+func manyBinds(n int) any { return binds("")(n) }
+
+// binds makes some that are all of one name, or each of its own.
+func binds(name string) func(n int) any {
+	return func(n int) any {
+		items := make([]any, n)
+		for i := range items {
+			own := name
+			if own == "" {
+				own = string(rune('a' + i))
+			}
+			items[i] = map[string]any{"name": own, "service": "b", "group": "c"}
+		}
+		return items
+	}
+}
+
+func unknownFields(n int) any {
+	fields := map[string]any{}
+	for i := range n {
+		fields[string(rune('a'+i))] = i
+	}
+	return fields
+}

@@ -1,0 +1,125 @@
+package habitat_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// observedLeaves is how many values the samples of the reference have that are
+// observed: 182 of four StatefulSets, and 5 of the peer file.
+const observedLeaves = 187
+
+// The samples of the reference are not part of this repository: they are read from
+// the folder that the environment names. Their StatefulSets wait for somebody to
+// delete outdated Pods, where here they are replaced one by one.
+func TestSamplesOfTheReference(t *testing.T) {
+	folder := os.Getenv("KRAKE_HABITAT_SAMPLES")
+	if folder == "" {
+		t.Skip("KRAKE_HABITAT_SAMPLES names no folder of samples: only our own were tried")
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*.input.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no samples", err)
+	}
+	leaves := 0
+	for _, file := range files {
+		name := strings.TrimSuffix(file, ".input.yaml")
+		t.Run(filepath.Base(name), func(t *testing.T) { leaves += checkSample(t, name) })
+	}
+	t.Run("the peer file", func(t *testing.T) { leaves += checkPeerSample(t, folder) })
+	t.Logf("%d observed leaves", leaves)
+	equal(t, "observed leaves", observedLeaves, leaves)
+}
+
+// checkSample gives the number of observed leaves.
+func checkSample(t *testing.T, name string) int {
+	t.Helper()
+	h := parse(t, habitatIn(t, name+".input.yaml"))
+	workload := h.Workload(habitat.DefaultFilesImage)
+	expected := documentsOf(t, read(t, name+".expected.yaml"))[0]
+	equal(t, "workload", set(t, expected, "spec.updateStrategy.type", habitat.RollingUpdate), workload)
+
+	original, observed := applicationIn(t, name+".application.yaml")
+	equal(t, "manifest of the Application", set(t, original, "spec.updateStrategy.type", habitat.RollingUpdate), workload)
+	standard, err := schema.Default(workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "observer schema of the Application", observed, standard.Document())
+	leaves := scalars(workload)
+	equal(t, "leaves that are observed", leaves, observedIn(observed))
+	return leaves
+}
+
+func checkPeerSample(t *testing.T, folder string) int {
+	t.Helper()
+	resource, observed := habitat.PeerConfigMap("shop")
+	manifest, schema := applicationIn(t, filepath.Join(folder, "00-peers-per-namespace.application.yaml"))
+	equal(t, "manifest of the Application", manifest, resource)
+	equal(t, "observer schema of the Application", schema, observed)
+	states := documentsOf(t, read(t, filepath.Join(folder, "00-peers-per-namespace.expected.yaml")))
+	equal(t, "without a Pod", states[0], resource)
+	return observedIn(observed)
+}
+
+// observedIn counts what a schema observes: the identity, and what is null. The
+// lengths of lists are no leaves.
+func observedIn(schema map[string]any) int {
+	const identity = 3 // apiVersion, kind and name
+	return identity + nulls(schema)
+}
+
+func nulls(value any) int {
+	count := 0
+	switch value := value.(type) {
+	case nil:
+		return 1
+	case map[string]any:
+		for _, field := range value {
+			count += nulls(field)
+		}
+	case []any:
+		for _, item := range value {
+			count += nulls(item)
+		}
+	}
+	return count
+}
+
+// habitatIn gives the Habitat among the documents of a file.
+func habitatIn(t *testing.T, file string) map[string]any {
+	t.Helper()
+	for _, document := range documentsOf(t, read(t, file)) {
+		if document["kind"] == habitat.Kind {
+			return document
+		}
+	}
+	t.Fatalf("%s has no Habitat", file)
+	return nil
+}
+
+// applicationIn gives manifest and observer schema of a proposed ConfigMap.
+func applicationIn(t *testing.T, file string) (resource, observed map[string]any) {
+	t.Helper()
+	data := decode(t, read(t, file))["data"].(map[string]any)
+	return decode(t, data["manifest"].(string)), decode(t, data["observer-schema"].(string))
+}
+
+func documentsOf(t *testing.T, text string) []map[string]any {
+	t.Helper()
+	decoded, err := manifest.Decode([]byte(text))
+	if err != nil || len(decoded) == 0 {
+		t.Fatalf("%d documents, error %v", len(decoded), err)
+	}
+	documents := make([]map[string]any, len(decoded))
+	for i, document := range decoded {
+		documents[i] = document.(map[string]any)
+	}
+	return documents
+}
