@@ -2,11 +2,12 @@ package habitat
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,11 +66,11 @@ func (s *shared) peersApplicationOf(namespace string, owners []metav1.OwnerRefer
 }
 
 func (s *shared) newApplication(namespace, name, from string, resource, observed map[string]any) (*corev1.ConfigMap, error) {
-	text, err := yaml.Marshal(resource)
+	text, err := textOf(resource)
 	if err != nil {
 		return nil, err
 	}
-	fields, err := yaml.Marshal(observed)
+	fields, err := textOf(observed)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +82,21 @@ func (s *shared) newApplication(namespace, name, from string, resource, observed
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: map[string]string{habitat.Label: "true"}, Annotations: annotations,
 		},
-		Data: map[string]string{application.ManifestKey: string(text), application.ObserverSchemaKey: string(fields)},
+		Data: map[string]string{application.ManifestKey: text, application.ObserverSchemaKey: fields},
 	}, nil
+}
+
+// textOf writes a document as YAML, for people to read, and as JSON if that does not
+// say the same: YAML has no control characters, and reads some texts as something else.
+func textOf(document map[string]any) (string, error) {
+	if text, err := yaml.Marshal(document); err == nil {
+		read, err := manifest.Decode(text)
+		if err == nil && len(read) == 1 && reflect.DeepEqual(read[0], any(document)) {
+			return string(text), nil
+		}
+	}
+	text, err := json.MarshalIndent(document, "", "  ")
+	return string(text), err
 }
 
 func ownerOf(name string, uid types.UID) metav1.OwnerReference {
@@ -116,8 +130,11 @@ func (s *shared) ensure(ctx context.Context, wanted *corev1.ConfigMap, may func(
 	}
 	if stored == nil {
 		err := s.client.Create(ctx, wanted, client.FieldOwner(Name))
-		if !apierrors.IsAlreadyExists(err) {
-			return wanted, created, err
+		switch {
+		case err == nil:
+			return wanted, created, nil
+		case !apierrors.IsAlreadyExists(err):
+			return nil, nothing, err
 		}
 		// The cache is behind, or does not see it, because it has lost its label.
 		stored = &corev1.ConfigMap{}
@@ -133,7 +150,10 @@ func (s *shared) ensure(ctx context.Context, wanted *corev1.ConfigMap, may func(
 		return stored, nothing, nil
 	}
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
-	return after, updated, s.client.Patch(ctx, after, patch, client.FieldOwner(Name))
+	if err := s.client.Patch(ctx, after, patch, client.FieldOwner(Name)); err != nil {
+		return stored, nothing, err
+	}
+	return after, updated, nil
 }
 
 // stored reads an Application, nil if there is none.
@@ -151,6 +171,9 @@ func bring(cm, wanted *corev1.ConfigMap) bool {
 	before := cm.DeepCopy()
 	cm.Labels = with(cm.Labels, wanted.Labels)
 	cm.Annotations = with(cm.Annotations, wanted.Annotations)
+	if _, elsewhere := wanted.Annotations[application.ClusterAnnotation]; !elsewhere {
+		delete(cm.Annotations, application.ClusterAnnotation) // its Pods would not find the others
+	}
 	if !reflect.DeepEqual(cm.OwnerReferences, wanted.OwnerReferences) {
 		cm.OwnerReferences = wanted.OwnerReferences
 	}
@@ -194,7 +217,7 @@ func sameText(a, b string) bool {
 func mine(h habitat.Habitat) func(*corev1.ConfigMap) error {
 	return func(stored *corev1.ConfigMap) error {
 		controller := metav1.GetControllerOf(stored)
-		isHabitats := controller != nil && controller.Kind == habitat.Kind && controller.Name == h.Name
+		isHabitats := controller != nil && isHabitat(*controller) && controller.Name == h.Name
 		switch {
 		case stored.Annotations[application.GeneratedFromAnnotation] != generatedFromOne+h.Name && !isHabitats,
 			controller != nil && !isHabitats:
@@ -206,10 +229,10 @@ func mine(h habitat.Habitat) func(*corev1.ConfigMap) error {
 	}
 }
 
-// shared by all Habitats of a namespace, gives why a ConfigMap is not to be written
-// as the Application of their peer file.
+// mineOfAll gives why a ConfigMap is not to be written as the Application of a
+// namespace's peer file.
 func mineOfAll(stored *corev1.ConfigMap) error {
-	ours := slices.ContainsFunc(stored.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == habitat.Kind })
+	ours := slices.ContainsFunc(stored.OwnerReferences, isHabitat)
 	switch {
 	case stored.Annotations[application.GeneratedFromAnnotation] != generatedFromAll && !ours,
 		metav1.GetControllerOf(stored) != nil:
@@ -220,38 +243,8 @@ func mineOfAll(stored *corev1.ConfigMap) error {
 	return nil
 }
 
-// asPlanned gives why an Application must not become another one: what its
-// StatefulSet cannot change, it would never be.
-func asPlanned(stored, wanted *corev1.ConfigMap) error {
-	former, err := resourceOf(stored)
-	if err != nil || former == nil {
-		return nil // whatever was there, it is no StatefulSet of ours
-	}
-	next, err := resourceOf(wanted)
-	if err != nil {
-		return err
-	}
-	if former["kind"] != next["kind"] {
-		return fmt.Errorf("customVersion: the Habitat has a %s, and would have a %s: set it back, or delete the Habitat and create it anew", former["kind"], next["kind"])
-	}
-	if !reflect.DeepEqual(claimsOf(former), claimsOf(next)) {
-		return errors.New("spec.v1beta2.persistentStorage: a StatefulSet cannot change its claim templates: " +
-			"set it back, or delete the Habitat, whose claims stay, and create it anew")
-	}
-	return nil
-}
-
-// resourceOf reads the one resource of an Application; nil: it is none.
-func resourceOf(cm *corev1.ConfigMap) (map[string]any, error) {
-	documents, err := manifest.Decode([]byte(cm.Data[application.ManifestKey]))
-	if err != nil || len(documents) != 1 {
-		return nil, err
-	}
-	resource, _ := documents[0].(map[string]any)
-	return resource, nil
-}
-
-func claimsOf(workload map[string]any) any {
-	spec, _ := workload["spec"].(map[string]any)
-	return spec["volumeClaimTemplates"]
+// isHabitat tells if an owner is one, whatever the version of its API.
+func isHabitat(owner metav1.OwnerReference) bool {
+	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	return owner.Kind == habitat.Kind && group == habitat.Group
 }

@@ -37,11 +37,19 @@ func overwrittenBy(drift application.Drift) Overwritten {
 	edit := Overwritten{
 		Time: drift.Seen, Object: drift.Object.Kind + "/" + drift.Object.Name, By: drift.Manager, Count: drift.Count,
 	}
-	for _, field := range drift.Fields {
-		edit.Fields = append(edit.Fields, field.Path)
+	for _, field := range drift.Fields { // where an element became another one, its list is there twice
+		if !slices.Contains(edit.Fields, field.Path) {
+			edit.Fields = append(edit.Fields, field.Path)
+		}
+	}
+	if more := len(edit.Fields) - mostFields; more > 0 {
+		edit.Fields = append(edit.Fields[:mostFields], fmt.Sprintf("and %d more", more))
 	}
 	return edit
 }
+
+// mostFields is how many fields of one edit are told.
+const mostFields = 10
 
 func (o Overwritten) sameAs(other Overwritten) bool {
 	return o.Time.Equal(&other.Time) && o.Object == other.Object && slices.Equal(o.Fields, other.Fields) && o.By == other.By && o.Count == other.Count

@@ -7,11 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -32,7 +30,7 @@ func (p *peers) add(mgr manager.Manager) error {
 		Named("habitat-peers").
 		Watches(&corev1.Pod{}, byNamespace()).
 		Watches(&corev1.ConfigMap{}, byNamespace(), builder.WithPredicates(isOfPeers)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(work()).
 		Complete(p)
 }
 
@@ -43,8 +41,12 @@ var isOfPeers = predicate.Or(named(peerFile), named(peersApplication))
 func (p *peers) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	namespace := request.Name
 	application, file, err := p.peersOf(ctx, namespace)
-	if err != nil || p.withoutFile(application, file) != "" {
+	if err != nil || application == nil {
 		return reconcile.Result{}, err
+	}
+	again := reconcile.Result{RequeueAfter: p.recheck}
+	if p.withoutFile(application, file) != "" {
+		return again, nil
 	}
 	var found corev1.PodList
 	if err := p.client.List(ctx, &found, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -57,9 +59,9 @@ func (p *peers) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	current, has := file.Data[peerFile]
 	chosen := habitat.ChoosePeer(current, pods)
 	if has && chosen == current {
-		return reconcile.Result{}, nil
+		return again, nil
 	}
-	return reconcile.Result{}, p.write(ctx, file, chosen)
+	return ended(again, p.write(ctx, file, chosen))
 }
 
 func podOf(pod *corev1.Pod) habitat.Pod {
@@ -108,20 +110,15 @@ func (s *shared) withoutFile(peers, file *corev1.ConfigMap) string {
 	case file.Immutable != nil && *file.Immutable:
 		return "somebody has made ConfigMap " + peerFile + " immutable: delete it, and it is created anew"
 	}
+	if _, taken := file.BinaryData[peerFile]; taken {
+		return "somebody has set binaryData[" + peerFile + "] of ConfigMap " + peerFile + ": remove it, or delete the ConfigMap, which is created anew"
+	}
 	return ""
 }
 
-// isFileOf tells if the ConfigMap carries the marks of the Application, which the
-// agent alone sets.
+// isFileOf tells if the ConfigMap is that of the Application.
 func isFileOf(peers, file *corev1.ConfigMap) bool {
-	id := manifest.ID{APIVersion: "v1", Kind: "ConfigMap", Namespace: file.Namespace, Name: file.Name}
-	marks := application.Marks(types.NamespacedName{Namespace: peers.Namespace, Name: peers.Name}, peers.UID, id)
-	for name, value := range marks.Annotations {
-		if file.Annotations[name] != value {
-			return false
-		}
-	}
-	return true
+	return carries(file.Annotations, peers, manifest.ID{APIVersion: "v1", Kind: "ConfigMap", Namespace: file.Namespace, Name: file.Name})
 }
 
 // whyNot says in the agent's words why it has made no peer file.

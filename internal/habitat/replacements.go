@@ -8,21 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // replacements deletes the Pods of an older revision where the Habitat asks for that:
@@ -41,7 +36,7 @@ func (r *replacements) add(mgr manager.Manager) error {
 		// A Pod that comes late may be of the former revision.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.StatefulSet{}, handler.OnlyControllerOwner()),
 			builder.WithPredicates(comesOrGoes)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(work()).
 		Complete(r)
 }
 
@@ -58,57 +53,59 @@ func (r *replacements) Reconcile(ctx context.Context, request reconcile.Request)
 	if len(refusals) > 0 || h.Spec.UpdateStrategy != habitat.OnDelete {
 		return reconcile.Result{}, nil
 	}
-	var set appsv1.StatefulSet
-	if err := r.client.Get(ctx, request.NamespacedName, &set); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	cm, err := r.stored(ctx, types.NamespacedName{Namespace: h.Namespace, Name: applicationPrefix + h.Name})
+	if err != nil || cm == nil {
+		return reconcile.Result{RequeueAfter: r.recheck}, err
 	}
-	settled, err := r.isSettled(ctx, h, &set)
+	outdated, revision, err := r.outdated(ctx, r.client, h, cm)
+	if err == nil && len(outdated) > 0 {
+		// Pods may be seen before the StatefulSet is that they are of: what the cache has
+		// is not enough to delete any.
+		outdated, revision, err = r.outdated(ctx, r.live, h, cm)
+	}
+	if err == nil {
+		err = r.replace(ctx, h, outdated, revision)
+	}
+	return reconcile.Result{RequeueAfter: r.recheck}, err
+}
+
+// outdated gives the Pods of other revisions than that which is wanted: none for as
+// long as nobody can say which that is.
+func (r *replacements) outdated(ctx context.Context, from client.Reader, h habitat.Habitat, cm *corev1.ConfigMap) (outdated []*corev1.Pod, revision string, err error) {
+	set, err := setOf(ctx, from, h, cm)
+	if err != nil {
+		return nil, "", err
+	}
+	settled, err := r.isSettled(h, set)
 	if err != nil || !settled {
-		return reconcile.Result{}, err
+		return nil, "", err
 	}
-	return reconcile.Result{}, r.replace(ctx, h, &set)
+	var pods corev1.PodList
+	if err := r.client.List(ctx, &pods, client.InNamespace(set.Namespace), client.MatchingLabels{habitat.NameLabel: h.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, "", err
+	}
+	for i := range pods.Items {
+		if isOutdated(&pods.Items[i], set) {
+			outdated = append(outdated, &pods.Items[i])
+		}
+	}
+	return outdated, set.Status.UpdateRevision, nil
 }
 
 // isSettled tells if the StatefulSet is ours, is what the Habitat says, and its
 // controller has seen it so: only then its update revision is the one that is wanted.
-func (r *replacements) isSettled(ctx context.Context, h habitat.Habitat, set *appsv1.StatefulSet) (bool, error) {
-	if set.Status.ObservedGeneration != set.Generation || set.Status.UpdateRevision == "" || set.DeletionTimestamp != nil {
+func (r *replacements) isSettled(h habitat.Habitat, set *appsv1.StatefulSet) (bool, error) {
+	if set == nil || set.DeletionTimestamp != nil || set.Status.ObservedGeneration != set.Generation || set.Status.UpdateRevision == "" {
 		return false, nil
 	}
-	owner := types.NamespacedName{Namespace: h.Namespace, Name: applicationPrefix + h.Name}
-	cm, err := r.stored(ctx, owner)
-	if err != nil || cm == nil {
-		return false, err
-	}
-	wanted := h.Workload(r.filesImage)
-	id, err := manifest.Identify(wanted)
-	if err != nil {
-		return false, err
-	}
-	fields, err := schema.Default(wanted)
-	if err != nil {
-		return false, err
-	}
-	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
-	if err != nil {
-		return false, err
-	}
-	live["apiVersion"], live["kind"] = id.APIVersion, id.Kind // which caches leave out
-	return application.Marks(owner, cm.UID, id).Prove(live) && len(fields.Compare(wanted, live)) == 0, nil
+	found, err := differs(h, r.filesImage, set)
+	return len(found) == 0, err
 }
 
-// replace deletes the Pods of other revisions.
-func (r *replacements) replace(ctx context.Context, h habitat.Habitat, set *appsv1.StatefulSet) error {
-	var pods corev1.PodList
-	if err := r.client.List(ctx, &pods, client.InNamespace(set.Namespace), client.MatchingLabels{habitat.NameLabel: h.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return err
-	}
+// replace deletes Pods, so that their StatefulSet makes them anew.
+func (r *replacements) replace(ctx context.Context, h habitat.Habitat, pods []*corev1.Pod, revision string) error {
 	deleted := 0
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if !isOutdated(pod, set) {
-			continue
-		}
+	for _, pod := range pods {
 		err := r.client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
 			client.Preconditions{UID: &pod.UID})
 		switch {
@@ -121,7 +118,7 @@ func (r *replacements) replace(ctx context.Context, h habitat.Habitat, set *apps
 	}
 	if deleted > 0 {
 		r.recorder.normal(regarding(h.NamespacedName, h.UID), nil, "PodsReplaced",
-			fmt.Sprintf("%d Pods of an older revision are replaced by such of %s", deleted, set.Status.UpdateRevision))
+			fmt.Sprintf("%d Pods of an older revision are replaced by such of %s", deleted, revision))
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (s *shared) report(ctx context.Context, live *unstructured.Unstructured, ju
 	s.tellChange(self, live, former, judged)
 	for _, edit := range edits {
 		s.recorder.warning(self, &corev1.ObjectReference{
-			Kind: edit.Object, Namespace: name.Namespace, FieldPath: cut(strings.Join(edit.Fields, ", ")),
+			Kind: edit.Object, Namespace: name.Namespace, FieldPath: cut(strings.Join(edit.Fields, ", ") + " by " + edit.By),
 		}, "Overwritten", edit.String())
 	}
 	return nil

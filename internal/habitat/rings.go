@@ -13,7 +13,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -31,7 +30,7 @@ func (r *rings) add(mgr manager.Manager) error {
 		Named("habitat-rings").
 		Watches(newHabitat(), byNamespace(), builder.WithPredicates(comesOrGoes)).
 		Watches(&corev1.ConfigMap{}, byNamespace(), builder.WithPredicates(named(peersApplication), predicate.ResourceVersionChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(work()).
 		Complete(r)
 }
 
@@ -71,10 +70,14 @@ func (r *rings) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	case errors.Is(err, errGoing):
 		return reconcile.Result{}, nil // there is an event when it is gone
 	}
-	return reconcile.Result{}, err
+	return ended(reconcile.Result{}, err)
 }
 
-// ownersOf gives a reference to each Habitat that may have Pods, sorted by name.
+// mostOwners is how many the policies let an object have. Where there are more
+// Habitats others come after them: it goes with the last one all the same.
+const mostOwners = 100
+
+// ownersOf gives references to the Habitats that may have Pods, sorted by name.
 func ownersOf(found []unstructured.Unstructured) []metav1.OwnerReference {
 	var owners []metav1.OwnerReference
 	for i := range found {
@@ -83,5 +86,5 @@ func ownersOf(found []unstructured.Unstructured) []metav1.OwnerReference {
 		}
 	}
 	slices.SortFunc(owners, func(a, b metav1.OwnerReference) int { return cmp.Compare(a.Name, b.Name) })
-	return owners
+	return owners[:min(len(owners), mostOwners)]
 }

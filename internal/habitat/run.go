@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -68,6 +69,7 @@ func Run(ctx context.Context, options Options) error {
 		HealthProbeBindAddress: options.HealthAddress,
 		Metrics:                options.Metrics,
 		Cache:                  cacheOptions(options.Namespaces),
+		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		// A replica that does not act yet knows what there is when it begins to.
 		Controller:                          config.Controller{EnableWarmup: new(true), SkipNameValidation: new(true)},
 		LeaderElection:                      options.Elect,

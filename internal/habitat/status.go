@@ -80,7 +80,7 @@ func (s *shared) tell(former Status, live *unstructured.Unstructured, v verdict,
 	status.tellApplication(s, live, app)
 	s.tellPeers(&status, live, peers, file)
 	if v.reason != reasonAccepted {
-		status.State, status.Message = application.StateFailed, v.message
+		status.State, status.Message = application.StateFailed, cut(v.message)
 		if v.reason == reasonGoing {
 			status.State = application.StateDeleting
 		}
@@ -108,11 +108,15 @@ func (status *Status) tellApplication(s *shared, live *unstructured.Unstructured
 		s.set(status, live, application.ReadyCondition, metav1.ConditionUnknown, "Unreadable", "the status of ConfigMap "+cm.Name+" cannot be read")
 		return
 	}
-	status.State = app.Status.State
+	status.State = application.State(cutName(string(app.Status.State)))
 	if health := app.Status.ContainerHealth; health != nil {
 		status.Ready = fmt.Sprintf("%d/%d", health.RunningPods, health.DesiredPods)
 	}
 	ready := meta.FindStatusCondition(app.Status.Conditions, application.ReadyCondition)
+	if ready != nil && (ready.Reason == "" || !isStatus(ready.Status)) {
+		s.set(status, live, application.ReadyCondition, metav1.ConditionUnknown, "Unreadable", "the status of ConfigMap "+cm.Name+" is none that an agent writes")
+		return
+	}
 	switch {
 	case ready == nil, app.Status.ObservedSpec != app.Spec.Digest():
 		status.State = application.StateCreating
@@ -122,10 +126,20 @@ func (status *Status) tellApplication(s *shared, live *unstructured.Unstructured
 		s.set(status, live, application.ReadyCondition, metav1.ConditionFalse, "Pending", "the agent has not carried out ConfigMap "+cm.Name+" yet")
 	default:
 		s.set(status, live, application.ReadyCondition, ready.Status, ready.Reason, ready.Message)
-		if ready.Status != metav1.ConditionTrue {
-			status.Message = cut(ready.Message)
-		}
+		status.Message = unwell(app.Status.Conditions)
 	}
+}
+
+// unwell says why an Application is not as it should be: it is not ready, or what
+// differs is left so.
+func unwell(conditions []metav1.Condition) string {
+	if ready := meta.FindStatusCondition(conditions, application.ReadyCondition); ready.Status != metav1.ConditionTrue {
+		return cut(ready.Message)
+	}
+	if drifted := meta.FindStatusCondition(conditions, application.DriftedCondition); drifted != nil && drifted.Status == metav1.ConditionTrue {
+		return cut(drifted.Message)
+	}
+	return ""
 }
 
 // stateReconciling is in the words of the reference what an Application is in
@@ -147,9 +161,14 @@ func (s *shared) tellPeers(status *Status, live *unstructured.Unstructured, peer
 	s.set(status, live, peerFileCondition, metav1.ConditionTrue, "Chosen", "a Pod that runs is in the file")
 }
 
-// cut keeps a message within what conditions and Events take.
+func isStatus(value metav1.ConditionStatus) bool {
+	return value == metav1.ConditionTrue || value == metav1.ConditionFalse || value == metav1.ConditionUnknown
+}
+
+// cut keeps a message to one line, and within what conditions and Events take.
 func cut(text string) string {
 	const most = 1000
+	text = strings.Join(strings.Fields(text), " ")
 	if len(text) <= most {
 		return text
 	}

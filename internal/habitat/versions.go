@@ -9,11 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,8 +40,32 @@ type shared struct {
 	now        func() time.Time
 }
 
-// workers is how many Habitats, or namespaces, each controller works on at once.
-const workers = 4
+const (
+	// workers is how many Habitats, or namespaces, each controller works on at once.
+	workers = 4
+	// firstRetry and lastRetry are between what waits that has failed.
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 30 * time.Second
+	// conflictPause is how long a cache that is behind is waited for.
+	conflictPause = 50 * time.Millisecond
+)
+
+// work is how each controller works.
+func work() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	}
+}
+
+// ended is how a pass ends: one that was made with what is not so any more is made
+// again, and is no failure.
+func ended(result reconcile.Result, err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	}
+	return result, err
+}
 
 // version is the controller of the Habitats of one custom version. There is one for
 // those versions of which nobody knows what they mean, to say so.
@@ -75,7 +99,7 @@ func (v *version) add(mgr manager.Manager) error {
 		For(newHabitat(), builder.WithPredicates(mine, predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(v.concerned), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(newSecret(), handler.EnqueueRequestsFromMapFunc(v.wanting), builder.WithPredicates(comesOrGoes)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(work()).
 		Complete(v)
 }
 
@@ -103,8 +127,9 @@ func (v *version) wanting(ctx context.Context, secret client.Object) []reconcile
 
 func (v *version) requests(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	found, err := v.habitats(ctx, options...)
-	if err != nil {
-		return nil // nothing is listed yet: at the start every Habitat is looked at
+	if err != nil { // every Habitat is looked at again in a while
+		ctrl.LoggerFrom(ctx).Error(err, "list Habitats")
+		return nil
 	}
 	var requests []reconcile.Request
 	for i := range found {
@@ -149,13 +174,10 @@ func (v *version) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, nil // another controller's; or the garbage collector's
 	}
 	judged, cm, err := v.judge(ctx, live)
-	if err != nil {
-		return reconcile.Result{}, err
+	if err == nil {
+		err = v.report(ctx, live, judged, cm)
 	}
-	if err := v.report(ctx, live, judged, cm); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: wait.Jitter(v.recheck, recheckJitter)}, nil
+	return ended(reconcile.Result{RequeueAfter: wait.Jitter(v.recheck, recheckJitter)}, err)
 }
 
 // recheckJitter keeps what was looked at together from being looked at together again.
@@ -192,28 +214,15 @@ func (s *shared) carryOut(ctx context.Context, live *unstructured.Unstructured) 
 	}
 	wanted, err := s.applicationOf(h)
 	if err != nil {
-		return verdict{}, nil, err
+		return s.left(ctx, name, live, reasonValidationFailed, err.Error())
 	}
-	former := statusOf(live)
 	cm, acted, err := s.ensure(ctx, wanted, func(stored *corev1.ConfigMap) error {
 		if err := mine(h)(stored); err != nil {
 			return err
 		}
-		if isChange(live, former) {
-			if err := asPlanned(stored, wanted); err != nil {
-				return immutableError{err}
-			}
-		}
-		return nil
+		return s.isPossible(ctx, h, stored)
 	})
 	return judgeWrite(cm, acted, name, err)
-}
-
-// isChange tells if the Application differs because the Habitat was changed, and
-// not because somebody has edited the Application.
-func isChange(live *unstructured.Unstructured, former Status) bool {
-	accepted := meta.FindStatusCondition(former.Conditions, acceptedCondition)
-	return former.ObservedGeneration != live.GetGeneration() || accepted != nil && accepted.Reason == reasonImmutable
 }
 
 // immutableError is that a Habitat asks for what its workload cannot become.
@@ -233,7 +242,7 @@ func judgeWrite(cm *corev1.ConfigMap, acted done, name types.NamespacedName, err
 	case errors.As(err, &immutable):
 		return verdict{reason: reasonImmutable, message: immutable.Error()}, cm, nil
 	case isRefusal(err):
-		return verdict{reason: reasonRefused, message: "ConfigMap " + name.Name + ": " + err.Error()}, nil, nil
+		return verdict{reason: reasonRefused, message: "ConfigMap " + name.Name + ": " + err.Error()}, cm, nil
 	}
 	return verdict{}, nil, err
 }

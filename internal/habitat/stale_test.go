@@ -1,0 +1,339 @@
+package habitat
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+)
+
+// carried is a world in which a Habitat has its StatefulSet, and Pods of revision
+// old, with all of it seen.
+func carried(t *testing.T, name, text string) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.habitat(name, text)
+	w.see()
+	w.must(w.carry(name))
+	w.must(w.ring())
+	w.agent()
+	w.revise(name, "old")
+	w.see()
+	w.writes, w.told = nil, nil
+	return w
+}
+
+// revise has the StatefulSet's controller see it as it is now, as a revision.
+func (w *world) revise(name, revision string) {
+	w.t.Helper()
+	edit(w, &appsv1.StatefulSet{}, name, func(set *appsv1.StatefulSet) {
+		set.Status.ObservedGeneration = set.Generation
+		set.Status.UpdateRevision = revision
+	})
+}
+
+// member is a Pod of the StatefulSet.
+func (w *world) member(name, of, address, revision string) {
+	w.t.Helper()
+	set, ok := live(w, &appsv1.StatefulSet{}, of)
+	if !ok {
+		w.t.Fatalf("there is no StatefulSet %s", of)
+	}
+	w.have(pod(name, of, address, func(p *corev1.Pod) {
+		p.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
+		p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+	}))
+}
+
+func (w *world) image(name, image string) {
+	w.t.Helper()
+	edit(w, newHabitat(), name, func(h *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(h.Object, image, "spec", "v1beta2", "image"); err != nil {
+			w.t.Fatal(err)
+		}
+	})
+}
+
+// wrote asserts what was written since it was asked last.
+func (w *world) wrote(wanted ...string) {
+	w.t.Helper()
+	if len(w.writes) != len(wanted) {
+		w.t.Fatalf("wrote %q, want %q", w.writes, wanted)
+	}
+	for i := range wanted {
+		if w.writes[i] != wanted[i] {
+			w.t.Fatalf("wrote %q, want %q", w.writes, wanted)
+		}
+	}
+	w.writes = nil
+}
+
+// A new image goes to all Pods of a group at once, and to no Pod that has it.
+func TestReplacesOutdated(t *testing.T) {
+	w := carried(t, "crew", crew)
+	w.member("crew-0", "crew", "10.0.0.1", "old")
+	w.member("crew-1", "crew", "10.0.0.2", "old")
+	w.image("crew", "crew:2")
+	w.see()
+	w.must(w.carry("crew"))
+	w.agent()
+	w.see()
+	w.writes = nil
+	w.must(w.replacePods("crew"))
+	w.wrote() // the StatefulSet's controller has not seen it yet
+	w.revise("crew", "new")
+	w.member("crew-2", "crew", "10.0.0.3", "new")
+	w.see()
+	w.must(w.replacePods("crew"))
+	w.wrote("delete Pod crew-0", "delete Pod crew-1")
+}
+
+// The watch of Pods may be ahead of that of StatefulSets: a Pod of the new revision,
+// as somebody else's deletion brings it, is not taken for one of an old revision.
+func TestKeepsPodsOfARevisionThatWasNotSeen(t *testing.T) {
+	w := carried(t, "crew", crew)
+	w.image("crew", "crew:2")
+	edit(w, &corev1.ConfigMap{}, "habitat-crew", func(cm *corev1.ConfigMap) {
+		h, refusals := habitat.Parse(must(t, newHabitat(), w, "crew").Object)
+		if len(refusals) > 0 {
+			t.Fatal(refusals)
+		}
+		next, err := w.applicationOf(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cm.Data = next.Data
+	})
+	edit(w, &appsv1.StatefulSet{}, "crew", func(set *appsv1.StatefulSet) {
+		set.Generation++
+		set.Spec.Template.Spec.Containers[0].Image = "crew:2"
+	})
+	w.revise("crew", "new")
+	w.member("crew-0", "crew", "10.0.0.1", "new")
+	w.see(&corev1.PodList{}) // and nothing else
+	w.must(w.replacePods("crew"))
+	w.wrote()
+}
+
+func must[T client.Object](t *testing.T, object T, w *world, name string) T {
+	t.Helper()
+	found, ok := live(w, object, name)
+	if !ok {
+		t.Fatalf("there is no %T %s", object, name)
+	}
+	return found
+}
+
+// What the API server writes otherwise is no reason to keep Pods of an old revision
+// for ever.
+func TestReplacesWhateverTheFormOfValues(t *testing.T) {
+	for what, env := range map[string]string{
+		"an empty value":              `{name: A, value: ""}`,
+		"an empty value and a source": `{name: A, value: "", valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}`,
+		"a number as divisor":         `{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1}}}`,
+		"an unusual divisor":          `{name: A, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1024Ki}}}`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := carried(t, "crew", `
+customVersion: v1beta2
+spec: {v1beta2: {image: crew:1, count: 3, updateStrategy: OnDelete, env: [`+env+`], service: {name: crew, topology: leader}}}`)
+			// As it is once the API server has read and written it.
+			edit(w, &appsv1.StatefulSet{}, "crew", func(*appsv1.StatefulSet) {})
+			w.member("crew-0", "crew", "10.0.0.1", "older")
+			w.see()
+			w.must(w.replacePods("crew"))
+			w.wrote("delete Pod crew-0")
+		})
+	}
+}
+
+// A StatefulSet whose Habitat is seen later than itself is looked at again: no event
+// of it need come any more.
+func TestLooksAgainAtWhatIsNotSettled(t *testing.T) {
+	w := carried(t, "crew", crew)
+	w.member("crew-0", "crew", "10.0.0.1", "old")
+	w.image("crew", "crew:2")
+	edit(w, &appsv1.StatefulSet{}, "crew", func(set *appsv1.StatefulSet) {
+		set.Generation++
+		set.Spec.Template.Spec.Containers[0].Image = "crew:2"
+	})
+	w.revise("crew", "new")
+	w.see(&appsv1.StatefulSetList{}, &corev1.PodList{})
+	result, err := w.replacePods("crew")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wrote()
+	if result.RequeueAfter == 0 {
+		t.Error("nobody looks again")
+	}
+}
+
+// A StatefulSet that is not of the Application is somebody else's, and so are its Pods.
+func TestLeavesPodsOfOthers(t *testing.T) {
+	for what, change := range map[string]func(set *appsv1.StatefulSet){
+		"without marks":              func(set *appsv1.StatefulSet) { set.Annotations = nil },
+		"of a former Application":    func(set *appsv1.StatefulSet) { set.Annotations[application.OwnerUIDAnnotation] = "former" },
+		"of another Application":     func(set *appsv1.StatefulSet) { set.Annotations[application.OwnerAnnotation] = "shop/other" },
+		"with an edit by hand":       func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "mine" },
+		"not seen by its controller": func(set *appsv1.StatefulSet) { set.Generation++ },
+		"without an update revision": func(set *appsv1.StatefulSet) { set.Status.UpdateRevision = "" },
+		"with another updateStrategy": func(set *appsv1.StatefulSet) {
+			set.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := carried(t, "crew", crew)
+			w.member("crew-0", "crew", "10.0.0.1", "older")
+			edit(w, &appsv1.StatefulSet{}, "crew", change)
+			w.see()
+			w.must(w.replacePods("crew"))
+			w.wrote()
+		})
+	}
+	for what, change := range map[string]func(p *corev1.Pod){
+		"of another controller":  func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" },
+		"of no controller":       func(p *corev1.Pod) { p.OwnerReferences = nil },
+		"of another Habitat":     func(p *corev1.Pod) { p.Labels[habitat.NameLabel] = "other" },
+		"that is going":          func(p *corev1.Pod) { p.Finalizers = []string{"example.org/stays"} },
+		"of the wanted revision": func(p *corev1.Pod) { p.Labels[appsv1.ControllerRevisionHashLabelKey] = "old" },
+	} {
+		t.Run("Pod "+what, func(t *testing.T) {
+			w := carried(t, "crew", crew)
+			w.member("crew-0", "crew", "10.0.0.1", "older")
+			edit(w, &corev1.Pod{}, "crew-0", change)
+			if what == "that is going" {
+				w.gone(&corev1.Pod{}, "crew-0")
+			}
+			w.see()
+			w.must(w.replacePods("crew"))
+			w.wrote()
+		})
+	}
+}
+
+// A Pod of the same name that has come since is not the one that was looked at.
+func TestDeletesNoOtherPodOfTheName(t *testing.T) {
+	w := carried(t, "crew", crew)
+	w.member("crew-0", "crew", "10.0.0.1", "older")
+	w.see()
+	w.gone(&corev1.Pod{}, "crew-0")
+	w.member("crew-0", "crew", "10.0.0.2", "old")
+	w.must(w.replacePods("crew"))
+	w.wrote()
+}
+
+// The Application of a Habitat that was deleted and created again is waited for.
+func TestWaitsForTheFormerApplication(t *testing.T) {
+	w := carried(t, "greeter", greeter)
+	edit(w, &corev1.ConfigMap{}, "habitat-greeter", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{application.Finalizer("local")} })
+	w.gone(newHabitat(), "greeter")
+	w.habitat("greeter", greeter)
+	for _, going := range []bool{false, true} {
+		if going {
+			w.gone(&corev1.ConfigMap{}, "habitat-greeter")
+		}
+		w.see()
+		w.must(w.carry("greeter"))
+		if state := w.statusOf("greeter").State; state != application.StateDeleting {
+			t.Errorf("state %s", state)
+		}
+	}
+	edit(w, &corev1.ConfigMap{}, "habitat-greeter", func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+	w.see()
+	w.writes = nil
+	w.must(w.carry("greeter"))
+	w.wrote("create ConfigMap habitat-greeter", "status Habitat greeter")
+	owner := metav1.GetControllerOf(must(t, &corev1.ConfigMap{}, w, "habitat-greeter"))
+	if live := must(t, newHabitat(), w, "greeter"); owner == nil || owner.UID != live.GetUID() {
+		t.Errorf("owner %v, want UID %s", owner, live.GetUID())
+	}
+}
+
+// A Habitat that is gone already, but still in the cache, gets nothing that stays: what
+// is made has its UID, by which it is collected.
+func TestGoneBehindTheCache(t *testing.T) {
+	w := newWorld(t)
+	former := w.habitat("greeter", greeter)
+	w.see()
+	w.gone(newHabitat(), "greeter")
+	w.habitat("greeter", greeter)
+	w.must(w.carry("greeter"))
+	cm := must(t, &corev1.ConfigMap{}, w, "habitat-greeter")
+	if owner := metav1.GetControllerOf(cm); owner == nil || owner.UID != former.GetUID() {
+		t.Fatalf("owner %v", owner)
+	}
+	w.see()
+	w.must(w.carry("greeter"))
+	if state := w.statusOf("greeter").State; state != application.StateDeleting {
+		t.Errorf("state %s", state)
+	}
+}
+
+// A file that was changed since it was read is not written.
+func TestPeerFileThatHasChangedSince(t *testing.T) {
+	w := carried(t, "greeter", greeter)
+	w.have(pod("greeter-0", "greeter", "10.0.0.1"))
+	w.see()
+	edit(w, &corev1.ConfigMap{}, habitat.PeerFile, func(cm *corev1.ConfigMap) { cm.Labels["touched"] = "yes" })
+	w.must(w.choose())
+	w.wrote()
+	w.see()
+	w.must(w.choose())
+	w.wrote("patch ConfigMap peer-watch-file")
+}
+
+// The owners of the peer file's Application are those that are there.
+func TestOwners(t *testing.T) {
+	w := newWorld(t)
+	w.habitat("b", greeter)
+	a := w.habitat("a", "spec: {image: a:1, service: {name: a, topology: standalone}}")
+	w.habitat("future", "customVersion: v9\nspec: {}")
+	going := w.habitat("going", greeter)
+	going.SetFinalizers([]string{"example.org/stays"})
+	if err := w.server.Update(t.Context(), going); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(newHabitat(), "going")
+	w.see()
+	w.must(w.ring())
+	w.wrote("create ConfigMap habitat-peers")
+	wantOwners(t, w, "a", "b")
+	w.see()
+	w.must(w.ring())
+	w.wrote()
+
+	// One goes and comes again: it is another one.
+	w.gone(newHabitat(), "a")
+	w.habitat("a", greeter)
+	w.see()
+	w.must(w.ring())
+	w.wrote("patch ConfigMap habitat-peers")
+	wantOwners(t, w, "a", "b")
+	for _, owner := range must(t, &corev1.ConfigMap{}, w, peersApplication).OwnerReferences {
+		if owner.UID == a.GetUID() {
+			t.Error("the former Habitat still owns it")
+		}
+	}
+}
+
+func wantOwners(t *testing.T, w *world, names ...string) {
+	t.Helper()
+	owners := must(t, &corev1.ConfigMap{}, w, peersApplication).OwnerReferences
+	if len(owners) != len(names) {
+		t.Fatalf("owners %v, want %v", owners, names)
+	}
+	for i, owner := range owners {
+		found := must(t, newHabitat(), w, names[i])
+		if owner.Name != names[i] || owner.UID != found.GetUID() || owner.Controller != nil || types.UID("") == owner.UID {
+			t.Errorf("owner %v, want %s", owner, names[i])
+		}
+	}
+}

@@ -1,0 +1,490 @@
+package habitat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+const shop = "shop"
+
+// world is an API server, a process with caches that are behind until they see, and
+// what it has written and told.
+type world struct {
+	*shared
+
+	t      testing.TB
+	server client.WithWatch
+	// seen are the caches.
+	seen client.WithWatch
+	// writes are those of the process: "patch ConfigMap habitat-greeter".
+	writes []string
+	// told are its Events: "Warning Overwritten".
+	told []string
+	// refuse, if set, has the API server answer a write of the process with an error.
+	refuse func(verb string, object client.Object) error
+	// audit, if set, sees each write of the process: what there was, and what there is.
+	audit func(verb string, before, after client.Object)
+	// uids counts those that the API server has given.
+	uids int
+}
+
+func newWorld(t testing.TB, objects ...client.Object) *world {
+	t.Helper()
+	w := &world{t: t}
+	w.server = w.apiServer()
+	for _, object := range objects {
+		w.have(object)
+	}
+	w.shared = &shared{
+		client: process{w.server, w}, live: w.server, recorder: recorder{listener{w}},
+		cluster: application.LocalCluster, filesImage: habitat.DefaultFilesImage, recheck: 30 * time.Second,
+		now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
+	}
+	w.see()
+	return w
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	if err := clientscheme.AddToScheme(scheme); err != nil {
+		panic(err)
+	}
+	scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
+	return scheme
+}
+
+// apiServer gives UIDs, and keeps to preconditions, which the fake one does not.
+func (w *world) apiServer() client.WithWatch {
+	server := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(newHabitat()).Build()
+	return interceptor.NewClient(server, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if object.GetUID() == "" {
+				w.uids++
+				object.SetUID(types.UID(fmt.Sprintf("uid-%d", w.uids)))
+			}
+			return c.Create(ctx, object, options...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			var wanted client.DeleteOptions
+			wanted.ApplyOptions(options)
+			live, ok := object.DeepCopyObject().(client.Object)
+			if !ok {
+				return errors.New("no object")
+			}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+				return err
+			}
+			if p := wanted.Preconditions; p != nil && p.UID != nil && *p.UID != live.GetUID() {
+				return apierrors.NewConflict(schema.GroupResource{}, object.GetName(), errors.New("another UID"))
+			}
+			return c.Delete(ctx, object, options...)
+		},
+	})
+}
+
+// process is the client of the controllers: it reads from the caches.
+type process struct {
+	client.WithWatch
+
+	w *world
+}
+
+func (p process) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	return p.w.seen.Get(ctx, key, object, options...)
+}
+
+func (p process) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return p.w.seen.List(ctx, list, options...)
+}
+
+func (p process) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	return p.write("create", object, func() error { return p.WithWatch.Create(ctx, object, options...) })
+}
+
+func (p process) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	return p.write("patch", object, func() error { return p.WithWatch.Patch(ctx, object, patch, options...) })
+}
+
+func (p process) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	return p.write("delete", object, func() error { return p.WithWatch.Delete(ctx, object, options...) })
+}
+
+func (p process) Update(context.Context, client.Object, ...client.UpdateOption) error {
+	return errors.New("nothing is ever updated as a whole")
+}
+
+func (p process) Status() client.SubResourceWriter { return statusWriter{p.WithWatch.Status(), p} }
+
+type statusWriter struct {
+	client.SubResourceWriter
+
+	p process
+}
+
+func (s statusWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	return s.p.write("status", object, func() error { return s.SubResourceWriter.Patch(ctx, object, patch, options...) })
+}
+
+func (p process) write(verb string, object client.Object, do func() error) error {
+	name := fmt.Sprintf("%s %s %s", verb, kindOf(object), object.GetName())
+	if p.w.refuse != nil {
+		if err := p.w.refuse(verb, object); err != nil {
+			return err
+		}
+	}
+	before := p.w.stands(object)
+	err := do()
+	if err == nil {
+		p.w.writes = append(p.w.writes, name)
+		if p.w.audit != nil {
+			p.w.audit(verb, before, p.w.stands(object))
+		}
+	}
+	return err
+}
+
+// stands gives an object as it is, nil if there is none.
+func (w *world) stands(object client.Object) client.Object {
+	w.t.Helper()
+	found, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		w.t.Fatal("no object")
+	}
+	err := w.server.Get(w.t.Context(), client.ObjectKeyFromObject(object), found)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found
+}
+
+func kindOf(object client.Object) string {
+	gvks, _, err := newScheme().ObjectKinds(object)
+	if err != nil {
+		return err.Error()
+	}
+	return gvks[0].Kind
+}
+
+// listener takes the Events of the process.
+type listener struct{ w *world }
+
+func (l listener) Eventf(_, _ runtime.Object, eventType, reason, _, note string, arguments ...any) {
+	l.w.told = append(l.w.told, strings.Join([]string{eventType, reason, fmt.Sprintf(note, arguments...)}, " "))
+}
+
+// The lists of what there is, and of what the caches hold.
+func lists() []client.ObjectList {
+	return []client.ObjectList{newHabitatList(), &corev1.ConfigMapList{}, &corev1.PodList{}, &corev1.SecretList{}, &appsv1.StatefulSetList{}}
+}
+
+// see brings the caches of these lists, or all of them, to what there is. They hold
+// what has the label, and Habitats and Secrets.
+func (w *world) see(which ...client.ObjectList) {
+	w.t.Helper()
+	isAsked := func(list client.ObjectList) bool {
+		return len(which) == 0 || slices.ContainsFunc(which, func(asked client.ObjectList) bool {
+			return fmt.Sprintf("%T", asked) == fmt.Sprintf("%T", list)
+		})
+	}
+	builder := fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(newHabitat(), secretsIndex, secretsOf)
+	for _, list := range lists() {
+		from := w.seen
+		if isAsked(list) {
+			from = w.server
+		}
+		if err := from.List(w.t.Context(), list); err != nil {
+			w.t.Fatal(err)
+		}
+		items, err := itemsOf(list)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		builder.WithObjects(items...)
+	}
+	w.seen = builder.Build()
+}
+
+// secretsOf is the index of Habitats by Secret.
+func secretsOf(object client.Object) []string {
+	var captured client.IndexerFunc
+	err := (&shared{}).index(context.Background(), indexer(func(extract client.IndexerFunc) { captured = extract }))
+	if err != nil || captured == nil {
+		return nil
+	}
+	return captured(object)
+}
+
+type indexer func(client.IndexerFunc)
+
+func (i indexer) IndexField(_ context.Context, _ client.Object, _ string, extract client.IndexerFunc) error {
+	i(extract)
+	return nil
+}
+
+func itemsOf(list client.ObjectList) ([]client.Object, error) {
+	var items []client.Object
+	switch list := list.(type) {
+	case *unstructured.UnstructuredList:
+		for i := range list.Items {
+			items = append(items, &list.Items[i])
+		}
+	case *corev1.ConfigMapList:
+		for i := range list.Items {
+			if list.Items[i].Labels[habitat.Label] == "true" {
+				items = append(items, &list.Items[i])
+			}
+		}
+	case *corev1.PodList:
+		for i := range list.Items {
+			pod, err := trimPod(&list.Items[i])
+			if err != nil {
+				return nil, err
+			}
+			if object, ok := pod.(client.Object); ok && object.GetLabels()[habitat.Label] == "true" {
+				object.SetFinalizers(list.Items[i].Finalizers) // the fake one has nothing deleted without
+				items = append(items, object)
+			}
+		}
+	case *corev1.SecretList:
+		for i := range list.Items {
+			items = append(items, &list.Items[i])
+		}
+	case *appsv1.StatefulSetList:
+		for i := range list.Items {
+			if list.Items[i].Labels[habitat.Label] == "true" {
+				items = append(items, &list.Items[i])
+			}
+		}
+	}
+	return items, nil
+}
+
+// What people do.
+
+func (w *world) have(object client.Object) {
+	w.t.Helper()
+	object.SetResourceVersion("")
+	if err := w.server.Create(w.t.Context(), object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) habitat(name, text string) *unstructured.Unstructured {
+	w.t.Helper()
+	live := newHabitat()
+	if err := yaml.Unmarshal([]byte(text), &live.Object); err != nil {
+		w.t.Fatal(err)
+	}
+	live.SetGroupVersionKind(kind)
+	live.SetNamespace(shop)
+	live.SetName(name)
+	live.SetGeneration(1)
+	w.have(live)
+	return live
+}
+
+// edit changes an object, and its generation if it is a Habitat's spec.
+func edit[T client.Object](w *world, object T, name string, change func(T)) {
+	w.t.Helper()
+	if err := w.server.Get(w.t.Context(), types.NamespacedName{Namespace: shop, Name: name}, object); err != nil {
+		w.t.Fatal(err)
+	}
+	change(object)
+	if _, ok := any(object).(*unstructured.Unstructured); ok {
+		object.SetGeneration(object.GetGeneration() + 1)
+	}
+	updates := []func() error{
+		func() error { return w.server.Update(w.t.Context(), object) },
+	}
+	if set, ok := any(object).(*appsv1.StatefulSet); ok {
+		status := set.Status
+		updates = append(updates, func() error {
+			set.Status = status
+			return w.server.Status().Update(w.t.Context(), set)
+		})
+	}
+	for _, update := range updates {
+		if err := update(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w *world) gone(object client.Object, name string) {
+	w.t.Helper()
+	object.SetNamespace(shop)
+	object.SetName(name)
+	if err := w.server.Delete(w.t.Context(), object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// live gives an object as it is, or nil.
+func live[T client.Object](w *world, object T, name string) (found T, ok bool) {
+	w.t.Helper()
+	err := w.server.Get(w.t.Context(), types.NamespacedName{Namespace: shop, Name: name}, object)
+	if err != nil && !apierrors.IsNotFound(err) {
+		w.t.Fatal(err)
+	}
+	return object, err == nil
+}
+
+func (w *world) statusOf(name string) Status {
+	w.t.Helper()
+	found, ok := live(w, newHabitat(), name)
+	if !ok {
+		w.t.Fatalf("there is no Habitat %s", name)
+	}
+	return statusOf(found)
+}
+
+// The controllers, for one Habitat, one namespace, or one StatefulSet.
+
+func (w *world) carry(name string) (reconcile.Result, error) {
+	var last reconcile.Result
+	for _, v := range w.versions() {
+		result, err := v.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: shop, Name: name}})
+		if err != nil {
+			return result, err
+		}
+		if result != (reconcile.Result{}) {
+			last = result
+		}
+	}
+	return last, nil
+}
+
+func (w *world) versions() []*version {
+	is := func(wanted string) func(string) bool { return func(name string) bool { return name == wanted } }
+	return []*version{
+		{w.shared, "habitat-v1beta1", is(habitat.V1beta1), w.carryOut},
+		{w.shared, "habitat-v1beta2", is(habitat.V1beta2), w.carryOut},
+		{w.shared, "habitat-unknown", func(name string) bool { return !isKnown(name) }, w.refuseVersion},
+	}
+}
+
+func (w *world) ring() (reconcile.Result, error) {
+	return (&rings{w.shared}).Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: shop}})
+}
+
+func (w *world) choose() (reconcile.Result, error) {
+	return (&peers{w.shared}).Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: shop}})
+}
+
+func (w *world) replacePods(name string) (reconcile.Result, error) {
+	return (&replacements{w.shared}).Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: shop, Name: name}})
+}
+
+// must stops at an error.
+func (w *world) must(_ reconcile.Result, err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// agent does what the agent does with Applications: their objects are as they say,
+// and go with them.
+func (w *world) agent() {
+	w.t.Helper()
+	var found corev1.ConfigMapList
+	if err := w.server.List(w.t.Context(), &found, client.InNamespace(shop)); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range found.Items {
+		cm := &found.Items[i]
+		if cm.Annotations[application.FormatAnnotation] == "" || cm.DeletionTimestamp != nil {
+			continue
+		}
+		documents, err := manifest.Decode([]byte(cm.Data[application.ManifestKey]))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, document := range documents {
+			wanted, ok := document.(map[string]any)
+			if !ok {
+				w.t.Fatalf("%s: no object: %v", cm.Name, document)
+			}
+			w.apply(cm, wanted)
+		}
+	}
+}
+
+func (w *world) apply(cm *corev1.ConfigMap, wanted map[string]any) {
+	w.t.Helper()
+	id, err := manifest.Identify(wanted)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	marked := application.Marks(client.ObjectKeyFromObject(cm), cm.UID, id).On(wanted)
+	object := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(marked)}
+	former := &unstructured.Unstructured{}
+	former.SetGroupVersionKind(object.GroupVersionKind())
+	err = w.server.Get(w.t.Context(), client.ObjectKeyFromObject(object), former)
+	switch {
+	case apierrors.IsNotFound(err):
+		object.SetGeneration(1)
+		if err := w.server.Create(w.t.Context(), object); err != nil {
+			w.t.Fatal(err)
+		}
+	case err != nil:
+		w.t.Fatal(err)
+	case former.GetAnnotations()[application.OwnerUIDAnnotation] != string(cm.UID) || id.Kind != "ConfigMap":
+		object.SetResourceVersion(former.GetResourceVersion())
+		object.SetUID(former.GetUID())
+		object.SetGeneration(former.GetGeneration() + 1)
+		if err := w.server.Update(w.t.Context(), object); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// pod gives one of a Habitat, which runs.
+func pod(name, of, address string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, Labels: map[string]string{habitat.Label: "true", habitat.NameLabel: of}},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, StartTime: &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+// greeter is a Habitat as most are.
+const greeter = `
+customVersion: v1beta2
+spec: {v1beta2: {image: greeter:1, count: 2, service: {name: greeter, topology: standalone}}}`
+
+// crew is one whose Pods are replaced together.
+const crew = `
+customVersion: v1beta2
+spec: {v1beta2: {image: crew:1, count: 3, updateStrategy: OnDelete, service: {name: crew, topology: leader}}}`
