@@ -249,12 +249,60 @@ func elementsAsBefore(observed []any, length int, live []any) bool {
 	if length != len(live) || length < len(observed) {
 		return false
 	}
+	inOrder := true
 	for i, element := range observed {
-		if !asBefore(element, live[i]) {
-			return false
+		inOrder = inOrder && asBefore(element, live[i])
+	}
+	return inOrder || len(observed) == length && inAnyOrder(observed, live)
+}
+
+// inAnyOrder tells if the objects of two lists are the same, whatever their order. A
+// projection has them in the order of the schema, which the live list need not have
+// where keys tell them; and the keys are not known any more of what left the spec.
+// So a field has to do that is another one in each of them.
+func inAnyOrder(former, live []any) bool {
+	first, _ := at(former, 0).(map[string]any)
+	for _, name := range sortedNames(first) {
+		if places := placesBy(name, live); places != nil {
+			return sameAt(places, name, former, live)
 		}
 	}
+	return false
+}
+
+func sameAt(places map[any]int, name string, former, live []any) bool {
+	for _, element := range former {
+		value, _ := scalarOf(element, name)
+		place, found := places[value]
+		if !found || !asBefore(element, live[place]) {
+			return false
+		}
+		delete(places, value)
+	}
 	return true
+}
+
+// placesBy gives the place of each element by the value of a field, nil if that does
+// not tell them apart.
+func placesBy(name string, elements []any) map[any]int {
+	places := make(map[any]int, len(elements))
+	for i, element := range elements {
+		value, ok := scalarOf(element, name)
+		if _, twice := places[value]; twice || !ok {
+			return nil
+		}
+		places[value] = i
+	}
+	return places
+}
+
+// scalarOf gives a field that is a text or a number.
+func scalarOf(element any, name string) (value any, ok bool) {
+	switch value := fieldOf(element, name).(type) {
+	case string, int64, float64:
+		return value, true
+	}
+	return nil, false
 }
 
 // lessons are what was learned from the elements of a list.

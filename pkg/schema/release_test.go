@@ -254,3 +254,46 @@ func fieldsIn(node any, above []string) [][]string {
 	}
 	return all
 }
+
+// What left the spec as a whole has no keys any more: a live list in another order is
+// still the former one.
+func TestReleasedInAnyOrder(t *testing.T) {
+	former := complete(decode(t, "spec: {env: [{name: b, value: v}, {name: a, valueFrom: {x: 1}}, {observer_schema_list_current_length: 2}]}"))
+	desired := complete(decode(t, "spec: {}"))
+	for name, c := range map[string]struct {
+		live string
+		want schema.Patch
+	}{
+		"the same":             {"[{name: b, value: v}, {name: a, valueFrom: {x: 1}}]", schema.Patch{{Op: "remove", Path: "/spec/env"}}},
+		"in another order":     {"[{name: a, valueFrom: {x: 1}}, {name: b, value: v}]", schema.Patch{{Op: "remove", Path: "/spec/env"}}},
+		"with more in one":     {"[{name: a, valueFrom: {x: 1}}, {name: b, value: v, more: 1}]", schema.Patch{{Op: "remove", Path: "/spec/env"}}},
+		"one is changed":       {"[{name: a, valueFrom: {x: 2}}, {name: b, value: v}]", nil},
+		"one is another":       {"[{name: c, valueFrom: {x: 1}}, {name: b, value: v}]", nil},
+		"one is there twice":   {"[{name: a, valueFrom: {x: 1}}, {name: a, valueFrom: {x: 1}}]", nil},
+		"there is one more":    {"[{name: a, valueFrom: {x: 1}}, {name: b, value: v}, {name: c}]", nil},
+		"one has another form": {"[{name: {x: 1}}, {name: b, value: v}]", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := complete(decode(t, "spec: {env: "+c.live+"}"))
+			same(t, c.want, defaultOf(t, desired).Released(desired, former, nil, live).Patch())
+		})
+	}
+}
+
+// A field tells elements apart if it is another one in each.
+func TestReleasedByWhatTellsApart(t *testing.T) {
+	former := complete(decode(t, "spec: {list: [{image: i, name: b}, {image: i, name: a}, {observer_schema_list_current_length: 2}]}"))
+	live := complete(decode(t, "spec: {list: [{image: i, name: a}, {image: i, name: b}]}"))
+	desired := complete(decode(t, "spec: {}"))
+	same(t, schema.Patch{{Op: "remove", Path: "/spec/list"}}, defaultOf(t, desired).Released(desired, former, nil, live).Patch())
+}
+
+// The order of what is no object is the value.
+func TestReleasedInOrder(t *testing.T) {
+	former := complete(decode(t, "spec: {args: [a, b, {observer_schema_list_current_length: 2}]}"))
+	desired := complete(decode(t, "spec: {}"))
+	live := complete(decode(t, "spec: {args: [b, a]}"))
+	if released := defaultOf(t, desired).Released(desired, former, nil, live); len(released) > 0 {
+		t.Errorf("released %v, which somebody has changed", released)
+	}
+}
