@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -108,6 +109,11 @@ var compositions = map[string]string{
 		"cluster-scope/webhook", "cluster-scope/target", "hooks/target", "hooks/hub", "hooks/agent", "hooks/strict"),
 	"part/spoke":            "resources: [../../overlays/spoke/agent]\n" + components("hooks/spoke"),
 	"made/hooks-of-a-spoke": "resources: [../../overlays/spoke/shared, ../../part/spoke]\n" + components("hooks/target"),
+
+	"part/habitat":            "namespace: demo\nresources: [../../overlays/habitat/namespace]",
+	"made/habitat-namespaced": "resources: [../../overlays/habitat/namespaced, ../../part/habitat]",
+	"made/strict-habitat": "resources: [../../overlays/strict]\n" + components(
+		"habitat/roles", "habitat/policies", "habitat/controller", "habitat/cluster", "habitat/strict"),
 }
 
 func components(some ...string) string {
@@ -145,7 +151,11 @@ func readEnrolment() ([]runtime.Object, error) {
 
 // decode decodes strictly: a field that does not exist would be left out in silence.
 func decode(text []byte) ([]runtime.Object, error) {
-	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	known := runtime.NewScheme()
+	if err := errors.Join(scheme.AddToScheme(known), apiextensionsv1.AddToScheme(known)); err != nil {
+		return nil, err
+	}
+	decoder := serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	var objects []runtime.Object
 	for {
@@ -188,13 +198,14 @@ func all[T runtime.Object](t *testing.T, in installed) []T {
 // What runs where: a hub without a target of its own has no agent, a target that
 // is no hub has no webhook, and an enrolment runs nothing on the hub.
 func TestWhatRuns(t *testing.T) {
-	both := []string{"krake-agent", "krake-webhook"}
+	both, withHabitat := []string{"krake-agent", "krake-webhook"}, []string{"krake-agent", "krake-habitat", "krake-webhook"}
 	want := map[string][]string{
 		"base": both, "overlays/e2e": both, "overlays/strict": both, "overlays/cluster-scope": both,
 		"overlays/hub":   {"krake-webhook"},
 		"overlays/spoke": {"krake-agent-cluster-name"},
 		"overlays/hooks": both, "overlays/url-sources": both, "made/hooks": both, "made/strict-hooks": both, "made/strict-all": both,
 		"made/hooks-of-a-spoke": {"krake-agent-cluster-name"},
+		"overlays/habitat":      withHabitat, "made/habitat-namespaced": withHabitat, "made/strict-habitat": withHabitat,
 	}
 	for _, in := range installations(t) {
 		var names []string

@@ -195,7 +195,7 @@ func complaints(rule rbacv1.PolicyRule, strict bool) []string {
 }
 
 // strict are the installations whose agent writes as the Application's account alone.
-var strict = []string{"overlays/strict", "overlays/cluster-scope", "overlays/url-sources", "made/strict-hooks", "made/strict-all"}
+var strict = []string{"overlays/strict", "overlays/cluster-scope", "overlays/url-sources", "made/strict-hooks", "made/strict-all", "made/strict-habitat"}
 
 func isStrict(in installed) bool { return slices.Contains(strict, in.name) }
 
@@ -207,8 +207,8 @@ func TestRBAC(t *testing.T) {
 			ours := map[string]bool{}
 			check := func(name string, rules []rbacv1.PolicyRule) {
 				ours[name] = true
-				if isOfHooks(name) {
-					return // TestRightsOfHooks
+				if isOfHooks(name) || isOfHabitat(name) {
+					return // TestRightsOfHooks, TestRightsOfHabitat
 				}
 				for _, rule := range rules {
 					for _, why := range complaints(rule, isStrict(in)) {
@@ -236,14 +236,16 @@ func TestRBAC(t *testing.T) {
 func checkAggregation(t *testing.T, role *rbacv1.ClusterRole) {
 	t.Helper()
 	for label := range role.Labels {
-		if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") && !onlyOurGroup(role.Rules) {
-			t.Errorf("%s changes a role of every user beyond krake.dev: %v", role.Name, role.Rules)
+		if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") && !onlyOurGroups(role.Rules) {
+			t.Errorf("%s changes a role of every user beyond what is ours: %v", role.Name, role.Rules)
 		}
 	}
 }
 
-func onlyOurGroup(rules []rbacv1.PolicyRule) bool {
-	return !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return !slices.Equal(r.APIGroups, []string{"krake.dev"}) })
+func onlyOurGroups(rules []rbacv1.PolicyRule) bool {
+	return !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return !slices.Equal(r.APIGroups, []string{"krake.dev"}) && !slices.Equal(r.APIGroups, []string{"habitat.sh"})
+	})
 }
 
 func checkBinding(t *testing.T, ours map[string]bool, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
@@ -425,7 +427,7 @@ func nullSafe(expression string) error {
 
 // One condition that fails stops every ConfigMap, or every Lease, of a cluster.
 func TestConditionsAreNullSafe(t *testing.T) {
-	in := installation(t, "base")
+	in := installation(t, "overlays/habitat")
 	for _, configuration := range all[*admissionregistrationv1.MutatingWebhookConfiguration](t, in) {
 		for _, webhook := range configuration.Webhooks {
 			checkConditions(t, webhook.Name, webhook.MatchConditions)
@@ -458,7 +460,7 @@ func checkConditions(t *testing.T, name string, conditions []admissionregistrati
 	}
 }
 
-// Webhook and agents go on while nodes are drained and pods are replaced.
+// Webhook, agents and controllers go on while nodes are drained and pods are replaced.
 func TestTwoOfEach(t *testing.T) {
 	for _, in := range installations(t) {
 		for _, deployment := range some[*appsv1.Deployment](in) {

@@ -2,7 +2,9 @@ package policies
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -76,10 +78,12 @@ func install(ctx context.Context) error {
 			return fmt.Errorf("kubectl %s warns:\n%s", strings.Join(arguments, " "), text)
 		}
 	}
-	if err := grant(ctx); err != nil {
+	if err := errors.Join(grant(ctx), installHabitat(ctx)); err != nil {
 		return err
 	}
-	for what, refused := range probes() {
+	inForce := probes()
+	maps.Copy(inForce, habitatProbes())
+	for what, refused := range inForce {
 		if err := wait(ctx, func() (bool, error) { return refused(ctx) }); err != nil {
 			return fmt.Errorf("wait until %s: %w", what, err)
 		}

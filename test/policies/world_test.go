@@ -44,13 +44,22 @@ var (
 // agent is the ServiceAccount of a cluster's agent.
 func agent(cluster string) identity { return identity{name: cluster, namespace: "krake-agents"} }
 
-// client gives a client of the identity: users are impersonated by the
-// administrator, a ServiceAccount has a token.
+// client gives a client of the identity.
 func (i identity) client(ctx context.Context) (kubernetes.Interface, error) {
+	config, err := i.config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// config says how the identity reaches the server: users are impersonated by the
+// administrator, a ServiceAccount has a token.
+func (i identity) config(ctx context.Context) (*rest.Config, error) {
 	config := server.RESTConfig()
 	if i.namespace == "" {
 		config.Impersonate = rest.ImpersonationConfig{UserName: i.name, Groups: append([]string{"system:authenticated"}, i.groups...)}
-		return kubernetes.NewForConfig(config)
+		return config, nil
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -63,7 +72,7 @@ func (i identity) client(ctx context.Context) (kubernetes.Interface, error) {
 	config = rest.AnonymousClientConfig(config)
 	config.QPS, config.BearerToken = -1, token.Status.Token
 	config.Impersonate.UserName = i.as
-	return kubernetes.NewForConfig(config)
+	return config, nil
 }
 
 func (i identity) mustClient(t *testing.T) kubernetes.Interface {

@@ -1,0 +1,178 @@
+package policies
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+)
+
+// What is said of deprecated Habitats, and how the server says it.
+const (
+	sayDeprecated = "customVersion v1beta1 is deprecated, and will be removed: use customVersion: v1beta2 with spec.v1beta2"
+
+	deprecated = "Validation failed for ValidatingAdmissionPolicy 'krake-habitat-deprecated' with binding 'krake-habitat-deprecated': " + sayDeprecated
+)
+
+// Whoever writes a Habitat of a deprecated version is warned, and it is written. When it
+// goes, it is too late for that.
+func TestDeprecatedHabitats(t *testing.T) {
+	namespace := newNamespace(t)
+	await(t, namespaceEditor, "delete", "habitat.sh", "habitats", namespace)
+	for _, c := range []struct{ what, of, change, want string }{
+		{"no version", v1beta1Habitat, "", deprecated},
+		{"an empty one", v1beta1Habitat, `customVersion: ""`, deprecated},
+		{"v1beta1", v1beta1Habitat, "customVersion: v1beta1", deprecated},
+		{"v1beta2", v1beta2Habitat, "", ""},
+		{"one that nobody knows", v1beta2Habitat, "customVersion: v1beta3", ""},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			resource, said, err := resourceOf(t.Context(), namespaceEditor, habitats, namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectWarning := func(what, want string, err error) {
+				t.Helper()
+				if got := strings.Join(said.texts, "\n"); got != want || err != nil {
+					t.Errorf("%s: %v, the server warns %q, want %q", what, err, got, want)
+				}
+				said.texts = nil
+			}
+			of := habitatOf(c.of, c.change)
+			of.SetFinalizers([]string{"example.org/theirs"})
+			_, err = resource.Create(t.Context(), of, metav1.CreateOptions{})
+			expectWarning("create it", c.want, err)
+			_, err = resource.Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+			expectWarning("change it", c.want, err)
+			expectWarning("delete it", "", resource.Delete(t.Context(), "shop", metav1.DeleteOptions{}))
+			_, err = resource.Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			expectWarning("let it go", "", err)
+		})
+	}
+	controlled, said, err := resourceOf(t.Context(), controller, habitats, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mustResource(t, namespaceEditor, habitats, namespace).Create(t.Context(), habitatOf(v1beta1Habitat, ""), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = controlled.Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"status":{"state":"RUNNING"}}`), metav1.PatchOptions{}, "status")
+	if err != nil || len(said.texts) > 0 {
+		t.Errorf("the controller writes the status: %v, and is warned: %v", err, said.texts)
+	}
+}
+
+// The server takes the examples as they are, and warns of the one that is of a
+// deprecated version.
+func TestExamplesOfHabitats(t *testing.T) {
+	namespace := newNamespace(t)
+	const folder = "../../examples/habitat"
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		names = append(names, file.Name())
+		path := filepath.Join(folder, file.Name())
+		said, err := kubectlCommand(t.Context(), "apply", "--dry-run=server", "--validate=strict", "--namespace", namespace, "-f", path).CombinedOutput()
+		want := 0
+		if file.Name() == "v1beta1.yaml" {
+			want = 1
+		}
+		if err != nil || strings.Count(string(said), "Warning: ") != want || strings.Count(string(said), deprecated) != want {
+			t.Errorf("%s: %v\n%s", path, err, said)
+		}
+		checkExample(t, path)
+	}
+	want := []string{
+		"bind.yaml", "config.yaml", "encrypted.yaml", "env-vars.yaml", "files.yaml", "leader.yaml", "persisted.yaml", "standalone.yaml", "v1beta1.yaml",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("examples (-want +got):\n%s", diff)
+	}
+}
+
+// checkExample looks whether the Habitats of a file can be carried out, with the Secrets
+// that are in it.
+func checkExample(t *testing.T, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets, count := map[string]map[string]any{}, 0
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		object := mustRead(document)
+		switch object["kind"] {
+		case "Secret":
+			secrets[object["metadata"].(map[string]any)["name"].(string)] = object["stringData"].(map[string]any)
+		case habitat.Kind:
+			count++
+			of, mistakes := habitat.Parse(object)
+			if len(mistakes) > 0 {
+				t.Errorf("%s: %v", path, mistakes)
+			}
+			for _, secret := range of.Secrets() {
+				has := secrets[secret.Name]
+				if _, ok := has[secret.Key]; len(has) == 0 || secret.Key != "" && !ok {
+					t.Errorf("%s: %s wants a Secret %q with %q", path, of.Name, secret.Name, secret.Key)
+				}
+			}
+		}
+	}
+	if count == 0 {
+		t.Errorf("%s has no Habitat", path)
+	}
+}
+
+// The server takes the installations with Habitats as they are, and the command what
+// they tell it.
+func TestInstallationsOfHabitats(t *testing.T) {
+	folder := filepath.Join(server.Dir(), "manifests", "overlays", "habitat")
+	strict := composed(t, "strict-habitat", "resources: [../overlays/strict]",
+		"habitat/roles", "habitat/policies", "habitat/controller", "habitat/cluster", "habitat/strict")
+	for _, overlay := range []string{folder, filepath.Join(folder, "namespaced"), strict} {
+		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-k", overlay)
+		checked := 0
+		for _, deployment := range deployments(t, overlay) {
+			checked++
+			if err := validate(deployment.Spec.Template.Spec.Containers[0]); err != nil {
+				t.Errorf("%s, %s: %v", overlay, deployment.Name, err)
+			}
+		}
+		if checked != 3 {
+			t.Errorf("%s has %d Deployments", overlay, checked)
+		}
+	}
+	mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "--namespace", "default", "-k", filepath.Join(folder, "namespace"))
+}
+
+// The policies spell names that the programs have from packages.
+func TestNamesOfHabitats(t *testing.T) {
+	for file, names := range map[string][]string{
+		"policies/configmaps.yaml": {
+			application.FormatAnnotation, application.GeneratedFromAnnotation, application.ClusterAnnotation, application.OwnerAnnotation,
+			habitat.PeerFile, habitat.Kind, habitat.APIVersion, "system:serviceaccount:" + application.SystemNamespace + ":krake-habitat",
+		},
+		"policies/workloads.yaml":  {habitat.Label, "system:serviceaccount:" + application.SystemNamespace + ":krake-habitat", habitat.Plural + "." + habitat.Group},
+		"policies/deprecated.yaml": {habitat.V1beta1},
+	} {
+		text, err := os.ReadFile(filepath.Join(server.Dir(), "manifests", "components", "habitat", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if !strings.Contains(strings.ReplaceAll(string(text), `\"`, `"`), `"`+name+`"`) {
+				t.Errorf("%s does not have %q", file, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package policies
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// legacy are Habitats that got in by the definition of the Habitat operator, which
+// checks nothing.
+var legacy = map[string]struct{ of, stored string }{
+	"a name that is too long":       {v1beta2Habitat, "metadata: {name: " + x(53) + "}"},
+	"a name with a dot":             {v1beta2Habitat, "metadata: {name: a.b}"},
+	"peers":                         {v1beta2Habitat, "metadata: {name: peers}"},
+	"v1beta2 without its fields":    {v1beta2Habitat, "spec: {v1beta2: null}"},
+	"v1beta2 with a flat count":     {v1beta2Habitat, "spec: {count: 1}"},
+	"v1beta2 with a flat env":       {v1beta2Habitat, "spec: {env: []}"},
+	"v1beta2 with a flat image":     {v1beta2Habitat, "spec: {image: a}"},
+	"v1beta2 with a flat service":   {v1beta2Habitat, "spec: {service: {name: a, topology: leader}}"},
+	"v1beta1 with spec.v1beta2":     {v1beta2Habitat, "customVersion: v1beta1"},
+	"v1beta1 without an image":      {v1beta1Habitat, "spec: {image: null}"},
+	"v1beta1 without a service":     {v1beta1Habitat, "spec: {service: null}"},
+	"an empty image":                {v1beta2Habitat, inV1beta2(`image: ""`)},
+	"OnDelete of others":            {v1beta2Habitat, inV1beta2("updateStrategy: OnDelete")},
+	"a claim where something is":    {v1beta2Habitat, inStorage("mountPath: /habitat-operator")},
+	"a size that is none":           {v1beta2Habitat, inStorage("size: 10 gigs")},
+	"a group with nothing in it":    {v1beta2Habitat, inService(`group: ""`)},
+	"a bind without a group":        {v1beta2Habitat, inService("bind: [{name: a, service: b}]")},
+	"a topology that there is not":  {v1beta2Habitat, inService("topology: ring")},
+	"a count in words":              {v1beta2Habitat, inV1beta2("count: two")},
+	"no topology":                   {v1beta2Habitat, inService("topology: null")},
+	"a variable with two values":    {v1beta2Habitat, inEnv("name: A, value: a, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}")},
+	"a ring that is none":           {v1beta2Habitat, inService("ringSecretName: ring")},
+	"more variables than there may": {v1beta2Habitat, inV1beta2("env: " + manyVariables())},
+}
+
+// touched is what is written of a Habitat later: whatever is wrong with it is not the
+// writer's fault.
+const touched = "{metadata: {annotations: {note: x}}, status: {message: x}}"
+
+func manyVariables() string {
+	variables := make([]map[string]string, 501)
+	for i := range variables {
+		variables[i] = map[string]string{"name": "A"}
+	}
+	text, err := json.Marshal(variables)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// What got in before can be told in the status what is wrong, and can be deleted,
+// finalizers and all.
+func TestHabitatsOfBefore(t *testing.T) {
+	namespace := newNamespace(t)
+	resource := mustResource(t, administrator, habitats, namespace)
+	stored := map[string]*unstructured.Unstructured{}
+	withoutRules(t, func() {
+		for what, c := range legacy {
+			of := habitatOf(c.of, c.stored)
+			if of.GetName() == "shop" {
+				of.SetName("")
+				of.SetGenerateName("shop-")
+			}
+			of.SetFinalizers([]string{"example.org/theirs"})
+			created, err := resource.Create(t.Context(), of, metav1.CreateOptions{})
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+				continue
+			}
+			stored[what] = created
+		}
+	})
+	for what, of := range stored {
+		t.Run(what, func(t *testing.T) {
+			name := of.GetName()
+			for _, write := range []struct{ patch, subresource string }{
+				{`{"status":{"state":"FAILED","message":"x"}}`, "status"},
+				{`{"metadata":{"annotations":{"note":"x"}}}`, ""},
+			} {
+				var below []string
+				if write.subresource != "" {
+					below = []string{write.subresource}
+				}
+				if _, err := resource.Patch(t.Context(), name, types.MergePatchType, []byte(write.patch), metav1.PatchOptions{}, below...); err != nil {
+					t.Errorf("%s: %v", write.patch, err)
+				}
+			}
+			if err := resource.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+			if _, err := resource.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+				t.Errorf("it cannot go: %v", err)
+			}
+		})
+	}
+}
+
+// withoutRules does something while the definition is as that of the Habitat operator,
+// which has no schema to speak of.
+func withoutRules(t *testing.T, do func()) {
+	t.Helper()
+	resource := mustResource(t, administrator, definitions, "")
+	change := func(ctx context.Context, schema any) {
+		live, err := resource.Get(ctx, "habitats.habitat.sh", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions, _, err := unstructured.NestedSlice(live.Object, "spec", "versions")
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions[0].(map[string]any)["schema"] = schema
+		live.Object["spec"].(map[string]any)["versions"] = versions
+		if _, err := resource.Update(ctx, live, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live, err := resource.Get(t.Context(), "habitats.habitat.sh", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions, _, err := unstructured.NestedSlice(live.Object, "spec", "versions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shipped := versions[0].(map[string]any)["schema"]
+	defer func() {
+		ctx := context.WithoutCancel(t.Context())
+		change(ctx, shipped)
+		awaitRules(ctx, t, true)
+	}()
+	change(t.Context(), map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}})
+	awaitRules(t.Context(), t, false)
+	do()
+}
+
+// awaitRules waits until the server has rules for Habitats, or has none.
+func awaitRules(ctx context.Context, t *testing.T, has bool) {
+	t.Helper()
+	err := wait(ctx, func() (bool, error) {
+		_, err := dryCreation(ctx, administrator, "default", habitatOf(v1beta2Habitat, inV1beta2("count: two")))
+		return (err != nil) == has, nil
+	})
+	if err != nil {
+		t.Fatalf("wait until the server has rules for Habitats (%t): %v", has, err)
+	}
+}

@@ -1,0 +1,264 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+)
+
+// controller is the ServiceAccount of the controller of Habitats.
+var controller = identity{name: "krake-habitat", namespace: "krake-system"}
+
+var (
+	habitats    = schema.GroupVersionResource{Group: "habitat.sh", Version: "v1beta1", Resource: "habitats"}
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+// installHabitat applies what there is for Habitats, beside what all tests share.
+// Nothing of it runs, and the controller may do everything with what its policies are
+// about.
+func installHabitat(ctx context.Context) error {
+	folder := filepath.Join(server.Dir(), "manifests", "test-habitat")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	text := "replicas: [{name: krake-habitat, count: 0}]\ncomponents:"
+	for _, component := range []string{"crd", "roles", "policies", "controller", "cluster"} {
+		text += "\n- ../components/habitat/" + component
+	}
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		return err
+	}
+	if said, err := kubectlCommand(ctx, "apply", "-k", folder).CombinedOutput(); err != nil || strings.Contains(string(said), "Warning") {
+		return fmt.Errorf("apply what there is for Habitats: %w\n%s", err, said)
+	}
+	client, err := kubernetes.NewForConfig(server.RESTConfig())
+	if err != nil {
+		return err
+	}
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-habitat"},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"", "apps", "apiextensions.k8s.io"},
+			Resources: []string{"configmaps", "deployments", "statefulsets", "pods", "customresourcedefinitions"},
+			Verbs:     []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"},
+		}},
+	}
+	if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create ClusterRole: %w", err)
+	}
+	return bind(ctx, client, role.Name, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: controller.name, Namespace: controller.namespace})
+}
+
+// habitatProbes are those of the policies and the definition for Habitats.
+func habitatProbes() map[string]func(context.Context) (bool, error) {
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	creation := func(ctx context.Context) error {
+		client, err := controller.client(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = client.CoreV1().ConfigMaps("default").Create(ctx, plain("default", "probe"), dryRun)
+		return err
+	}
+	workload := func(ctx context.Context) error {
+		client, err := controller.client(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = client.AppsV1().StatefulSets("default").Create(ctx, statefulSet("probe"), dryRun)
+		return err
+	}
+	served := func(ctx context.Context) (bool, error) {
+		warned, err := dryCreation(ctx, administrator, "default", habitatOf(v1beta1Habitat, ""))
+		return strings.Contains(warned, "krake-habitat-deprecated"), notServedYet(err)
+	}
+	return map[string]func(context.Context) (bool, error){
+		"krake-habitat is in force":                                  refusedBy("krake-habitat", creation),
+		"krake-habitat-workloads is in force":                        refusedBy("krake-habitat-workloads", workload),
+		"Habitats are served, and krake-habitat-deprecated is known": served,
+	}
+}
+
+// notServedYet lets an error pass that goes away.
+func notServedYet(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// The Habitats of the tables, each of which changes one of them.
+const (
+	v1beta2Habitat = `
+apiVersion: habitat.sh/v1beta1
+kind: Habitat
+metadata: {name: shop}
+customVersion: v1beta2
+spec:
+  v1beta2:
+    image: registry.example.org/origin/shop:1.0
+    service: {name: shop, topology: standalone}`
+
+	v1beta1Habitat = `
+apiVersion: habitat.sh/v1beta1
+kind: Habitat
+metadata: {name: shop}
+spec:
+  image: registry.example.org/origin/shop:1.0
+  service: {name: shop, topology: standalone}`
+)
+
+// habitatOf is a Habitat after a change, which is a merge patch in YAML.
+func habitatOf(text, change string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: merge(mustRead(text), mustRead(change))}
+}
+
+func mustRead(text string) map[string]any {
+	var fields map[string]any
+	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
+		panic(fmt.Sprintf("%v: %s", err, text))
+	}
+	return runtime.DeepCopyJSON(whole(fields).(map[string]any))
+}
+
+// whole makes the numbers those that JSON has for the API server.
+func whole(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			value[key] = whole(field)
+		}
+	case []any:
+		for i, item := range value {
+			value[i] = whole(item)
+		}
+	case float64:
+		if value == float64(int64(value)) {
+			return int64(value)
+		}
+	}
+	return value
+}
+
+func merge(into, change map[string]any) map[string]any {
+	for key, value := range change {
+		fields, isObject := value.(map[string]any)
+		of, hasObject := into[key].(map[string]any)
+		switch {
+		case value == nil:
+			delete(into, key)
+		case isObject && hasObject:
+			into[key] = merge(of, fields)
+		default:
+			into[key] = value
+		}
+	}
+	return into
+}
+
+// resourceOf is where somebody writes objects of a kind.
+func resourceOf(ctx context.Context, who identity, kind schema.GroupVersionResource, namespace string) (dynamic.ResourceInterface, *warnings, error) {
+	config, err := who.config(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	said := &warnings{}
+	config.WarningHandler = said
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	if namespace == "" {
+		return client.Resource(kind), said, nil
+	}
+	return client.Resource(kind).Namespace(namespace), said, nil
+}
+
+func mustResource(t *testing.T, who identity, kind schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+	t.Helper()
+	resource, _, err := resourceOf(t.Context(), who, kind, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resource
+}
+
+// warnings are those of one client's answers.
+type warnings struct{ texts []string }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// dryCreation has the server say what it says of a Habitat, unknown fields included.
+func dryCreation(ctx context.Context, who identity, namespace string, of *unstructured.Unstructured) (warned string, err error) {
+	resource, said, err := resourceOf(ctx, who, habitats, namespace)
+	if err != nil {
+		return "", err
+	}
+	_, err = resource.Create(ctx, of, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	return strings.Join(said.texts, "\n"), err
+}
+
+// reasons are what the server says is wrong with an object, without what it says of
+// each one; nothing if there is nothing.
+func reasons(err error) string {
+	if err == nil {
+		return ""
+	}
+	_, reasons, found := strings.Cut(err.Error(), " is invalid: ")
+	if !found {
+		return err.Error()
+	}
+	return reasons
+}
+
+// faulty gives the fields that an answer names.
+func faulty(err error) []string {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field != "<nil>" {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return fields
+}
+
+// named is a ConfigMap of a name, after changes.
+func named(namespace, name string, edits ...edit) *corev1.ConfigMap {
+	cm := plain(namespace, name)
+	for _, change := range edits {
+		change(cm)
+	}
+	return cm
+}
+
+func statefulSet(name string) *appsv1.StatefulSet {
+	labels := map[string]string{"habitat-name": name}
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+		}},
+	}
+}

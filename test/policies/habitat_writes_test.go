@@ -1,0 +1,590 @@
+package policies
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+// What the policies krake-habitat and krake-habitat-workloads say.
+const (
+	sayDeletes   = "the controller of Habitats deletes no ConfigMap: delete the Habitat, and what was made of it goes along"
+	sayCreates   = "the controller of Habitats creates no ConfigMap but Applications of Habitats: name it habitat-NAME, and annotate it with krake.dev/application, and with krake.dev/generated-from as Habitat/NAME"
+	sayTheirs    = "the controller of Habitats changes no ConfigMap but Applications that are annotated with krake.dev/generated-from as it does, and the peer file of its Application habitat-peers: leave this one to its owner"
+	sayRemains   = "an Application of a Habitat remains one: leave the annotations krake.dev/application and krake.dev/generated-from as they are"
+	sayWishes    = "the controller of Habitats sets no annotations of an Application but krake.dev/application, krake.dev/cluster and krake.dev/generated-from: leave the others to users"
+	sayTheKey    = "of the peer file the controller of Habitats changes data[peer-watch-file] alone: leave the rest to the agent, and to its owners"
+	sayAddress   = "the peer file has one IP address, or none: write it, or an empty value"
+	sayWorkloads = "the controller of Habitats writes no workloads: it writes Applications, and the agent what is in them"
+	sayPods      = "the controller of Habitats deletes only Pods that have the label habitat=true: leave others to theirs"
+	sayKinds     = "the controller of Habitats defines habitats.habitat.sh and no other kind, and deletes none: have an administrator do it"
+)
+
+// place is a namespace with Habitats, of which there are ConfigMaps.
+type place struct {
+	namespace   string
+	shop, clerk types.UID
+}
+
+func newPlace(t *testing.T) place {
+	t.Helper()
+	p := place{namespace: newNamespace(t)}
+	resource := mustResource(t, administrator, habitats, p.namespace)
+	for name, uid := range map[string]*types.UID{"shop": &p.shop, "clerk": &p.clerk} {
+		created, err := resource.Create(t.Context(), habitatOf(v1beta2Habitat, "metadata: {name: "+name+"}"), metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		*uid = created.GetUID()
+	}
+	return p
+}
+
+// ownedBy has a Habitat own a ConfigMap, as its controller or not. The kind is another
+// one where that is given.
+func (p place) ownedBy(name string, controller bool, kind ...string) edit {
+	owner := metav1.OwnerReference{APIVersion: "habitat.sh/v1beta1", Kind: "Habitat", Name: name, UID: p.shop}
+	if name == "clerk" {
+		owner.UID = p.clerk
+	}
+	if controller {
+		owner.Controller = &controller
+	}
+	if len(kind) > 0 {
+		owner.APIVersion, owner.Kind = kind[0], kind[1]
+	}
+	return func(cm *corev1.ConfigMap) { cm.OwnerReferences = append(cm.OwnerReferences, owner) }
+}
+
+func generatedFrom(what string) edit { return annotate("krake.dev/generated-from", what) }
+
+func notGenerated(cm *corev1.ConfigMap) { noAnnotation("krake.dev/generated-from")(cm) }
+
+// generated has what makes a ConfigMap an Application of Habitat shop.
+func generated(cm *corev1.ConfigMap) {
+	annotated(cm)
+	generatedFrom("Habitat/shop")(cm)
+	data("spec.manifest", "[]")(cm)
+}
+
+// shared has what makes a ConfigMap the Application of the peer file.
+func shared(cm *corev1.ConfigMap) {
+	annotated(cm)
+	generatedFrom("Habitats")(cm)
+}
+
+// peerFile has what the agent has made, and something in every place.
+func peerFile(cm *corev1.ConfigMap) {
+	for _, change := range []edit{
+		marked, annotate("krake.dev/owner", cm.Namespace+"/habitat-peers /ConfigMap/"+cm.Namespace+"/peer-watch-file"), annotate("note", "mine"),
+		label("habitat", "true"), data("peer-watch-file", "10.0.0.1"), data("other", "x"), binary("more", "x"), addFinalizerOf("x"),
+	} {
+		change(cm)
+	}
+}
+
+func address(of string) edit { return data("peer-watch-file", of) }
+
+// fill makes so many entries.
+func fill(n int, with func(key string) edit) edit {
+	return func(cm *corev1.ConfigMap) {
+		for i := range n {
+			with("entry-" + x(i%40) + strconv.Itoa(i))(cm)
+		}
+	}
+}
+
+func aData(key string) edit { return data(key, "x") }
+
+// configMapWrite is a line of the table: what the controller does with a ConfigMap.
+type configMapWrite struct {
+	what, name string
+	// stored is what there is, by the administrator's hand; nothing: it is created.
+	stored []edit
+	change []edit
+	want   string
+}
+
+// configMapWrites are what the controller does with ConfigMaps.
+func configMapWrites(p place) []configMapWrite {
+	const shop, peers, file = "habitat-shop", "habitat-peers", "peer-watch-file"
+	edits := func(edits ...edit) []edit { return edits }
+	controlled := p.ownedBy("shop", true)
+	nothing := func(*corev1.ConfigMap) {}
+	aNote := func(key string) edit { return annotate("krake.dev/"+key, "x") }
+	return []configMapWrite{
+		{"create an Application", shop, nil, edits(generated, controlled), allowed},
+		{"create that of the peer file", peers, nil, edits(shared, p.ownedBy("shop", false), p.ownedBy("clerk", false)), allowed},
+		{"create one of another cluster", shop, nil, edits(generated, annotate("krake.dev/cluster", "x")), allowed},
+		{"create one with somebody's annotation", shop, nil, edits(generated, annotate("note", "x")), allowed},
+		{"create a plain ConfigMap", "x", nil, nil, sayCreates},
+		{"create a plain one of such a name", shop, nil, edits(generatedFrom("Habitat/shop")), sayCreates},
+		{"create one that is from nothing", shop, nil, edits(annotated), sayCreates},
+		{"create one that is from another", shop, nil, edits(annotated, generatedFrom("Habitat/clerk")), sayCreates},
+		{"create one that is from all", shop, nil, edits(shared), sayCreates},
+		{"create that of the peer file from one", peers, nil, edits(annotated, generatedFrom("Habitat/peers")), sayCreates},
+		{"create one of another name", "shop", nil, edits(annotated, generatedFrom("Habitat/shop")), sayCreates},
+		{"create one of another name that says nothing", "shop", nil, edits(annotated, generatedFrom("")), sayCreates},
+		{"create one of a name that is made up", "", nil, edits(generated, func(cm *corev1.ConfigMap) { cm.GenerateName = "habitat-shop" }), sayCreates},
+		{"create the peer file", file, nil, edits(peerFile), sayCreates},
+		{"create one that is held", shop, nil, edits(generated, annotate("krake.dev/mode", "observe")), sayWishes},
+		{"create one for an account", shop, nil, edits(generated, annotate("krake.dev/service-account", "x")), sayWishes},
+
+		{"change everything that it makes", shop, edits(generated, controlled), edits(data("spec.manifest", "{}"), data("spec.observer_schema", "x"), label("habitat", "true"), annotate("krake.dev/cluster", "x"), annotate("note", "x")), allowed},
+		{"change nothing", shop, edits(generated), nil, allowed},
+		{"change that of the peer file", peers, edits(shared, p.ownedBy("shop", false)), edits(p.ownedBy("clerk", false)), allowed},
+		{"give one its owner back", shop, edits(generated), edits(controlled), allowed},
+		{"change one that is held", shop, edits(generated, annotate("krake.dev/mode", "observe")), edits(data("spec.manifest", "{}")), allowed},
+		{"hold one", shop, edits(generated), edits(annotate("krake.dev/mode", "observe")), sayWishes},
+		{"hold one no more", shop, edits(generated, annotate("krake.dev/mode", "observe")), edits(noAnnotation("krake.dev/mode")), sayWishes},
+		{"hold one otherwise", shop, edits(generated, annotate("krake.dev/mode", "observe")), edits(annotate("krake.dev/mode", "enforce")), sayWishes},
+		{"change one with more annotations than can be looked at", shop, edits(generated, fill(1000, aNote)), edits(data("spec.manifest", "{}")), sayWishes},
+		{"take away what it is from", shop, edits(generated), edits(notGenerated), sayRemains},
+		{"take that away, where the owner says it", shop, edits(generated, controlled), edits(notGenerated), sayRemains},
+		{"say that it is from another", shop, edits(generated), edits(generatedFrom("Habitat/clerk")), sayRemains},
+		{"say again what it is from, as the owner says", shop, edits(annotated, controlled), edits(generatedFrom("Habitat/shop")), allowed},
+		{"say that for the peer file, as any owner says", peers, edits(annotated, p.ownedBy("clerk", false)), edits(generatedFrom("Habitats")), allowed},
+		{"say that where the owner is not the controller", shop, edits(annotated, p.ownedBy("shop", false)), edits(generatedFrom("Habitat/shop")), sayTheirs},
+		{"say that where the owner is another", shop, edits(annotated, p.ownedBy("clerk", true)), edits(generatedFrom("Habitat/shop")), sayTheirs},
+		{"say that where the owner is of another group", shop, edits(annotated, p.ownedBy("shop", true, "example.org/v1", "Habitat")), edits(generatedFrom("Habitat/shop")), sayTheirs},
+		{"say that where the owner is of another kind", shop, edits(annotated, p.ownedBy("shop", true, "habitat.sh/v1beta1", "Ring")), edits(generatedFrom("Habitat/shop")), sayTheirs},
+		{"say that where there is no owner", shop, edits(annotated), edits(generatedFrom("Habitat/shop")), sayTheirs},
+		{"take what is from another", shop, edits(annotated, generatedFrom("Habitat/clerk")), edits(generatedFrom("Habitat/shop")), sayTheirs},
+		{"take what is from all", shop, edits(shared), edits(generatedFrom("Habitat/shop")), sayTheirs},
+		{"make an Application of somebody's ConfigMap", shop, edits(generatedFrom("Habitat/shop"), controlled), edits(annotated), sayTheirs},
+		{"change somebody's ConfigMap", "x", edits(data("x", "1")), edits(data("x", "2")), sayTheirs},
+		{"change nothing of somebody's ConfigMap", "x", edits(nothing), nil, sayTheirs},
+		{"change somebody's ConfigMap of such a name", shop, edits(data("x", "1")), edits(data("x", "2")), sayTheirs},
+		{"change somebody's Application", "x", edits(annotated, generatedFrom("Habitat/x")), edits(data("spec.manifest", "x")), sayTheirs},
+		{"change somebody's that is from nothing", "x", edits(annotated, generatedFrom("")), edits(data("spec.manifest", "x")), sayTheirs},
+
+		{"write the address", file, edits(peerFile), edits(address("10.0.0.2")), allowed},
+		{"write another kind of address", file, edits(peerFile), edits(address("fd00::2")), allowed},
+		{"write that there is none", file, edits(peerFile), edits(address("")), allowed},
+		{"write the first one", file, edits(peerFile, noData("peer-watch-file")), edits(address("10.0.0.2")), allowed},
+		{"write the first one of all data", file, edits(peerFile, func(cm *corev1.ConfigMap) { cm.Data = nil }), edits(address("10.0.0.2")), allowed},
+		{"write the address beside more data than can be looked at", file, edits(peerFile, fill(1000, aData)), edits(address("10.0.0.2")), sayTheKey},
+		{"write a name", file, edits(peerFile), edits(address("peer.example.org")), sayAddress},
+		{"write two addresses", file, edits(peerFile), edits(address("10.0.0.2\n10.0.0.3")), sayAddress},
+		{"take the key away", file, edits(peerFile), edits(noData("peer-watch-file")), sayAddress},
+		{"change another key", file, edits(peerFile), edits(data("other", "y")), sayTheKey},
+		{"add another key", file, edits(peerFile), edits(data("new", "y")), sayTheKey},
+		{"take another key away", file, edits(peerFile), edits(noData("other")), sayTheKey},
+		{"change the binary data", file, edits(peerFile), edits(binary("more", "y")), sayTheKey},
+		{"take the binary data away", file, edits(peerFile), edits(noBinary("more")), sayTheKey},
+		{"make it immutable", file, edits(peerFile), edits(immutable), sayTheKey},
+		{"change a label", file, edits(peerFile), edits(label("habitat", "false")), sayTheKey},
+		{"take the label away", file, edits(peerFile), edits(noLabel("habitat")), sayTheKey},
+		{"take the mark away", file, edits(peerFile), edits(noAnnotation("krake.dev/owner")), sayWishes},
+		{"change an annotation", file, edits(peerFile), edits(annotate("note", "theirs")), sayTheKey},
+		{"give it an owner", file, edits(peerFile), edits(controlled), sayTheKey},
+		{"take the finalizer away", file, edits(peerFile), edits(dropFinalizerOf("x")), sayTheKey},
+		{"write the address in what has no marks", file, edits(data("peer-watch-file", "x")), edits(address("10.0.0.2")), sayTheirs},
+		{"write the address in what another Application has", file, edits(peerFile, annotate("krake.dev/owner", p.namespace+"/x /ConfigMap/"+p.namespace+"/peer-watch-file")), edits(address("10.0.0.2")), sayTheirs},
+		{"write the address in what is of another namespace", file, edits(peerFile, annotate("krake.dev/owner", "x/habitat-peers /ConfigMap/"+p.namespace+"/peer-watch-file")), edits(address("10.0.0.2")), sayTheirs},
+		{"write the address in a copy from another namespace", file, edits(peerFile, annotate("krake.dev/owner", p.namespace+"/habitat-peers /ConfigMap/x/peer-watch-file")), edits(address("10.0.0.2")), sayTheirs},
+		{"write the address in a copy", "copy", edits(peerFile), edits(address("10.0.0.2")), sayTheirs},
+		{"write the address in a copy that was marked", "copy", edits(peerFile, annotate("krake.dev/owner", p.namespace+"/habitat-peers /ConfigMap/"+p.namespace+"/copy")), edits(address("10.0.0.2")), sayTheirs},
+	}
+}
+
+// clients are those of somebody who tries something.
+type clients struct {
+	kubernetes.Interface
+
+	dynamic dynamic.Interface
+}
+
+func clientsOf(t *testing.T, who identity) clients {
+	t.Helper()
+	config, err := who.config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clients{who.mustClient(t), objects}
+}
+
+// trial is what somebody tries, and what the policies are to say. Whatever they say,
+// nothing is changed by it.
+type trial struct {
+	what string
+	try  func(ctx context.Context, as clients) error
+	want string
+	// before and after have the administrator make what it is about, and take that away.
+	before, after func(t *testing.T)
+}
+
+var dry = []string{metav1.DryRunAll}
+
+// trialsOfConfigMaps are what is tried with ConfigMaps.
+func trialsOfConfigMaps(p place) []trial {
+	var trials []trial
+	for _, w := range configMapWrites(p) {
+		tried := trial{what: w.what, want: w.want, before: func(*testing.T) {}, after: func(*testing.T) {}}
+		of := named(p.namespace, w.name, w.stored...)
+		if w.stored == nil {
+			for _, change := range w.change {
+				change(of)
+			}
+			tried.try = func(ctx context.Context, as clients) error {
+				_, err := as.CoreV1().ConfigMaps(p.namespace).Create(ctx, of, metav1.CreateOptions{DryRun: dry})
+				return err
+			}
+			trials = append(trials, tried)
+			continue
+		}
+		stored := &corev1.ConfigMap{}
+		tried.before = func(t *testing.T) {
+			t.Helper()
+			stored = create(t, administrator, of.DeepCopy())
+		}
+		tried.try = func(ctx context.Context, as clients) error {
+			changed := stored.DeepCopy()
+			for _, change := range w.change {
+				change(changed)
+			}
+			_, err := as.CoreV1().ConfigMaps(p.namespace).Update(ctx, changed, metav1.UpdateOptions{DryRun: dry})
+			return err
+		}
+		tried.after = func(t *testing.T) {
+			t.Helper()
+			drop(t, stored)
+		}
+		trials = append(trials, tried)
+	}
+	return append(trials, trialsOfDeletions(p)...)
+}
+
+// drop deletes a ConfigMap, finalizers and all.
+func drop(t *testing.T, cm *corev1.ConfigMap) {
+	t.Helper()
+	admin := administrator.mustClient(t).CoreV1().ConfigMaps(cm.Namespace)
+	if _, err := admin.Patch(t.Context(), cm.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
+	if err := admin.Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// trialsOfDeletions: no ConfigMap is deleted, whosever it is.
+func trialsOfDeletions(p place) []trial {
+	var trials []trial
+	for name, edits := range map[string][]edit{
+		"habitat-clerk": {annotated, generatedFrom("Habitat/clerk")}, "somebodys": nil, "made": {marked}, "habitat-other": nil, "peer-watch-file": {peerFile},
+	} {
+		var stored *corev1.ConfigMap
+		before := func(t *testing.T) {
+			t.Helper()
+			stored = create(t, administrator, named(p.namespace, name, edits...))
+		}
+		after := func(t *testing.T) {
+			t.Helper()
+			drop(t, stored)
+		}
+		trials = append(trials, trial{"delete " + name, func(ctx context.Context, as clients) error {
+			return as.CoreV1().ConfigMaps(p.namespace).Delete(ctx, name, metav1.DeleteOptions{DryRun: dry})
+		}, sayDeletes, before, after}, trial{"delete all named " + name, func(ctx context.Context, as clients) error {
+			only := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+			return as.CoreV1().ConfigMaps(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry}, only)
+		}, sayDeletes, before, after})
+	}
+	return trials
+}
+
+// trialsOfWorkloads are what is tried with what an Application has, with its Pods, and
+// with kinds.
+func trialsOfWorkloads(t *testing.T, p place) []trial {
+	t.Helper()
+	apps := administrator.mustClient(t).AppsV1()
+	set := statefulSet("shop")
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: appsv1.DeploymentSpec{
+		Replicas: new(int32), Selector: set.Spec.Selector, Template: set.Spec.Template,
+	}}
+	set.Spec.Replicas = new(int32)
+	if _, err := apps.StatefulSets(p.namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := apps.Deployments(p.namespace).Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	merge, other := []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.ObjectMeta{Name: "other"}
+	patch, only := metav1.PatchOptions{DryRun: dry}, metav1.ListOptions{FieldSelector: "metadata.name=shop"}
+	trials := map[string]func(ctx context.Context, as clients) error{
+		"create a StatefulSet": func(ctx context.Context, as clients) error {
+			_, err := as.AppsV1().StatefulSets(p.namespace).Create(ctx, &appsv1.StatefulSet{ObjectMeta: other, Spec: set.Spec}, metav1.CreateOptions{DryRun: dry})
+			return err
+		},
+		"change a StatefulSet": func(ctx context.Context, as clients) error {
+			_, err := as.AppsV1().StatefulSets(p.namespace).Patch(ctx, "shop", types.MergePatchType, merge, patch)
+			return err
+		},
+		"delete a StatefulSet": func(ctx context.Context, as clients) error {
+			return as.AppsV1().StatefulSets(p.namespace).Delete(ctx, "shop", metav1.DeleteOptions{DryRun: dry})
+		},
+		"delete StatefulSets": func(ctx context.Context, as clients) error {
+			return as.AppsV1().StatefulSets(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry}, only)
+		},
+		"create a Deployment": func(ctx context.Context, as clients) error {
+			_, err := as.AppsV1().Deployments(p.namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: other, Spec: deployment.Spec}, metav1.CreateOptions{DryRun: dry})
+			return err
+		},
+		"change a Deployment": func(ctx context.Context, as clients) error {
+			_, err := as.AppsV1().Deployments(p.namespace).Patch(ctx, "shop", types.MergePatchType, merge, patch)
+			return err
+		},
+		"delete a Deployment": func(ctx context.Context, as clients) error {
+			return as.AppsV1().Deployments(p.namespace).Delete(ctx, "shop", metav1.DeleteOptions{DryRun: dry})
+		},
+		"delete Deployments": func(ctx context.Context, as clients) error {
+			return as.AppsV1().Deployments(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry}, only)
+		},
+	}
+	var all []trial
+	for what, try := range trials {
+		all = append(all, trial{what: what, try: try, want: sayWorkloads, before: func(*testing.T) {}, after: func(*testing.T) {}})
+	}
+	return append(all, append(trialsOfPods(t, p), trialsOfKinds()...)...)
+}
+
+func trialsOfPods(t *testing.T, p place) []trial {
+	t.Helper()
+	pods := administrator.mustClient(t).CoreV1().Pods(p.namespace)
+	var all []trial
+	for name, c := range map[string]struct {
+		labels map[string]string
+		want   string
+	}{
+		"ours":   {map[string]string{"habitat": "true", "habitat-name": "shop"}, allowed},
+		"theirs": {map[string]string{"app": "x"}, sayPods},
+		"bare":   {nil, sayPods},
+		"false":  {map[string]string{"habitat": "false"}, sayPods},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: c.labels}, Spec: statefulSet("").Spec.Template.Spec}
+		if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, trial{
+			what: "delete a Pod, " + name, want: c.want, before: func(*testing.T) {}, after: func(*testing.T) {},
+			try: func(ctx context.Context, as clients) error {
+				return as.CoreV1().Pods(p.namespace).Delete(ctx, name, metav1.DeleteOptions{DryRun: dry})
+			},
+		}, trial{
+			what: "delete Pods, " + name, want: c.want, before: func(*testing.T) {}, after: func(*testing.T) {},
+			try: func(ctx context.Context, as clients) error {
+				return as.CoreV1().Pods(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry}, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+			},
+		})
+	}
+	return all
+}
+
+// otherKind is a definition that is somebody else's.
+const otherKind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: others.example.org}
+spec:
+  group: example.org
+  names: {kind: Other, plural: others}
+  scope: Namespaced
+  versions: [{name: v1, served: false, storage: true, schema: {openAPIV3Schema: {type: object}}}]`
+
+func trialsOfKinds() []trial {
+	touch := []byte(`{"metadata":{"annotations":{"note":"x"}}}`)
+	change := func(name string) func(ctx context.Context, as clients) error {
+		return func(ctx context.Context, as clients) error {
+			_, err := as.dynamic.Resource(definitions).Patch(ctx, name, types.MergePatchType, touch, metav1.PatchOptions{DryRun: dry})
+			return err
+		}
+	}
+	deletion := func(name string) func(ctx context.Context, as clients) error {
+		return func(ctx context.Context, as clients) error {
+			return as.dynamic.Resource(definitions).Delete(ctx, name, metav1.DeleteOptions{DryRun: dry})
+		}
+	}
+	creation := func(text string) func(ctx context.Context, as clients) error {
+		return func(ctx context.Context, as clients) error {
+			_, err := as.dynamic.Resource(definitions).Create(ctx, habitatOf(text, ""), metav1.CreateOptions{DryRun: dry})
+			if apierrors.IsAlreadyExists(err) {
+				return nil // the policies have let it through
+			}
+			return err
+		}
+	}
+	nothing := func(*testing.T) {}
+	there := func(t *testing.T) {
+		t.Helper()
+		if _, err := mustResource(t, administrator, definitions, "").Create(t.Context(), habitatOf(otherKind, ""), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func(t *testing.T) {
+		t.Helper()
+		if err := mustResource(t, administrator, definitions, "").Delete(t.Context(), "others.example.org", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := wait(t.Context(), func() (bool, error) {
+			_, err := mustResource(t, administrator, definitions, "").Get(t.Context(), "others.example.org", metav1.GetOptions{})
+			return apierrors.IsNotFound(err), nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const ours = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: habitats.habitat.sh}
+spec:
+  group: habitat.sh
+  names: {kind: Habitat, plural: habitats}
+  scope: Namespaced
+  versions: [{name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]`
+	return []trial{
+		{"define Habitats", creation(ours), allowed, nothing, nothing},
+		{"change their definition", change("habitats.habitat.sh"), allowed, nothing, nothing},
+		{"delete their definition", deletion("habitats.habitat.sh"), sayKinds, nothing, nothing},
+		{"define something else", creation(otherKind), sayKinds, nothing, nothing},
+		{"change another definition", change("others.example.org"), sayKinds, there, gone},
+		{"delete another definition", deletion("others.example.org"), sayKinds, there, gone},
+	}
+}
+
+// tryAll has each of them try everything, and gives what the policies say, by who and
+// what.
+func tryAll(t *testing.T, trials []trial, all ...identity) map[string]map[string]string {
+	t.Helper()
+	said, as := map[string]map[string]string{}, map[string]clients{}
+	for _, who := range all {
+		said[who.name], as[who.name] = map[string]string{}, clientsOf(t, who)
+	}
+	for _, tried := range trials {
+		tried.before(t)
+		for _, who := range all {
+			said[who.name][tried.what] = verdict(tried.try(t.Context(), as[who.name]))
+		}
+		tried.after(t)
+	}
+	return said
+}
+
+// The controller writes what it makes of Habitats, and nothing else, whatever rights it
+// has. Whoever has its name alone is confined as it is, and nobody else.
+func TestTheControllerOfHabitatsIsConfined(t *testing.T) {
+	p := newPlace(t)
+	trials := append(trialsOfConfigMaps(p), trialsOfWorkloads(t, p)...)
+	byName := identity{name: "system:serviceaccount:krake-system:krake-habitat", groups: []string{"system:masters"}}
+	free := []identity{
+		{name: "anna", groups: administrator.groups},
+		{name: "system:serviceaccount:krake-system:krake-webhook", groups: administrator.groups},
+		{name: "system:serviceaccount:demo:krake-habitat", groups: administrator.groups},
+		{name: "system:serviceaccount:krake-system:krake-habitat2", groups: administrator.groups},
+	}
+	said := tryAll(t, trials, append(free, controller, byName)...)
+	for _, tried := range trials {
+		for _, who := range []identity{controller, byName} {
+			if got := said[who.name][tried.what]; got != tried.want {
+				t.Errorf("%s: %s: the policy says\n%q, want\n%q", who.name, tried.what, got, tried.want)
+			}
+		}
+		for _, who := range free {
+			if got := said[who.name][tried.what]; got != allowed {
+				t.Errorf("%s: %s: the policy says %q", who.name, tried.what, got)
+			}
+		}
+	}
+	if len(trials) < 90 {
+		t.Errorf("%d things are tried", len(trials))
+	}
+	t.Logf("%d things are tried", len(trials))
+}
+
+// Expressions have a limit of what they may cost: the largest objects that may be are far
+// below it.
+func TestCostOfHabitats(t *testing.T) {
+	p := newPlace(t)
+	note := func(key string) edit { return annotate("krake.dev/"+key, "x") }
+	stored := create(t, administrator, named(p.namespace, "habitat-shop", generated, fill(998, aData), fill(997, note), data("x", x(800<<10))))
+	mustUpdate(t, controller, stored, data("spec.manifest", "{}"))
+	file := create(t, administrator, named(p.namespace, "peer-watch-file", peerFile, fill(998, aData), data("other", x(800<<10))))
+	mustUpdate(t, controller, file, address("10.0.0.2"))
+}
+
+// The most that a Habitat may have is far below what its rules may cost.
+func TestCostOfTheLargestHabitat(t *testing.T) {
+	variables := make([]any, 500)
+	for i := range variables {
+		variables[i] = map[string]any{"name": x(1024), "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": x(253), "key": x(253)}}}
+	}
+	binds := make([]any, 100)
+	for i := range binds {
+		binds[i] = map[string]any{"name": x(240) + strconv.Itoa(i), "service": x(253), "group": x(253)}
+	}
+	largest := habitatOf(v1beta2Habitat, `
+metadata: {name: `+x(52)+`}
+spec:
+  v1beta2:
+    image: `+x(1024)+`
+    updateStrategy: OnDelete
+    persistentStorage: {size: 1Gi, mountPath: /`+x(4095)+`, storageClassName: `+x(253)+`}
+    service: {name: `+x(253)+`, topology: leader, group: `+x(253)+`, channel: `+x(253)+`, configSecretName: `+x(253)+`, filesSecretName: `+x(253)+`, ringSecretName: `+x(48)+`-20230101000000}`)
+	spec := largest.Object["spec"].(map[string]any)["v1beta2"].(map[string]any)
+	spec["env"] = variables
+	spec["service"].(map[string]any)["bind"] = binds
+	namespace := newNamespace(t)
+	resource := mustResource(t, administrator, habitats, namespace)
+	stored, err := resource.Create(t.Context(), largest, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored.SetLabels(map[string]string{"a": "b"})
+	if _, err := resource.Update(t.Context(), stored, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Users have Habitats with the roles that they have anyway, and nobody writes their
+// status but the controller.
+func TestPeopleAndHabitats(t *testing.T) {
+	namespace := newNamespace(t)
+	viewer := identity{name: "vera"}
+	_, err := administrator.mustClient(t).RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "view"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: viewer.name}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := identity{name: "system:serviceaccount:krake-system:krake-habitat"}
+	caches, reads := map[string]bool{"list": true, "watch": true}, map[string]bool{"get": true, "list": true, "watch": true}
+	writes := map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true}
+	maps.Copy(writes, reads)
+	for who, want := range map[*identity]map[string]bool{&viewer: reads, &namespaceEditor: writes, &namespaceAdmin: writes, &account: caches, &configMapEditor: {}} {
+		if len(want) > 0 {
+			await(t, *who, "list", "habitat.sh", "habitats", namespace)
+		}
+		for verb := range writes {
+			if got := may(t, *who, verb, "habitat.sh", "habitats", namespace); got != want[verb] {
+				t.Errorf("%s may %s Habitats: %t", who.name, verb, got)
+			}
+			if got := may(t, *who, verb, "habitat.sh", "habitats/status", namespace); got != (who == &account && verb == "patch") {
+				t.Errorf("%s may %s the status of Habitats: %t", who.name, verb, got)
+			}
+		}
+	}
+}
