@@ -277,6 +277,29 @@ func TestGoneBehindTheCache(t *testing.T) {
 	}
 }
 
+// An Application that somebody has replaced by a ConfigMap of his own, unseen, is not
+// written.
+func TestReplacedBehindTheCache(t *testing.T) {
+	w := carried(t, "greeter", greeter)
+	w.image("greeter", "greeter:2")
+	w.habitat("other", greeter)
+	w.see(newHabitatList())
+	for _, name := range []string{"habitat-greeter", peersApplication} {
+		w.gone(&corev1.ConfigMap{}, name)
+		w.have(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name}})
+		for range 5 { // the versions of the fake API server are counted for each object
+			edit(w, &corev1.ConfigMap{}, name, func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"team": cm.ResourceVersion} })
+		}
+	}
+	w.must(w.carry("greeter"))
+	w.must(w.ring())
+	for _, name := range []string{"habitat-greeter", peersApplication} {
+		if cm := must(t, &corev1.ConfigMap{}, w, name); cm.Data != nil || cm.OwnerReferences != nil {
+			t.Errorf("%v", cm)
+		}
+	}
+}
+
 // A file that was changed since it was read is not written.
 func TestPeerFileThatHasChangedSince(t *testing.T) {
 	w := carried(t, "greeter", greeter)

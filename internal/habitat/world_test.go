@@ -12,12 +12,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -37,6 +38,7 @@ type world struct {
 	*shared
 
 	t      testing.TB
+	scheme *runtime.Scheme
 	server client.WithWatch
 	// seen are the caches.
 	seen client.WithWatch
@@ -54,7 +56,7 @@ type world struct {
 
 func newWorld(t testing.TB, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{t: t}
+	w := &world{t: t, scheme: newScheme()}
 	w.server = w.apiServer()
 	for _, object := range objects {
 		w.have(object)
@@ -70,9 +72,8 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	if err := clientscheme.AddToScheme(scheme); err != nil {
-		panic(err)
-	}
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(appsv1.AddToScheme(scheme))
 	scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	return scheme
@@ -80,7 +81,7 @@ func newScheme() *runtime.Scheme {
 
 // apiServer gives UIDs, and keeps to preconditions, which the fake one does not.
 func (w *world) apiServer() client.WithWatch {
-	server := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(newHabitat()).Build()
+	server := fake.NewClientBuilder().WithScheme(w.scheme).WithStatusSubresource(newHabitat()).Build()
 	return interceptor.NewClient(server, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			if object.GetUID() == "" {
@@ -151,7 +152,7 @@ func (s statusWriter) Patch(ctx context.Context, object client.Object, patch cli
 }
 
 func (p process) write(verb string, object client.Object, do func() error) error {
-	name := fmt.Sprintf("%s %s %s", verb, kindOf(object), object.GetName())
+	name := fmt.Sprintf("%s %s %s", verb, p.w.kindOf(object), object.GetName())
 	if p.w.refuse != nil {
 		if err := p.w.refuse(verb, object); err != nil {
 			return err
@@ -185,8 +186,8 @@ func (w *world) stands(object client.Object) client.Object {
 	return found
 }
 
-func kindOf(object client.Object) string {
-	gvks, _, err := newScheme().ObjectKinds(object)
+func (w *world) kindOf(object client.Object) string {
+	gvks, _, err := w.scheme.ObjectKinds(object)
 	if err != nil {
 		return err.Error()
 	}
@@ -214,7 +215,7 @@ func (w *world) see(which ...client.ObjectList) {
 			return fmt.Sprintf("%T", asked) == fmt.Sprintf("%T", list)
 		})
 	}
-	builder := fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(newHabitat(), secretsIndex, secretsOf)
+	builder := fake.NewClientBuilder().WithScheme(w.scheme).WithIndex(newHabitat(), secretsIndex, secretsOf)
 	for _, list := range lists() {
 		from := w.seen
 		if isAsked(list) {
@@ -249,42 +250,38 @@ func (i indexer) IndexField(_ context.Context, _ client.Object, _ string, extrac
 	return nil
 }
 
+// itemsOf gives what a cache holds of a list.
 func itemsOf(list client.ObjectList) ([]client.Object, error) {
+	found, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
 	var items []client.Object
-	switch list := list.(type) {
-	case *unstructured.UnstructuredList:
-		for i := range list.Items {
-			items = append(items, &list.Items[i])
+	for _, item := range found {
+		object, ok := item.(client.Object)
+		if !ok {
+			return nil, fmt.Errorf("%T is no object", item)
 		}
-	case *corev1.ConfigMapList:
-		for i := range list.Items {
-			if list.Items[i].Labels[habitat.Label] == "true" {
-				items = append(items, &list.Items[i])
-			}
-		}
-	case *corev1.PodList:
-		for i := range list.Items {
-			pod, err := trimPod(&list.Items[i])
-			if err != nil {
-				return nil, err
-			}
-			if object, ok := pod.(client.Object); ok && object.GetLabels()[habitat.Label] == "true" {
-				object.SetFinalizers(list.Items[i].Finalizers) // the fake one has nothing deleted without
-				items = append(items, object)
-			}
-		}
-	case *corev1.SecretList:
-		for i := range list.Items {
-			items = append(items, &list.Items[i])
-		}
-	case *appsv1.StatefulSetList:
-		for i := range list.Items {
-			if list.Items[i].Labels[habitat.Label] == "true" {
-				items = append(items, &list.Items[i])
-			}
+		if isSelected(object) {
+			items = append(items, object)
 		}
 	}
 	return items, nil
+}
+
+// isSelected tells if the caches select an object. Of a Pod they keep only a part.
+func isSelected(object client.Object) bool {
+	switch object := object.(type) {
+	case *unstructured.Unstructured, *corev1.Secret:
+		return true
+	case *corev1.Pod:
+		trimmed, err := trimPod(object)
+		if pod, ok := trimmed.(*corev1.Pod); err == nil && ok {
+			pod.Finalizers = object.Finalizers // the fake API server has nothing deleted without
+			pod.DeepCopyInto(object)
+		}
+	}
+	return object.GetLabels()[habitat.Label] == "true"
 }
 
 // What people do.

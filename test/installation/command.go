@@ -23,7 +23,7 @@ type command struct {
 	health  string
 }
 
-// Logs are the files that webhooks and agents log to.
+// Logs are the files that webhooks and agents, and what carries out Habitats, log to.
 func (i *Installation) Logs() []string {
 	var logs []string
 	for _, r := range i.replicas {
@@ -31,6 +31,9 @@ func (i *Installation) Logs() []string {
 	}
 	for _, a := range i.agents {
 		logs = append(logs, filepath.Join(i.cluster.Dir(), a.name+".log"))
+	}
+	for _, h := range i.habitats {
+		logs = append(logs, filepath.Join(i.cluster.Dir(), h.name+".log"))
 	}
 	return logs
 }

@@ -33,6 +33,7 @@ type Installation struct {
 
 	options  Options
 	agents   []*agent
+	habitats []*habitat
 	replicas []*replica
 	// balancer is where the API server calls the webhook.
 	balancer *balancer
@@ -46,10 +47,13 @@ type Options struct {
 	Agents      int      // of the local cluster; one if not set
 	WebhookArgs []string // added to the flags of the webhook
 	AgentArgs   []string // added to the flags of the agent
+	Habitats    int      // processes that carry out Habitats; the overlay must have them
+	HabitatArgs []string // added to their flags
 	// Hub: webhook and policies alone. The agents are those of other clusters.
 	Hub bool
 	// Overlay is that of manifests/overlays which a cluster with an agent of its own
-	// is installed from; overlays/e2e if not set. Flags are not taken from it.
+	// is installed from; overlays/e2e if not set. Flags are not taken from it, but
+	// for those of what carries out Habitats.
 	Overlay string
 	// AgentProgram is the package of a program that takes the place of the agent's.
 	AgentProgram string
@@ -79,15 +83,22 @@ func InstallWith(ctx context.Context, in *cluster.Cluster, options Options, log 
 			i.agents = append(i.agents, &agent{name: fmt.Sprintf("agent-%d", n+1)})
 		}
 	}
-	steps := []struct {
+	for n := range options.Habitats {
+		i.habitats = append(i.habitats, &habitat{name: fmt.Sprintf("habitat-%d", n+1)})
+	}
+	type step struct {
 		what string
 		do   func(context.Context) error
-	}{
+	}
+	steps := []step{
 		{"build the commands", i.build},
 		{"apply manifests/overlays/" + i.overlay(), i.Apply},
 		{"start the webhook", i.StartWebhook},
 		{"wait for the policies", i.waitEnforced},
 		{"start the agent", i.StartAgent},
+	}
+	if options.Habitats > 0 {
+		steps = append(steps, step{"start what carries out Habitats", i.StartHabitat})
 	}
 	for _, step := range steps {
 		fmt.Fprintf(log, "installation: %s\n", step.what)

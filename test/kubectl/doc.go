@@ -1,6 +1,7 @@
 // Package kubectl has sessions of people with kubectl: what they type, what is
-// in their files, and to the letter what they then read, of webhook, policies
-// and agent as they are installed from manifests/ into a real cluster.
+// in their files, and to the letter what they then read, of webhook, policies,
+// agent and what carries out Habitats as they are installed from manifests/ into a
+// real cluster.
 //
 // Each file of testdata is a session in a namespace of its own, which is named
 // after the file. The kubeconfig is that of edith, who has the ClusterRole edit

@@ -55,7 +55,7 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	installed, err := installation.Install(ctx, c, os.Stderr)
+	installed, err := installation.InstallWith(ctx, c, installation.Options{Overlay: "habitat", Habitats: 1}, os.Stderr)
 	if err != nil {
 		return 1, err
 	}

@@ -1,0 +1,157 @@
+package installation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// habitatAccount is the ServiceAccount, and the Deployment, of the processes that
+// carry out Habitats.
+const habitatAccount = "krake-habitat"
+
+// habitat is one process that carries out Habitats. Which of several acts, their
+// Lease decides.
+type habitat struct {
+	name       string
+	metrics    string
+	credential string
+	command    *command // nil while it is down
+}
+
+// StartHabitat starts the processes that carry out Habitats and are down, all at
+// once, and waits until they are ready. Each has a token of its own, and the flags
+// of the Deployment that was applied.
+func (i *Installation) StartHabitat(ctx context.Context) error {
+	var started []*habitat
+	for _, h := range i.habitats {
+		if h.command != nil {
+			continue
+		}
+		if err := i.startHabitat(ctx, h); err != nil {
+			return err
+		}
+		started = append(started, h)
+	}
+	for _, h := range started {
+		if err := h.command.waitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i *Installation) startHabitat(ctx context.Context, h *habitat) error {
+	token, err := i.token(ctx, application.SystemNamespace, habitatAccount)
+	if err != nil {
+		return err
+	}
+	if h.credential, err = credentialOf(token); err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(i.dir, h.name+".kubeconfig")
+	if err := i.cluster.WriteKubeconfig(kubeconfig, habitatAccount, token); err != nil {
+		return err
+	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	h.metrics = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	h.command, err = i.habitatCommand(ctx, h.name, kubeconfig, "--metrics-bind-address="+h.metrics)
+	return err
+}
+
+// habitatCommand starts a process with the flags of the Deployment, but for those
+// that are given anew.
+func (i *Installation) habitatCommand(ctx context.Context, name, kubeconfig string, more ...string) (*command, error) {
+	text, err := i.kubectl(ctx, "get", "deployment", habitatAccount, "--namespace", application.SystemNamespace,
+		"--output", "jsonpath={.spec.template.spec.containers[0].args}").Output()
+	if err != nil {
+		return nil, fmt.Errorf("read the flags of %s: %w", habitatAccount, err)
+	}
+	var arguments []string
+	if err := json.Unmarshal(text, &arguments); err != nil {
+		return nil, fmt.Errorf("read the flags of %s: %w", habitatAccount, err)
+	}
+	more = slices.Concat(more, i.options.HabitatArgs)
+	arguments = slices.DeleteFunc(arguments, func(argument string) bool { return isReplaced(argument, more) })
+	return i.start("agent", name, slices.Concat(arguments, []string{"--kubeconfig", kubeconfig}, more)...)
+}
+
+// isReplaced tells of a flag that others give anew: a list would be added to.
+func isReplaced(argument string, others []string) bool {
+	name, _, _ := strings.Cut(argument, "=")
+	return slices.ContainsFunc(others, func(other string) bool { return strings.HasPrefix(other, name+"=") })
+}
+
+// StopHabitat stops the processes of these indices, or all, as a Deployment does: by
+// SIGTERM.
+func (i *Installation) StopHabitat(indices ...int) error {
+	return i.endHabitats(indices, (*cluster.Process).Stop)
+}
+
+// KillHabitat kills the processes of these indices, or all (SIGKILL).
+func (i *Installation) KillHabitat(indices ...int) error {
+	return i.endHabitats(indices, (*cluster.Process).Kill)
+}
+
+func (i *Installation) endHabitats(indices []int, end func(*cluster.Process) error) error {
+	var failures []error
+	for index, h := range i.habitats {
+		if h.command != nil && isChosen(indices, index) {
+			failures = append(failures, end(h.command.process))
+			h.command = nil
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// HabitatCredential is by what the audit log tells the process of this index from
+// the others, as [Installation.AgentCredential] does.
+func (i *Installation) HabitatCredential(index int) string { return i.habitats[index].credential }
+
+// HabitatMetrics are where the processes that run serve their metrics, by
+// certificates that nobody has signed.
+func (i *Installation) HabitatMetrics() []string {
+	var urls []string
+	for _, h := range i.habitats {
+		if h.command != nil {
+			urls = append(urls, "https://"+h.metrics+"/metrics")
+		}
+	}
+	return urls
+}
+
+// HabitatKubeconfig writes a file by which a process that carries out Habitats connects.
+func (i *Installation) HabitatKubeconfig(ctx context.Context) (string, error) {
+	return i.kubeconfig(ctx, application.SystemNamespace, habitatAccount)
+}
+
+// HabitatProcess is one that [Installation.RunHabitat] has started.
+type HabitatProcess struct{ command *command }
+
+// WaitReady waits until the process says that it is ready.
+func (p HabitatProcess) WaitReady(ctx context.Context) error { return p.command.waitReady(ctx) }
+
+// Process is the process itself.
+func (p HabitatProcess) Process() *cluster.Process { return p.command.process }
+
+// RunHabitat starts one more process that carries out Habitats, as one of that
+// name, and does not wait for it. It connects as the kubeconfig says, serves no
+// metrics, and does not ask for the Lease: when it is killed its successor begins at
+// once.
+func (i *Installation) RunHabitat(ctx context.Context, name, kubeconfig string, arguments ...string) (HabitatProcess, error) {
+	arguments = append([]string{"--metrics-bind-address=0", "--leader-elect=false"}, arguments...)
+	command, err := i.habitatCommand(ctx, name, kubeconfig, arguments...)
+	return HabitatProcess{command}, err
+}
