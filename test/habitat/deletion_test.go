@@ -1,0 +1,204 @@
+package habitat
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+)
+
+// stateful is a Habitat with all that is not its own: a claim, and Secrets.
+func stateful(name string) object {
+	return service(name, 2, object{
+		"persistentStorage": object{"size": "1Gi", "storageClassName": "", "mountPath": "/data"},
+		"service":           with(name, "standalone", object{"configSecretName": name + "-config"}),
+	})
+}
+
+// "Deleting the Habitat deletes its workload; claims and Secrets stay", in the
+// background, as kubectl does, and in the foreground, where the Habitat is the last to go.
+func TestDeletion(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for _, cascade := range []string{"background", "foreground"} {
+		name := cascade[:4]
+		h.secret(t, name+"-config", "user.toml")
+		h.create(t, habitats, stateful(name))
+		h.mustRun(t, name)
+		kept := map[string]types.UID{}
+		for _, claim := range []string{"persistent-" + name + "-0", "persistent-" + name + "-1"} {
+			kept[claim] = h.get(t, claims, claim).GetUID()
+		}
+		secret := h.get(t, secrets, name+"-config").GetUID()
+		h.kubectl(t, "delete", "hab", name, "--cascade="+cascade)
+		if cascade == "foreground" {
+			if live := h.get(t, statefulSets, name); live != nil {
+				t.Errorf("the Habitat has gone, and the StatefulSet is still there, deleted at %v", live.GetDeletionTimestamp())
+			}
+		}
+		h.mustGo(t, configMaps, "habitat-"+name)
+		h.mustGo(t, statefulSets, name)
+		eventually(t, func() string {
+			if pods := h.pods(t, name); len(pods) > 0 {
+				return fmt.Sprintf("there are still Pods: %v", slices.Sorted(maps.Keys(pods)))
+			}
+			return ""
+		})
+		for claim, uid := range kept {
+			h.mustStay(t, claims, claim, uid)
+		}
+		h.mustStay(t, secrets, name+"-config", secret)
+		h.mustGo(t, configMaps, habitat.PeerFile)
+	}
+}
+
+// "kubectl delete --cascade=orphan" leaves what was made of the Habitat: the
+// StatefulSet stays as it is, and is healed on, for its Application stays, too. A
+// Habitat of the same name takes both back.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.create(t, habitats, service("web", 2, nil))
+	h.mustRun(t, "web")
+	set, cm, pods := h.get(t, statefulSets, "web").GetUID(), h.get(t, configMaps, "habitat-web").GetUID(), uids(h.pods(t, "web"))
+	h.kubectl(t, "delete", "hab", "web", "--cascade=orphan")
+	h.mustGo(t, habitats, "web")
+	h.awaitCalm(t)
+	h.patch(t, statefulSets, "web", "hand", `{"spec": {"replicas": 5}}`)
+	h.eventuallyField(t, 2, statefulSets, "web", "spec", "replicas")
+	h.mustStay(t, configMaps, "habitat-web", cm)
+	if owners := h.get(t, configMaps, "habitat-web").GetOwnerReferences(); len(owners) > 0 {
+		t.Errorf("the Application belongs to %v", owners)
+	}
+
+	again := h.create(t, habitats, service("web", 2, object{"image": "registry.test/hab/web:2"}))
+	h.mustRoll(t, "web", "registry.test/hab/web:2")
+	h.mustRun(t, "web")
+	h.mustBelong(t, "web", again.GetUID())
+	h.mustStay(t, statefulSets, "web", set)
+	for name, uid := range uids(h.pods(t, "web")) {
+		if pods[name] == uid {
+			t.Errorf("Pod %s is of the former image", name)
+		}
+	}
+	h.mustOwn(t, "web")
+	h.mustHavePeer(t, 2)
+	h.delete(t, habitats, "web")
+	h.mustGo(t, statefulSets, "web")
+}
+
+// mustBelong waits until the Application of a Habitat is controlled by this very one.
+func (h home) mustBelong(t *testing.T, name string, uid types.UID) {
+	t.Helper()
+	eventually(t, func() string {
+		cm := h.get(t, configMaps, "habitat-"+name)
+		if cm == nil {
+			return "there is no Application of Habitat " + name
+		}
+		controller := metav1.GetControllerOf(cm)
+		if controller == nil || controller.UID != uid || controller.Name != name || len(cm.GetOwnerReferences()) != 1 ||
+			controller.BlockOwnerDeletion == nil || !*controller.BlockOwnerDeletion {
+			return fmt.Sprintf("the Application belongs to %v, want Habitat %s %s alone", cm.GetOwnerReferences(), name, uid)
+		}
+		return ""
+	})
+}
+
+// A Habitat that is created under the name of one that is still being deleted waits
+// for it, says so, and runs in the end, with a StatefulSet of its own.
+func TestRecreatedWhileDeleting(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.create(t, habitats, service("web", 1, nil))
+	h.mustRun(t, "web")
+	former := h.get(t, statefulSets, "web").GetUID()
+	h.patch(t, statefulSets, "web", "somebody", `{"metadata": {"finalizers": ["example.org/lingers"]}}`)
+	h.delete(t, habitats, "web")
+	eventually(t, func() string {
+		if live := h.get(t, statefulSets, "web"); live.GetDeletionTimestamp() == nil {
+			return "the StatefulSet is not being deleted"
+		}
+		return ""
+	})
+	again := h.create(t, habitats, service("web", 2, object{"image": "registry.test/hab/web:2"}))
+	message := h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "Going")
+	h.eventuallyField(t, message, habitats, "web", "status", "message")
+	if live := h.get(t, statefulSets, "web"); live.GetUID() != former || imageOf(live) != "registry.test/hab/web:1" {
+		t.Errorf("what is being deleted was changed: %v", imageOf(live))
+	}
+	begin := time.Now()
+	h.patch(t, statefulSets, "web", "somebody", `{"metadata": {"finalizers": null}}`)
+	h.mustRun(t, "web")
+	t.Logf("from when the former one was gone until the next one ran: %s", time.Since(begin).Round(time.Millisecond))
+	h.mustBelong(t, "web", again.GetUID())
+	if live := h.get(t, statefulSets, "web"); live.GetUID() == former || imageOf(live) != "registry.test/hab/web:2" {
+		t.Errorf("the StatefulSet is %s with %v, want another one", live.GetUID(), imageOf(live))
+	}
+	h.mustOwn(t, "web")
+	h.mustHavePeer(t, 2)
+}
+
+// Deleted and created at once, again and again, faster than anything goes: in the end
+// the last one runs.
+func TestRecreatedAtOnce(t *testing.T) {
+	t.Parallel()
+	const rounds = 10
+	h := newHome(t)
+	var last types.UID
+	for round := range rounds {
+		content := service("web", 1, object{"image": fmt.Sprintf("registry.test/hab/web:%d", round)})
+		eventually(t, func() string { // it is there until the API server has taken note
+			created, err := h.tryCreate(t.Context(), habitats, content)
+			if apierrors.IsAlreadyExists(err) {
+				return err.Error()
+			}
+			must(t, err)
+			last = created.GetUID()
+			return ""
+		})
+		if round == rounds-1 {
+			break
+		}
+		if round%3 == 0 {
+			h.mustRun(t, "web")
+		}
+		h.delete(t, habitats, "web")
+	}
+	h.mustRun(t, "web")
+	h.mustBelong(t, "web", last)
+	h.mustRoll(t, "web", fmt.Sprintf("registry.test/hab/web:%d", rounds-1))
+	h.mustOwn(t, "web")
+	h.mustHavePeer(t, 1)
+}
+
+// The deletion of a namespace with Habitats ends, and nothing is made in it meanwhile.
+func TestNamespaceIsDeleted(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	var names []string
+	for i := range 5 {
+		name := fmt.Sprintf("web-%d", i)
+		h.create(t, habitats, service(name, 2, nil))
+		names = append(names, name)
+	}
+	h.create(t, habitats, old("flat", 2))
+	h.mustRun(t, append(names, "flat")...)
+	begin := time.Now()
+	must(t, h.typed.CoreV1().Namespaces().Delete(t.Context(), h.namespace, metav1.DeleteOptions{}))
+	eventually(t, func() string {
+		live, err := h.typed.CoreV1().Namespaces().Get(t.Context(), h.namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return ""
+		}
+		must(t, err)
+		return fmt.Sprintf("the namespace is still there: %v", live.Status.Conditions)
+	})
+	t.Logf("a namespace with %d Habitats was gone after %s", len(names)+1, time.Since(begin).Round(time.Millisecond))
+}

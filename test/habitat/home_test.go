@@ -1,0 +1,367 @@
+package habitat
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+)
+
+var (
+	habitats     = schema.GroupVersionResource{Group: habitat.Group, Version: habitat.Version, Resource: habitat.Plural}
+	configMaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets      = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	claims       = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	eventsV1     = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
+)
+
+type object = map[string]any
+
+// home is a namespace with Habitats.
+type home struct {
+	*plane
+
+	namespace string
+}
+
+// newHome makes a namespace for one test.
+func newHome(t *testing.T) home {
+	t.Helper()
+	return shared.home(t, fmt.Sprintf("habitat-%06d", rand.IntN(1e6)))
+}
+
+func (p *plane) home(t *testing.T, namespace string) home {
+	t.Helper()
+	must(t, p.installation.Look())
+	_, err := p.typed.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	must(t, err)
+	return home{p, namespace}
+}
+
+// service is a Habitat of the present version, with its fields beside count, image
+// and service.
+func service(name string, count int, more object) object {
+	spec := object{"count": int64(count), "image": "registry.test/hab/" + name + ":1", "service": object{"name": name, "topology": "standalone"}}
+	maps.Copy(spec, more)
+	return object{
+		"apiVersion": habitat.APIVersion, "kind": habitat.Kind, "metadata": object{"name": name},
+		"customVersion": habitat.V1beta2, "spec": object{"v1beta2": spec},
+	}
+}
+
+// old is a Habitat of the deprecated version.
+func old(name string, count int) object {
+	return object{
+		"apiVersion": habitat.APIVersion, "kind": habitat.Kind, "metadata": object{"name": name}, "customVersion": habitat.V1beta1,
+		"spec": object{"count": int64(count), "image": "registry.test/hab/" + name + ":1", "service": object{"name": name, "topology": "standalone"}},
+	}
+}
+
+// with gives the "service" of a Habitat with these fields, too.
+func with(name, topology string, more object) object {
+	fields := object{"name": name, "topology": topology}
+	maps.Copy(fields, more)
+	return fields
+}
+
+// tryCreate creates an object in the namespace.
+func (h home) tryCreate(ctx context.Context, resource schema.GroupVersionResource, content object) (*unstructured.Unstructured, error) {
+	wanted := (&unstructured.Unstructured{Object: content}).DeepCopy()
+	wanted.SetNamespace(h.namespace)
+	return h.dynamic.Resource(resource).Namespace(h.namespace).Create(ctx, wanted, metav1.CreateOptions{FieldManager: "user"})
+}
+
+func (h home) create(t *testing.T, resource schema.GroupVersionResource, content object) *unstructured.Unstructured {
+	t.Helper()
+	created, err := h.tryCreate(t.Context(), resource, content)
+	must(t, err)
+	return created
+}
+
+// secret creates a Secret whose values are looked for when all tests have run.
+func (h home) secret(t *testing.T, name string, keys ...string) {
+	t.Helper()
+	values := object{}
+	for _, key := range keys {
+		values[key] = fmt.Sprintf("%s-%06d", canary, rand.IntN(1e6))
+	}
+	h.create(t, secrets, object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": name}, "stringData": values})
+}
+
+// get reads an object, nil if there is none.
+func (h home) get(t *testing.T, resource schema.GroupVersionResource, name string) *unstructured.Unstructured {
+	t.Helper()
+	live, err := h.tryGet(context.Background(), resource, name)
+	must(t, err)
+	return live
+}
+
+func (h home) tryGet(ctx context.Context, resource schema.GroupVersionResource, name string) (*unstructured.Unstructured, error) {
+	live, err := h.dynamic.Resource(resource).Namespace(h.namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// patch changes an object by a merge patch, as a field manager of that name.
+func (h home) patch(t *testing.T, resource schema.GroupVersionResource, name, who, patch string, subresources ...string) {
+	t.Helper()
+	_, err := h.dynamic.Resource(resource).Namespace(h.namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: who}, subresources...)
+	must(t, err)
+}
+
+// edit changes the spec of a Habitat of the present version.
+func (h home) edit(t *testing.T, name, patch string) {
+	t.Helper()
+	h.patch(t, habitats, name, "user", `{"spec": {"v1beta2": `+patch+`}}`)
+}
+
+func (h home) delete(t *testing.T, resource schema.GroupVersionResource, name string) {
+	t.Helper()
+	must(t, h.dynamic.Resource(resource).Namespace(h.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
+}
+
+// mustGo waits until there is no such object.
+func (h home) mustGo(t *testing.T, resource schema.GroupVersionResource, name string) {
+	t.Helper()
+	eventually(t, func() string {
+		if live := h.get(t, resource, name); live != nil {
+			return fmt.Sprintf("%s %s is still there, with %v, deleted at %v", resource.Resource, name, live.GetFinalizers(), live.GetDeletionTimestamp())
+		}
+		return ""
+	})
+}
+
+// mustStay fails unless an object is the one that it was: not another one of its name,
+// and not about to go.
+func (h home) mustStay(t *testing.T, resource schema.GroupVersionResource, name string, uid types.UID) {
+	t.Helper()
+	live := h.get(t, resource, name)
+	if live == nil || live.GetUID() != uid || live.GetDeletionTimestamp() != nil {
+		t.Errorf("%s %s is not there any more as it was: %v", resource.Resource, name, live)
+	}
+}
+
+// kubectl runs kubectl in the namespace, as the administrator, and gives what it
+// printed to both outputs.
+func (h home) kubectl(t *testing.T, arguments ...string) string {
+	t.Helper()
+	text, err := h.tryKubectl(nil, "", arguments...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
+	}
+	return text
+}
+
+func (h home) tryKubectl(environment []string, input string, arguments ...string) (string, error) {
+	command := exec.Command(h.Kubectl(), append([]string{"--kubeconfig", h.Kubeconfig(), "--namespace", h.namespace}, arguments...)...)
+	command.Stdin = strings.NewReader(input)
+	command.Env = append(command.Environ(), environment...)
+	text, err := command.CombinedOutput()
+	return string(text), err
+}
+
+// condition gives a condition of a Habitat; the zero value if it has none of the type.
+func (h home) condition(t *testing.T, name, kind string) metav1.Condition {
+	t.Helper()
+	all, _ := field(h.get(t, habitats, name), "status", "conditions").([]any)
+	for _, each := range all {
+		if fields, ok := each.(object); ok && fields["type"] == kind {
+			text := func(name string) string { value, _ := fields[name].(string); return value }
+			return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(text("status")), Reason: text("reason"), Message: text("message")}
+		}
+	}
+	return metav1.Condition{}
+}
+
+// mustSay waits until a condition of a Habitat is so, and gives its message.
+func (h home) mustSay(t *testing.T, name, kind string, status metav1.ConditionStatus, reason string) (message string) {
+	t.Helper()
+	eventually(t, func() string {
+		got := h.condition(t, name, kind)
+		if message = got.Message; got.Status != status || got.Reason != reason {
+			return fmt.Sprintf("condition %s of Habitat %s is %s/%s (%s), want %s/%s", kind, name, got.Status, got.Reason, got.Message, status, reason)
+		}
+		return ""
+	})
+	return message
+}
+
+// isRunning complains unless a Habitat says that it runs, of its present spec.
+func (h home) isRunning(t *testing.T, name string) string {
+	t.Helper()
+	live := h.get(t, habitats, name)
+	switch {
+	case live == nil:
+		return "there is no Habitat " + name
+	case field(live, "status", "state") != "RUNNING" || h.condition(t, name, "Ready").Status != metav1.ConditionTrue:
+		return fmt.Sprintf("Habitat %s does not run: %v", name, field(live, "status"))
+	case field(live, "status", "observedGeneration") != live.GetGeneration():
+		return fmt.Sprintf("the status of Habitat %s is of generation %v, want %d", name, field(live, "status", "observedGeneration"), live.GetGeneration())
+	}
+	return ""
+}
+
+func (h home) mustRun(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		eventually(t, func() string { return h.isRunning(t, name) })
+	}
+}
+
+// eventuallyField waits until a field of an object has a value.
+func (h home) eventuallyField(t *testing.T, want any, resource schema.GroupVersionResource, name string, path ...any) {
+	t.Helper()
+	eventually(t, func() string {
+		if got := field(h.get(t, resource, name), path...); fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Sprintf("%v of %s %s is %v, want %v", path, resource.Resource, name, got, want)
+		}
+		return ""
+	})
+}
+
+// events gives the notes of the Events about an object that have the reason.
+func (h home) events(t *testing.T, kind, name, reason string) []string {
+	t.Helper()
+	list, err := h.dynamic.Resource(eventsV1).Namespace(h.namespace).List(context.Background(), metav1.ListOptions{})
+	must(t, err)
+	var notes []string
+	for _, event := range list.Items {
+		if field(&event, "regarding", "kind") == kind && field(&event, "regarding", "name") == name && field(&event, "reason") == reason {
+			notes = append(notes, fmt.Sprintf("%v: %v", field(&event, "type"), field(&event, "note")))
+		}
+	}
+	return notes
+}
+
+// mustTell waits for an Event of a Habitat, of that type, with all of the words.
+func (h home) mustTell(t *testing.T, name, kind, reason string, words ...string) {
+	t.Helper()
+	eventually(t, func() string { return h.tells(t, name, kind, reason, words...) })
+}
+
+// tells complains unless there is such an Event.
+func (h home) tells(t *testing.T, name, kind, reason string, words ...string) string {
+	t.Helper()
+	notes := h.events(t, habitat.Kind, name, reason)
+	for _, note := range notes {
+		if strings.HasPrefix(note, kind+": ") && hasAll(note, words) {
+			return ""
+		}
+	}
+	const last = 5
+	return fmt.Sprintf("no %s Event %s of Habitat %s says %q, the last of %d are %q", kind, reason, name, words, len(notes), notes[max(len(notes)-last, 0):])
+}
+
+func hasAll(text string, words []string) bool {
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// pods are those of a Habitat, by name; of all if the name is empty.
+func (h home) pods(t *testing.T, of string) map[string]corev1.Pod {
+	t.Helper()
+	selector := ofHabitats
+	if of != "" {
+		selector += ",habitat-name=" + of
+	}
+	list, err := h.typed.CoreV1().Pods(h.namespace).List(context.Background(), metav1.ListOptions{LabelSelector: selector})
+	must(t, err)
+	pods := map[string]corev1.Pod{}
+	for _, pod := range list.Items {
+		pods[pod.Name] = pod
+	}
+	return pods
+}
+
+// uids are those of Pods, by name.
+func uids(pods map[string]corev1.Pod) map[string]types.UID {
+	found := map[string]types.UID{}
+	for name, pod := range pods {
+		found[name] = pod.UID
+	}
+	return found
+}
+
+// field reads a value of an object by its path: fields, and indices of lists.
+func field(of *unstructured.Unstructured, path ...any) any {
+	if of == nil {
+		return nil
+	}
+	return at(of.Object, path)
+}
+
+func at(value any, path []any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			fields, _ := value.(object)
+			value = fields[step]
+		case int:
+			items, _ := value.([]any)
+			if step >= len(items) {
+				return nil
+			}
+			value = items[step]
+		}
+	}
+	return value
+}
+
+// eventually waits until check finds nothing to complain about.
+func eventually(t *testing.T, check func() (complaint string)) {
+	t.Helper()
+	if complaint := await(timeout, check); complaint != "" {
+		t.Fatalf("after %s: %s", timeout, complaint)
+	}
+}
+
+// await gives what check complains about when the time is over, if anything.
+func await(atMost time.Duration, check func() (complaint string)) string {
+	deadline := time.Now().Add(atMost)
+	for {
+		complaint := check()
+		if complaint == "" || time.Now().After(deadline) {
+			return complaint
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// throughout fails as soon as check has anything to complain about, for so long.
+func throughout(t *testing.T, lasts time.Duration, check func() (complaint string)) {
+	t.Helper()
+	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if complaint := check(); complaint != "" {
+			t.Fatal(complaint)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

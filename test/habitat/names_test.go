@@ -1,0 +1,191 @@
+package habitat
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+)
+
+// A ConfigMap of somebody else that has the name of the Application is not touched,
+// whatever it is; the Habitat says so, and goes on when it is gone.
+func TestNameIsTaken(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	theirs := map[string]object{
+		"plain":   {"metadata": object{"name": "habitat-plain"}, "data": object{"a": "b"}},
+		"labeled": {"metadata": object{"name": "habitat-labeled", "labels": object{"habitat": "true", "habitat-name": "labeled"}}, "data": object{"a": "b"}},
+		"app": {"metadata": object{"name": "habitat-app", "annotations": object{application.FormatAnnotation: application.Format}}, "data": object{
+			application.ManifestKey: "{apiVersion: v1, kind: ConfigMap, metadata: {name: of-app}, data: {a: b}}",
+		}},
+		"fixed": {"metadata": object{"name": "habitat-fixed"}, "immutable": true},
+	}
+	versions := map[string]string{}
+	for _, content := range theirs {
+		content["apiVersion"], content["kind"] = "v1", "ConfigMap"
+		h.create(t, configMaps, content)
+	}
+	h.awaitCalm(t)
+	for name := range theirs {
+		versions[name] = h.get(t, configMaps, "habitat-"+name).GetResourceVersion()
+		h.create(t, habitats, service(name, 1, nil))
+	}
+	for name := range theirs {
+		message := h.mustSay(t, name, "Accepted", metav1.ConditionFalse, "NameTaken")
+		if !strings.Contains(message, "habitat-"+name) {
+			t.Errorf("the condition says %q, want the name of the ConfigMap", message)
+		}
+		h.mustTell(t, name, "Warning", "NameTaken", "habitat-"+name)
+	}
+	h.awaitCalm(t)
+	for name := range theirs {
+		if got := h.get(t, configMaps, "habitat-"+name).GetResourceVersion(); got != versions[name] {
+			t.Errorf("ConfigMap habitat-%s, which is somebody else's, was written", name)
+		}
+		if h.get(t, statefulSets, name) != nil {
+			t.Errorf("of Habitat %s a StatefulSet was made", name)
+		}
+		h.delete(t, configMaps, "habitat-"+name)
+	}
+	// That is seen within the 30 s after which every Habitat is looked at again: what is
+	// not labeled as of Habitats is not watched.
+	for name := range theirs {
+		h.mustRun(t, name)
+	}
+}
+
+// The ConfigMaps that all Habitats share may be somebody else's, too. The Habitats are
+// carried out all the same, and say that there is no peer file.
+func TestPeerFileIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"habitat-peers", habitat.PeerFile} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			h.create(t, configMaps, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name}, "data": object{"a": "b"}})
+			version := h.get(t, configMaps, name).GetResourceVersion()
+			h.create(t, habitats, service("web", 1, nil))
+			h.mustRun(t, "web")
+			eventually(t, func() string {
+				if got := h.condition(t, "web", "PeerFile"); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, name) {
+					return fmt.Sprintf("condition PeerFile is %s: %q", got.Status, got.Message)
+				}
+				return ""
+			})
+			h.awaitCalm(t)
+			if got := h.get(t, configMaps, name).GetResourceVersion(); got != version {
+				t.Errorf("ConfigMap %s, which is somebody else's, was written", name)
+			}
+			h.delete(t, configMaps, name)
+			h.mustHavePeer(t, 1)
+			eventually(t, func() string {
+				if got := h.condition(t, "web", "PeerFile"); got.Status != metav1.ConditionTrue {
+					return fmt.Sprintf("condition PeerFile is %s: %q", got.Status, got.Message)
+				}
+				return ""
+			})
+		})
+	}
+}
+
+// A StatefulSet that is there already and belongs to nobody, as one of the former
+// operator does, is not touched: the Habitat says that it is in conflict, and takes it
+// over, with the Pods that run, as soon as a user asks for that.
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	content := service("web", 2, nil)
+	workload := parsed(t, func() object {
+		moved := service("web", 2, nil)
+		moved["metadata"].(object)["namespace"] = h.namespace
+		return moved
+	}()).Workload(habitat.DefaultFilesImage)
+	workload["spec"].(object)["replicas"] = int64(1)
+	workload["metadata"].(object)["annotations"] = object{"note": "mine"}
+	theirs := h.create(t, statefulSets, workload)
+	eventually(t, func() string {
+		if field(h.get(t, statefulSets, "web"), "status", "readyReplicas") != int64(1) {
+			return "the StatefulSet has no Pod yet"
+		}
+		return ""
+	})
+	pods := uids(h.pods(t, "web"))
+	h.create(t, habitats, content)
+	h.mustSay(t, "web", "Ready", metav1.ConditionFalse, "AlreadyExists")
+	eventually(t, func() string {
+		live := h.get(t, habitats, "web")
+		message, _ := field(live, "status", "message").(string)
+		if !hasAll(message, []string{"does not belong to this Application", "StatefulSet", "web"}) || field(live, "status", "state") == "RUNNING" {
+			return fmt.Sprintf("the status does not name the conflict: %v", field(live, "status"))
+		}
+		return ""
+	})
+	h.awaitCalm(t)
+	live := h.get(t, statefulSets, "web")
+	if live.GetGeneration() != theirs.GetGeneration() || live.GetUID() != theirs.GetUID() || live.GetLabels()[application.OwnedByLabel] != "" {
+		t.Error("the StatefulSet of somebody else was written")
+	}
+	h.kubectl(t, "annotate", "configmap", "habitat-web", application.AdoptAnnotation+"=true")
+	h.mustRun(t, "web")
+	h.mustBeCarriedOut(t, "web")
+	h.mustStay(t, statefulSets, "web", theirs.GetUID())
+	if got := field(h.get(t, statefulSets, "web"), "metadata", "annotations", "note"); got != "mine" {
+		t.Errorf("its annotation is %v, want mine", got)
+	}
+	for name, uid := range pods {
+		if uids(h.pods(t, "web"))[name] != uid {
+			t.Errorf("Pod %s was replaced", name)
+		}
+	}
+	// What users write to the Application is theirs: it is not taken away.
+	h.edit(t, "web", `{"count": 3}`)
+	h.mustRun(t, "web")
+	if got := h.get(t, configMaps, "habitat-web").GetAnnotations()[application.AdoptAnnotation]; got != "true" {
+		t.Errorf("the user's annotation is %q", got)
+	}
+}
+
+// Who takes off an Application what makes it one of a Habitat, or edits its spec, has
+// that put back; what is beside it is theirs. Deleted, it comes back.
+func TestApplicationIsKept(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.create(t, habitats, service("web", 1, nil))
+	h.mustRun(t, "web")
+	habitat := h.get(t, habitats, "web").GetUID()
+	spec := field(h.get(t, configMaps, "habitat-web"), "data", application.ManifestKey)
+	for name, edit := range map[string]string{
+		"labels":   `{"metadata": {"labels": {"habitat": null, "habitat-name": "other", "mine": "too"}}}`,
+		"origin":   `{"metadata": {"annotations": {"krake.dev/generated-from": null, "mine": "too"}}}`,
+		"owner":    `{"metadata": {"ownerReferences": null}}`,
+		"manifest": `{"data": {"spec.manifest": "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}", "spec.observer_schema": null}}`,
+		"schema":   `{"data": {"spec.observer_schema": null}}`,
+	} {
+		h.patch(t, configMaps, "habitat-web", "hand", edit)
+		h.mustBelong(t, "web", habitat)
+		eventually(t, func() string {
+			cm := h.get(t, configMaps, "habitat-web")
+			data, _ := field(cm, "data").(object)
+			if data[application.ManifestKey] != spec || data[application.ObserverSchemaKey] == nil || cm.GetLabels()["habitat"] != "true" ||
+				cm.GetLabels()["habitat-name"] != "web" || cm.GetAnnotations()[application.GeneratedFromAnnotation] != "Habitat/web" {
+				return fmt.Sprintf("%s: the Application is not put back: %v, %v", name, cm.GetLabels(), cm.GetAnnotations())
+			}
+			return ""
+		})
+		h.mustRun(t, "web")
+	}
+	cm := h.get(t, configMaps, "habitat-web")
+	if cm.GetLabels()["mine"] != "too" || cm.GetAnnotations()["mine"] != "too" {
+		t.Errorf("what is the users' was taken away: %v, %v", cm.GetLabels(), cm.GetAnnotations())
+	}
+	if h.get(t, configMaps, "other") != nil {
+		h.mustGo(t, configMaps, "other")
+	}
+	h.kubectl(t, "delete", "configmap", "habitat-web")
+	h.mustBelong(t, "web", habitat)
+	h.mustRun(t, "web")
+}

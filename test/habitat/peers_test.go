@@ -1,0 +1,382 @@
+package habitat
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// written is a version of the peer file.
+type written struct {
+	peer string
+	at   time.Time
+}
+
+// follow gives each version of the peer file as it is written. It ends with the test.
+func (h home) follow(t *testing.T) <-chan written {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	file := h.get(t, configMaps, habitat.PeerFile)
+	watch, err := h.dynamic.Resource(configMaps).Namespace(h.namespace).Watch(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + habitat.PeerFile, ResourceVersion: file.GetResourceVersion(),
+	})
+	must(t, err)
+	const many = 1000
+	versions := make(chan written, many)
+	go func() {
+		defer close(versions)
+		for event := range watch.ResultChan() {
+			if live, ok := event.Object.(*unstructured.Unstructured); ok {
+				peer, _ := field(live, "data", habitat.PeerFile).(string)
+				versions <- written{peer, time.Now()}
+			}
+		}
+	}()
+	return versions
+}
+
+// peer is what the peer file says, and whether there is one.
+func (h home) peer(t *testing.T) (string, bool) {
+	t.Helper()
+	file := h.get(t, configMaps, habitat.PeerFile)
+	peer, ok := field(file, "data", habitat.PeerFile).(string)
+	return peer, ok
+}
+
+// running are the Pods of the namespace's Habitats that can be a peer, by address.
+func (h home) running(t *testing.T) map[string]corev1.Pod {
+	t.Helper()
+	found := map[string]corev1.Pod{}
+	for _, pod := range h.pods(t, "") {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && pod.Status.PodIP != "" {
+			found[pod.Status.PodIP] = pod
+		}
+	}
+	return found
+}
+
+// mustHavePeer waits until the peer file has the address of one of so many running
+// Pods, and gives that Pod.
+func (h home) mustHavePeer(t *testing.T, pods int) corev1.Pod {
+	t.Helper()
+	var peer corev1.Pod
+	eventually(t, func() string {
+		running := h.running(t)
+		address, _ := h.peer(t)
+		chosen, ok := running[address]
+		if peer = chosen; !ok || len(running) != pods {
+			return fmt.Sprintf("the peer file has %q, want one of %d addresses, of %v", address, pods, slices.Sorted(maps.Keys(running)))
+		}
+		return ""
+	})
+	return peer
+}
+
+// keeps fails if the peer file does not say the same for a while.
+func (h home) keeps(t *testing.T, peer string) {
+	t.Helper()
+	const while = 3 * time.Second
+	throughout(t, while, func() string {
+		if got, _ := h.peer(t); got != peer {
+			return fmt.Sprintf("the peer file has %q, want %q still", got, peer)
+		}
+		return ""
+	})
+}
+
+// fail declares a Pod to have failed, as a kubelet does when its containers have ended.
+func (h home) fail(t *testing.T, pod corev1.Pod) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata": {"uid": %q}, "status": {"phase": "Failed"}}`, pod.UID)
+	_, err := h.typed.CoreV1().Pods(h.namespace).Patch(t.Context(), pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	must(t, err)
+}
+
+func (h home) deletePod(t *testing.T, pod corev1.Pod) {
+	t.Helper()
+	must(t, h.typed.CoreV1().Pods(h.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}))
+}
+
+// "The peer is replaced when it dies": the time from its death to the new file, over
+// many rounds in which it is deleted, and others in which it fails. The new one is a
+// Pod that ran already, and is not written again.
+func TestPeersAreReplaced(t *testing.T) {
+	t.Parallel()
+	rounds := 24
+	if isLong() {
+		rounds = 200
+	}
+	// Between a death and the next file are one event and one request of the controller.
+	const bound = 2 * time.Second
+	h := newHome(t)
+	h.create(t, habitats, service("db", 3, object{"service": with("db", "leader", nil)}))
+	h.create(t, habitats, service("app", 2, nil))
+	h.mustRun(t, "db", "app")
+	h.mustHavePeer(t, 5)
+	versions := h.follow(t)
+	deaths := map[string]func(*testing.T, corev1.Pod){"deleted": h.deletePod, "failed": h.fail}
+	took := map[string][]time.Duration{}
+	for round := range rounds {
+		peer := h.mustHavePeer(t, 5)
+		others := h.running(t)
+		delete(others, peer.Status.PodIP)
+		how := []string{"deleted", "failed"}[round%2]
+		died := time.Now()
+		deaths[how](t, peer)
+		next := h.next(t, versions)
+		took[how] = append(took[how], next.at.Sub(died))
+		if _, ok := others[next.peer]; !ok {
+			t.Fatalf("%s was %s, and the next peer is %q, want one of %v", peer.Status.PodIP, how, next.peer, slices.Sorted(maps.Keys(others)))
+		}
+	}
+	peer := h.mustHavePeer(t, 5)
+	h.keeps(t, peer.Status.PodIP)
+	for len(versions) > 0 {
+		t.Errorf("written once more than there were deaths: %v", <-versions)
+	}
+	all := slices.Concat(took["deleted"], took["failed"])
+	for how, durations := range map[string][]time.Duration{"deleted": took["deleted"], "failed": took["failed"], "in all": all} {
+		t.Logf("from the Pod's death (%s) to the new peer file: p50 %s, max %s, of %d", how, quantile(durations, 50), quantile(durations, 100), len(durations))
+	}
+	if slowest := quantile(all, 100); slowest > bound {
+		t.Errorf("the slowest took %s, want %s at most", slowest, bound)
+	}
+}
+
+// next waits for the next version of the peer file that is written.
+func (h home) next(t *testing.T, versions <-chan written) written {
+	t.Helper()
+	select {
+	case version, open := <-versions:
+		if !open {
+			t.Fatal("the watch of the peer file has ended")
+		}
+		return version
+	case <-time.After(timeout):
+		t.Fatalf("after %s the peer file is still the same", timeout)
+		return written{}
+	}
+}
+
+func quantile(durations []time.Duration, percent int) time.Duration {
+	sorted := slices.Sorted(slices.Values(durations))
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)*percent/100, len(sorted)-1)].Round(time.Millisecond)
+}
+
+// Of the Pods that run the oldest is chosen, and then the first by name. It is kept
+// while it qualifies, whatever comes, or is older by then.
+func TestPeerIsTheOldest(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.create(t, habitats, service("b", 1, nil))
+	h.mustRun(t, "b")
+	first := h.mustHavePeer(t, 1)
+	// Start times are whole seconds: those of the next ones are later, for sure.
+	awaitAfter(first.Status.StartTime.Time)
+	h.create(t, habitats, service("a", 2, nil))
+	h.mustRun(t, "a")
+	if peer := h.mustHavePeer(t, 3); peer.Name != first.Name {
+		t.Errorf("the peer is %s, want %s as before", peer.Name, first.Name)
+	}
+	awaitAfter(time.Now())
+	h.edit(t, "b", `{"count": 3}`)
+	h.mustRun(t, "b")
+	h.mustHavePeer(t, 5)
+	// The oldest that is left is one of a, of those of the same second the first by name.
+	oldest := slices.MinFunc(slices.Collect(maps.Values(h.pods(t, "a"))), func(x, y corev1.Pod) int {
+		if order := x.Status.StartTime.Compare(y.Status.StartTime.Time); order != 0 {
+			return order
+		}
+		return strings.Compare(x.Name, y.Name)
+	})
+	h.deletePod(t, first)
+	if peer := h.mustHavePeer(t, 5); peer.Name != oldest.Name {
+		t.Errorf("the peer is %s, want %s, which is the oldest now", peer.Name, oldest.Name)
+	}
+}
+
+// What is not running is no peer, nor is what has no address, is not of a Habitat, or
+// is about to go, although it runs still.
+func TestPeersThatDoNotQualify(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.create(t, habitats, service("web", 0, nil))
+	h.mustRun(t, "web")
+	h.eventuallyFile(t, "")
+	ours := map[string]string{"habitat": "true"}
+	h.stray(t, "pending", ours, corev1.PodPending, "")
+	h.stray(t, "nowhere", ours, corev1.PodRunning, "")
+	h.stray(t, "ended", ours, corev1.PodSucceeded, "10.1.1.1")
+	h.stray(t, "failed", ours, corev1.PodFailed, "10.1.1.2")
+	h.stray(t, "foreign", map[string]string{"habitat": "false"}, corev1.PodRunning, "10.1.1.3")
+	h.keeps(t, "")
+	first := h.stray(t, "first", ours, corev1.PodRunning, "10.1.1.4")
+	h.eventuallyFile(t, "10.1.1.4")
+	h.stray(t, "second", ours, corev1.PodRunning, "10.1.1.5")
+	h.keeps(t, "10.1.1.4")
+	h.deletePod(t, *first)
+	h.eventuallyFile(t, "10.1.1.5")
+	lingering := h.pods(t, "")["first"]
+	if lingering.UID != first.UID || lingering.Status.Phase != corev1.PodRunning || lingering.DeletionTimestamp == nil {
+		t.Errorf("the Pod does not run while it is about to go: %s, deleted at %v", lingering.Status.Phase, lingering.DeletionTimestamp)
+	}
+}
+
+// stray makes a Pod that is none of a StatefulSet's, on a node that is not there: its
+// status is what is said here, and if it is deleted it lingers.
+func (h home) stray(t *testing.T, name string, labels map[string]string, phase corev1.PodPhase, address string) *corev1.Pod {
+	t.Helper()
+	pods := h.typed.CoreV1().Pods(h.namespace)
+	pod, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{cluster.PhaseAnnotation: string(corev1.PodPending)}},
+		Spec:       corev1.PodSpec{NodeName: "nowhere", Containers: []corev1.Container{{Name: "main", Image: "registry.test/stray"}}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	pod.Status = corev1.PodStatus{Phase: phase, PodIP: address}
+	if address != "" {
+		pod.Status.PodIPs = []corev1.PodIP{{IP: address}}
+	}
+	pod, err = pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	must(t, err)
+	// Only now it is one that the stand-in for the network sees, which is told to leave it alone.
+	h.addresses.given.Store(pod.UID, true)
+	pod.Labels = labels
+	pod, err = pods.Update(t.Context(), pod, metav1.UpdateOptions{})
+	must(t, err)
+	return pod
+}
+
+func (h home) eventuallyFile(t *testing.T, peer string) {
+	t.Helper()
+	eventually(t, func() string {
+		if got, ok := h.peer(t); got != peer || !ok {
+			return fmt.Sprintf("the peer file has %q, want %q", got, peer)
+		}
+		return ""
+	})
+}
+
+// The file is empty when no Pod runs, and has an address as soon as one does. What
+// somebody writes into it by hand is corrected, unless it is a peer, too; beside it,
+// nothing is taken away.
+func TestPeerFileIsKept(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.create(t, habitats, service("web", 0, nil))
+	h.mustRun(t, "web")
+	h.eventuallyFile(t, "")
+	h.edit(t, "web", `{"count": 2}`)
+	h.mustRun(t, "web")
+	peer := h.mustHavePeer(t, 2)
+	write := func(value string) {
+		h.patch(t, configMaps, habitat.PeerFile, "hand", fmt.Sprintf(`{"data": %s}`, value))
+	}
+	for _, foreign := range []string{`{"peer-watch-file": "192.0.2.1"}`, `{"peer-watch-file": ""}`, `{"peer-watch-file": null}`, "null"} {
+		write(foreign)
+		h.mustHavePeer(t, 2)
+	}
+	peer = h.mustHavePeer(t, 2)
+	for address := range h.running(t) {
+		if address != peer.Status.PodIP {
+			write(fmt.Sprintf(`{"peer-watch-file": %q, "note": "mine"}`, address))
+			h.keeps(t, address)
+		}
+	}
+	if got := field(h.get(t, configMaps, habitat.PeerFile), "data", "note"); got != "mine" {
+		t.Errorf("what somebody has added is %v, want mine", got)
+	}
+	h.edit(t, "web", `{"count": 0}`)
+	h.eventuallyFile(t, "")
+	eventually(t, func() string {
+		if notes := h.events(t, "ConfigMap", habitat.PeerFile, "PeerChosen"); len(notes) == 0 || !strings.HasPrefix(notes[0], "Normal") {
+			return fmt.Sprintf("no Event of the choice: %q", notes)
+		}
+		return ""
+	})
+}
+
+// The file is that of all Habitats of the namespace: it survives the deletion of one,
+// whichever it is, goes with the last, and comes back with the next. Deleted by hand, it comes back
+// with an address.
+func TestPeerFileIsShared(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for _, name := range []string{"first", "second"} {
+		h.create(t, habitats, service(name, 1, nil))
+		h.mustRun(t, name)
+	}
+	h.mustHavePeer(t, 2)
+	h.mustOwn(t, "first", "second")
+	uid := h.get(t, configMaps, habitat.PeerFile).GetUID()
+	h.delete(t, habitats, "first") // in whose time it was created
+	h.mustGo(t, statefulSets, "first")
+	h.mustHavePeer(t, 1)
+	h.mustStay(t, configMaps, habitat.PeerFile, uid)
+	h.mustOwn(t, "second")
+
+	h.delete(t, configMaps, habitat.PeerFile)
+	eventually(t, func() string {
+		if file := h.get(t, configMaps, habitat.PeerFile); file == nil || file.GetUID() == uid {
+			return "the peer file was deleted, and is not back"
+		}
+		return ""
+	})
+	h.mustHavePeer(t, 1)
+
+	h.delete(t, habitats, "second")
+	h.mustGo(t, configMaps, habitat.PeerFile)
+	h.mustGo(t, configMaps, "habitat-peers")
+	h.create(t, habitats, service("third", 1, nil))
+	h.mustRun(t, "third")
+	h.mustHavePeer(t, 1)
+	h.mustOwn(t, "third")
+}
+
+// mustOwn waits until the Application of the peer file belongs to these Habitats, and
+// to nobody else.
+func (h home) mustOwn(t *testing.T, names ...string) {
+	t.Helper()
+	eventually(t, func() string {
+		cm := h.get(t, configMaps, "habitat-peers")
+		if cm == nil {
+			return "there is no Application of the peer file"
+		}
+		var owners, want []string
+		for _, owner := range cm.GetOwnerReferences() {
+			if owner.Controller != nil && *owner.Controller {
+				t.Fatalf("an owner controls it: %v", owner)
+			}
+			owners = append(owners, fmt.Sprintf("%s %s %s %s", owner.APIVersion, owner.Kind, owner.Name, owner.UID))
+		}
+		for _, name := range names {
+			want = append(want, fmt.Sprintf("%s %s %s %s", habitat.APIVersion, habitat.Kind, name, h.get(t, habitats, name).GetUID()))
+		}
+		if !slices.Equal(owners, want) {
+			return fmt.Sprintf("the peer file belongs to %q, want %q", owners, want)
+		}
+		return ""
+	})
+}
+
+// awaitAfter waits until the time is later than another one, in whole seconds.
+func awaitAfter(when time.Time) {
+	for time.Since(when) < 2*time.Second {
+		time.Sleep(100 * time.Millisecond)
+	}
+}

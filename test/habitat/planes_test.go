@@ -1,0 +1,53 @@
+package habitat
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/test/installation"
+)
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// ownPlane starts a control plane for one test, in which prepare may do something
+// before anything is installed. What holds for all tests is looked at when it ends.
+func ownPlane(t *testing.T, options installation.Options, prepare func(*plane)) *plane {
+	t.Helper()
+	p, err := newPlane(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, p.stop()) })
+	prepare(p)
+	must(t, p.install(t.Context(), options))
+	t.Cleanup(func() {
+		if t.Failed() {
+			showLogs(p.installation.Logs())
+		}
+		must(t, errors.Join(p.checkCanaries(), p.checkRequests()))
+	})
+	return p
+}
+
+// loosePlane has a definition of Habitats that is somebody else's: it lets everything
+// through.
+func loosePlane(t *testing.T) *plane {
+	t.Helper()
+	anything := object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+	return ownPlane(t, installation.Options{Overlay: "habitat", Habitats: 1}, func(p *plane) {
+		_, err := p.dynamic.Resource(definitions).Create(t.Context(), &unstructured.Unstructured{Object: object{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": "habitats.habitat.sh"},
+			"spec": object{
+				"group": "habitat.sh", "scope": "Namespaced",
+				"names": object{"kind": "Habitat", "plural": "habitats", "singular": "habitat", "shortNames": []any{"hab"}},
+				"versions": []any{object{
+					"name": "v1beta1", "served": true, "storage": true, "schema": object{"openAPIV3Schema": anything}, "subresources": object{"status": object{}},
+				}},
+			},
+		}}, metav1.CreateOptions{})
+		must(t, err)
+	})
+}

@@ -1,0 +1,436 @@
+package habitat
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/faults/proxy"
+)
+
+// The tests of this file stop and kill what carries out Habitats: they are not run
+// at once with others.
+
+// "A restart writes nothing when nothing differs", of Habitats of all kinds, also of
+// those that cannot be carried out. The one that is created after it shows that the
+// new process is at work.
+func TestARestartWritesNothing(t *testing.T) {
+	h := newHome(t)
+	h.secret(t, "toml-of-db", "user.toml")
+	h.create(t, habitats, service("web", 2, nil))
+	h.create(t, habitats, service("db", 3, object{"updateStrategy": "OnDelete", "service": with("db", "leader", object{"configSecretName": "toml-of-db"})}))
+	h.create(t, habitats, old("flat", 1))
+	h.create(t, habitats, service("waits", 1, object{"service": with("waits", "leader", object{"configSecretName": "nowhere"})}))
+	h.create(t, configMaps, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "habitat-taken"}})
+	h.create(t, habitats, service("taken", 1, nil))
+	h.mustRun(t, "web", "db", "flat")
+	h.mustHavePeer(t, 6)
+	h.awaitCalm(t)
+	events := len(h.events(t, "Habitat", "waits", "SecretMissing"))
+	from := h.mark(t)
+	for range 3 {
+		must(t, h.installation.StopHabitat())
+		must(t, h.installation.StartHabitat(t.Context()))
+		other := newHome(t)
+		other.create(t, habitats, service("after", 1, nil))
+		other.mustRun(t, "after")
+		h.awaitCalm(t)
+	}
+	// Whether a ConfigMap of a name is there that is not labeled, and so not watched, is
+	// found out by an attempt, which the API server refuses.
+	for _, made := range from.worked(t, h.namespace) {
+		if made.isAccepted() || made.name() != "habitat-taken" {
+			t.Errorf("nothing differs, and written was %s", made)
+		}
+	}
+	if got := len(h.events(t, "Habitat", "waits", "SecretMissing")); got != events {
+		t.Errorf("what is known is told again: %d Events, want %d", got, events)
+	}
+}
+
+// Of two replicas one acts. Asked to end, it gives the Lease back; killed, it loses it:
+// the other one goes on, and nothing is forgotten that was to do in between.
+func TestReplicas(t *testing.T) {
+	const (
+		handedOver = 10 * time.Second
+		lost       = 30 * time.Second // the Lease is lost after 15
+	)
+	h := newHome(t)
+	h.create(t, habitats, service("web", 2, nil))
+	h.mustRun(t, "web")
+	for _, c := range []struct {
+		how   string
+		end   func(...int) error
+		bound time.Duration
+	}{{"stopped", h.installation.StopHabitat, handedOver}, {"killed", h.installation.KillHabitat, lost}} {
+		from := h.mark(t)
+		h.edit(t, "web", `{"count": 3}`)
+		h.mustRun(t, "web")
+		h.awaitCalm(t)
+		acts := h.leader(t, from)
+		peer := h.mustHavePeer(t, 3)
+		ended := time.Now()
+		must(t, c.end(acts))
+		h.deletePod(t, peer)
+		h.edit(t, "web", `{"count": 2}`)
+		h.eventuallyField(t, 2, statefulSets, "web", "spec", "replicas")
+		h.mustHavePeer(t, 2)
+		took := time.Since(ended)
+		t.Logf("the leader was %s, and an edit and a new peer were carried out by the other one after %s", c.how, took.Round(time.Millisecond))
+		if took > c.bound {
+			t.Errorf("that took %s, want %s at most", took, c.bound)
+		}
+		h.mustRun(t, "web")
+		h.checkOneActs(t, from, ended)
+		must(t, h.installation.StartHabitat(t.Context()))
+	}
+}
+
+// wrote gives the writes of what carries out Habitats in the namespace, Events excepted.
+func (h home) wrote(t *testing.T, from mark) []logged {
+	t.Helper()
+	return from.mustRequests(t, func(l logged) bool {
+		return l.User.Username == habitatUser && l.Of.Namespace == h.namespace && l.isWrite() && l.Of.Resource != "events"
+	})
+}
+
+// leader tells which of the two processes has written in the namespace last, since
+// the mark.
+func (h home) leader(t *testing.T, from mark) int {
+	t.Helper()
+	made := h.wrote(t, from)
+	if len(made) == 0 {
+		t.Fatal("neither process has written anything")
+	}
+	for index := range processes {
+		if made[len(made)-1].by(h.installation.HabitatCredential(index)) {
+			return index
+		}
+	}
+	t.Fatalf("somebody else has written %s", made[len(made)-1])
+	return 0
+}
+
+// checkOneActs fails unless one process has written everything before the other one
+// was ended, and the other one everything after that.
+func (h home) checkOneActs(t *testing.T, from mark, ended time.Time) {
+	t.Helper()
+	credentials := map[bool][]string{}
+	for _, made := range h.wrote(t, from) {
+		after := made.Received.After(ended)
+		credentials[after] = append(credentials[after], made.User.Extra[credentialKey]...)
+	}
+	before, after := slices.Compact(credentials[false]), slices.Compact(credentials[true])
+	if len(before) != 1 || len(after) != 1 || before[0] == after[0] {
+		t.Errorf("acted have %v, and then %v: want one, and then the other one", before, after)
+	}
+}
+
+// story is what happens to the Habitats of a namespace, step by step, and what has to
+// be there after each step. The last one is compared as a whole.
+type story []struct {
+	what string
+	do   func(t *testing.T, h home)
+	is   func(t *testing.T, h home) (complaint string)
+}
+
+// newStory is a life with everything in it that the controllers write for: Secrets
+// that come late, edits of all kinds, deletions, and Pods that die.
+func newStory() story {
+	web := service("web", 2, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})})
+	db := service("db", 3, object{"updateStrategy": "OnDelete", "service": with("db", "leader", nil)})
+	return story{
+		{"two Habitats are created, a Secret is missing", func(t *testing.T, h home) {
+			h.create(t, habitats, web)
+			h.create(t, habitats, db)
+		}, func(t *testing.T, h home) string {
+			return h.isRunning(t, "db") + h.saysReason(t, "web", "SecretMissing")
+		}},
+		{"the Secret is there", func(t *testing.T, h home) { h.secret(t, "web-config", "user.toml") },
+			func(t *testing.T, h home) string { return h.isRunning(t, "web") }},
+		{"both have another image", func(t *testing.T, h home) {
+			h.edit(t, "web", `{"image": "registry.test/hab/web:2"}`)
+			h.edit(t, "db", `{"image": "registry.test/hab/db:2"}`)
+		}, func(t *testing.T, h home) string {
+			return h.isRunning(t, "web") + h.isRunning(t, "db") + h.runs(t, "db", "registry.test/hab/db:2") + h.runs(t, "web", "registry.test/hab/web:2")
+		}},
+		{"the peer dies", func(t *testing.T, h home) {
+			if peer, ok := h.running(t)[peerOf(t, h)]; ok {
+				h.deletePod(t, peer)
+			}
+		}, func(t *testing.T, h home) string { return h.hasPeer(t, 5) }},
+		{"somebody edits the Application, and the file", func(t *testing.T, h home) {
+			h.patch(t, configMaps, "habitat-db", "hand", `{"metadata": {"labels": {"habitat-name": "other"}, "ownerReferences": null}}`)
+			h.patch(t, configMaps, "peer-watch-file", "hand", `{"data": {"peer-watch-file": "192.0.2.1"}}`)
+		}, func(t *testing.T, h home) string { return h.hasPeer(t, 5) + h.belongs(t, "db") }},
+		{"one goes, and comes again", func(t *testing.T, h home) {
+			h.delete(t, habitats, "web")
+			h.mustGo(t, habitats, "web")
+			h.create(t, habitats, web)
+		}, func(t *testing.T, h home) string {
+			return h.isRunning(t, "web") + h.belongs(t, "web") + h.hasPeer(t, 5)
+		}},
+		{"all go", func(t *testing.T, h home) {
+			h.delete(t, habitats, "web")
+			h.delete(t, habitats, "db")
+		}, func(t *testing.T, h home) string {
+			for _, name := range []string{"habitat-web", "habitat-db", "habitat-peers", "peer-watch-file"} {
+				if h.get(t, configMaps, name) != nil {
+					return "there is still ConfigMap " + name
+				}
+			}
+			return ""
+		}},
+		{"and come back", func(t *testing.T, h home) {
+			h.create(t, habitats, web)
+			h.create(t, habitats, db)
+		}, func(t *testing.T, h home) string {
+			return h.isRunning(t, "web") + h.isRunning(t, "db") + h.hasPeer(t, 5) + h.belongs(t, "web") + h.belongs(t, "db")
+		}},
+	}
+}
+
+func peerOf(t *testing.T, h home) string {
+	t.Helper()
+	peer, _ := h.peer(t)
+	return peer
+}
+
+func (h home) saysReason(t *testing.T, name, reason string) string {
+	t.Helper()
+	if got := h.condition(t, name, "Accepted"); got.Reason != reason {
+		return fmt.Sprintf("Habitat %s is %s (%s), want %s", name, got.Reason, got.Message, reason)
+	}
+	return ""
+}
+
+// runs complains unless all Pods of a Habitat are of the image.
+func (h home) runs(t *testing.T, name, image string) string {
+	t.Helper()
+	for _, pod := range h.pods(t, name) {
+		if got := pod.Spec.Containers[0].Image; got != image {
+			return fmt.Sprintf("Pod %s runs %s, want %s", pod.Name, got, image)
+		}
+	}
+	return ""
+}
+
+func (h home) hasPeer(t *testing.T, pods int) string {
+	t.Helper()
+	running := h.running(t)
+	if _, ok := running[peerOf(t, h)]; !ok || len(running) != pods {
+		return fmt.Sprintf("the peer is %q, of %d Pods, want one of %d", peerOf(t, h), len(running), pods)
+	}
+	return ""
+}
+
+func (h home) belongs(t *testing.T, name string) string {
+	t.Helper()
+	cm, live := h.get(t, configMaps, "habitat-"+name), h.get(t, habitats, name)
+	if cm == nil || len(cm.GetOwnerReferences()) != 1 || cm.GetOwnerReferences()[0].UID != live.GetUID() || cm.GetLabels()["habitat-name"] != name {
+		return "the Application of Habitat " + name + " is not its own"
+	}
+	return ""
+}
+
+// lane is a namespace with a process of its own that carries out its Habitats, and a
+// proxy between this and the API server. When it is killed it is started again.
+type lane struct {
+	home
+
+	proxy      *proxy.Proxy
+	kubeconfig string
+
+	mu    sync.Mutex
+	child *cluster.Process
+	// fatal is the call at which it is killed: before it is sent on, or when it is
+	// carried out, and nobody hears of that.
+	fatal int
+	sent  bool
+	met   string
+}
+
+func newLane(t *testing.T, from string) *lane {
+	t.Helper()
+	l := &lane{home: newHome(t)}
+	var err error
+	l.proxy, err = proxy.Start(l.RESTConfig())
+	must(t, err)
+	l.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, l.proxy.WriteKubeconfig(from, l.kubeconfig))
+	if _, err := clientcmd.LoadFromFile(l.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		must(t, l.kill())
+		l.proxy.Close()
+		l.hearLog(t, l.log())
+		if t.Failed() {
+			showLogs([]string{l.log()})
+		}
+	})
+	return l
+}
+
+func (l *lane) log() string { return filepath.Join(l.Dir(), "lane-"+l.namespace+".log") }
+
+// start starts the process unless it runs, and tells whether it did not.
+func (l *lane) start(ctx context.Context) (was bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.child != nil {
+		return true, nil
+	}
+	process, err := l.installation.RunHabitat(ctx, "lane-"+l.namespace, l.kubeconfig, "--namespaces="+l.namespace)
+	if err == nil {
+		l.child = process.Process()
+	}
+	return false, err
+}
+
+func (l *lane) kill() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.child == nil {
+		return nil
+	}
+	err := l.child.Kill()
+	l.child = nil
+	return err
+}
+
+// arm has the process be killed at one of its calls from now on; at none, if that is 0.
+func (l *lane) arm(t *testing.T, fatal int, sent bool) {
+	t.Helper()
+	l.mu.Lock()
+	l.fatal, l.sent, l.met = fatal, sent, ""
+	l.mu.Unlock()
+	l.proxy.Intercept(func(call proxy.Call) *proxy.Fault {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.fatal == 0 || call.Number != l.fatal {
+			return nil
+		}
+		l.met = call.String()
+		return &proxy.Fault{Sent: l.sent, Do: func() {
+			if err := l.kill(); err != nil {
+				t.Error(err)
+			}
+		}}
+	})
+}
+
+// play plays the story, in which the process dies once, and gives how many calls it made.
+func (l *lane) play(t *testing.T, fatal int, sent bool) (met string, calls int) {
+	t.Helper()
+	l.arm(t, fatal, sent)
+	from := l.mark(t)
+	for _, step := range newStory() {
+		_, err := l.start(t.Context())
+		must(t, err)
+		step.do(t, l.home)
+		complaint := await(timeout, func() string {
+			was, err := l.start(t.Context())
+			if must(t, err); !was {
+				return "the process was down"
+			}
+			return step.is(t, l.home)
+		})
+		if complaint != "" {
+			t.Fatalf("killed at call %d (%s, sent on: %v): after %s %s: %s", fatal, l.met, sent, timeout, step.what, complaint)
+		}
+	}
+	calls = l.proxy.Numbers()
+	l.mustBeCarriedOut(t, "web")
+	l.mustBeCarriedOut(t, "db")
+	l.checkDeletions(t, from)
+	for _, name := range []string{"web", "db"} {
+		l.delete(t, habitats, name)
+		l.mustGo(t, configMaps, "habitat-"+name)
+	}
+	l.mustGo(t, configMaps, "habitat-peers")
+	l.delete(t, secrets, "web-config")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.met, calls
+}
+
+// checkDeletions fails if a Pod was deleted twice, or one that was not outdated: there
+// is one update of the three Pods that are replaced at once.
+func (l *lane) checkDeletions(t *testing.T, from mark) {
+	t.Helper()
+	var deleted []string
+	for _, call := range from.mustRequests(t, func(r logged) bool {
+		return r.User.Username == habitatUser && r.Of.Namespace == l.namespace && r.Verb == "delete" && r.Error.Code == http.StatusOK
+	}) {
+		deleted = append(deleted, call.name())
+	}
+	if slices.Sort(deleted); !slices.Equal(deleted, []string{"db-0", "db-1", "db-2"}) {
+		t.Errorf("deleted were %v, want each of the outdated Pods once", deleted)
+	}
+}
+
+// "Killed at random points of a scripted series": before and after each of its calls,
+// of which some are tried, and all in a long run. In the end everything is as if
+// nothing had happened: nothing is missing, and nothing is done twice that must not be.
+func TestKilledAtAnyCall(t *testing.T) {
+	const lanes, some = 4, 24
+	must(t, shared.installation.StopHabitat())
+	t.Cleanup(func() { must(t, shared.installation.StartHabitat(context.Background())) })
+	from, err := shared.installation.HabitatKubeconfig(t.Context())
+	must(t, err)
+	first := newLane(t, from)
+	_, calls := first.play(t, 0, false)
+	type death struct {
+		call int
+		sent bool
+	}
+	var deaths []death
+	for call := range calls {
+		deaths = append(deaths, death{call + 1, false}, death{call + 1, true})
+	}
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	random.Shuffle(len(deaths), func(i, j int) { deaths[i], deaths[j] = deaths[j], deaths[i] })
+	if !isLong() {
+		deaths = deaths[:min(some, len(deaths))]
+	}
+	t.Logf("the story takes %d calls; seed %d", calls, seed)
+	queue := make(chan death, len(deaths))
+	for _, each := range deaths {
+		queue <- each
+	}
+	close(queue)
+	var mu sync.Mutex
+	var met []string
+	t.Run("lanes", func(t *testing.T) {
+		for range lanes {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				l := newLane(t, from)
+				for each := range queue {
+					where, _ := l.play(t, each.call, each.sent)
+					mu.Lock()
+					if where != "" {
+						met = append(met, fmt.Sprintf("%s (sent on: %v)", where, each.sent))
+					}
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	t.Logf("%d deaths were planned, %d met:\n%s", len(deaths), len(met), strings.Join(met, "\n"))
+	if len(met) < len(deaths)/2 {
+		t.Errorf("of %d deaths only %d were met", len(deaths), len(met))
+	}
+}

@@ -1,0 +1,392 @@
+package habitat
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// sample is a Habitat with the Secrets that it refers to, and what is to become of it.
+type sample struct {
+	name            string
+	input, expected []object
+}
+
+// tally counts the leaves of all samples.
+type tally struct {
+	mu                     sync.Mutex
+	all, reverted, refused int
+}
+
+// "For each sample: the live objects have exactly the expected fields, nothing is
+// written after that, and whoever changes any of the observed fields has it set back,
+// and is told so." The samples are our own, and those of the reference if the
+// environment names their folder: these have 187 observed leaves, 182 of them in
+// StatefulSets.
+func TestSamples(t *testing.T) {
+	t.Run("own", func(t *testing.T) {
+		t.Parallel()
+		playSamples(t, filepath.Join("testdata", "samples"), 7, func(object) {})
+	})
+	t.Run("reference", func(t *testing.T) {
+		t.Parallel()
+		folder := os.Getenv("KRAKE_HABITAT_SAMPLES")
+		if folder == "" {
+			t.Skip("KRAKE_HABITAT_SAMPLES names no folder of samples: only our own were tried")
+		}
+		if leaves := playSamples(t, folder, 4, roll); leaves != 182+5 {
+			t.Errorf("the samples have %d observed leaves, want 187", leaves)
+		}
+	})
+}
+
+// playSamples tries all samples of a folder in one namespace, and gives how many
+// leaves they have, with those of the peer file. What is expected differs from what
+// the files say as differ has it.
+func playSamples(t *testing.T, folder string, want int, differ func(expected object)) int {
+	t.Helper()
+	h := newHome(t)
+	samples := readSamples(t, folder, h.namespace)
+	for _, s := range samples {
+		differ(s.expected[0])
+	}
+	if len(samples) != want {
+		t.Fatalf("%d samples in %s, want %d", len(samples), folder, want)
+	}
+	for _, s := range samples {
+		for _, content := range s.input {
+			h.submit(t, content)
+		}
+	}
+	for _, s := range samples {
+		h.mustRun(t, s.habitat())
+	}
+	begin := h.awaitCalm(t)
+	for _, s := range samples {
+		s.compare(t, h)
+	}
+	h.checkPeerFile(t)
+	// Longer than the 30 s after which every Habitat is looked at again.
+	const quiet = 35 * time.Second
+	throughout(t, quiet, func() string {
+		if made := begin.worked(t, h.namespace); len(made) > 0 {
+			return fmt.Sprintf("nobody has changed anything, and written was %v", made)
+		}
+		return ""
+	})
+	var count tally
+	t.Run("leaves", func(t *testing.T) {
+		for _, s := range samples {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				s.tamper(t, h, &count)
+			})
+		}
+		t.Run("peers", func(t *testing.T) {
+			t.Parallel()
+			tamperPeers(t, h, &count)
+		})
+	})
+	t.Logf("%d leaves: %d were changed and set back, %d the API server does not let anybody change", count.all, count.reverted, count.refused)
+	if count.all != count.reverted+count.refused {
+		t.Errorf("%d leaves, but %d set back and %d refused", count.all, count.reverted, count.refused)
+	}
+	return count.all
+}
+
+// readSamples reads the samples of a folder, for a namespace.
+func readSamples(t *testing.T, folder, namespace string) []sample {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.input.yaml"))
+	must(t, err)
+	var samples []sample
+	for _, file := range files {
+		name := strings.TrimSuffix(file, ".input.yaml")
+		samples = append(samples, sample{
+			name: filepath.Base(name), input: readObjects(t, file, namespace), expected: readObjects(t, name+".expected.yaml", namespace),
+		})
+	}
+	return samples
+}
+
+// roll is the one documented difference to the reference, whose update strategy is
+// always OnDelete: Pods are replaced one by one.
+func roll(expected object) {
+	expected["spec"].(object)["updateStrategy"].(object)["type"] = "RollingUpdate"
+}
+
+func readObjects(t *testing.T, file, namespace string) []object {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must(t, err)
+	documents, err := manifest.Decode(text)
+	must(t, err)
+	var objects []object
+	for _, document := range documents {
+		content := document.(object)
+		move(content, namespace)
+		objects = append(objects, content)
+	}
+	return objects
+}
+
+// move puts an object, and what it says of its own namespace, into another one.
+func move(value any, namespace string) {
+	switch value := value.(type) {
+	case object:
+		for name, below := range value {
+			if metadata, ok := below.(object); ok && name == "metadata" && metadata["namespace"] != nil {
+				metadata["namespace"] = namespace
+			}
+			move(below, namespace)
+		}
+	case []any:
+		for _, below := range value {
+			move(below, namespace)
+		}
+	}
+}
+
+// submit creates a Secret, with other values, or a Habitat.
+func (h home) submit(t *testing.T, content object) {
+	t.Helper()
+	switch content["kind"] {
+	case "Secret":
+		h.secret(t, nameOf(content), slices.Sorted(maps.Keys(content["stringData"].(object)))...)
+	case habitat.Kind:
+		for _, secret := range parsed(t, content).Secrets() {
+			if h.get(t, secrets, secret.Name) == nil {
+				h.secret(t, secret.Name, cmp.Or(secret.Key, "file"))
+			}
+		}
+		h.create(t, habitats, content)
+	default:
+		t.Fatalf("a sample has a %v", content["kind"])
+	}
+}
+
+func parsed(t *testing.T, content object) habitat.Habitat {
+	t.Helper()
+	h, refusals := habitat.Parse(content)
+	must(t, refusals.ToAggregate())
+	return h
+}
+
+func nameOf(content object) string {
+	name, _ := content["metadata"].(object)["name"].(string)
+	return name
+}
+
+func (s sample) habitat() string {
+	for _, content := range s.input {
+		if content["kind"] == habitat.Kind {
+			return nameOf(content)
+		}
+	}
+	return ""
+}
+
+// workload is what the sample's Habitat is to become.
+func (s sample) workload() (expected object, resource schema.GroupVersionResource) {
+	expected = s.expected[0]
+	if expected["kind"] == "Deployment" {
+		return expected, deployments
+	}
+	return expected, statefulSets
+}
+
+// compare looks for every expected leaf in the live object, and for elements of lists
+// that are not expected.
+func (s sample) compare(t *testing.T, h home) {
+	t.Helper()
+	expected, resource := s.workload()
+	live := h.get(t, resource, s.habitat())
+	if live == nil {
+		t.Fatalf("%s: there is no %s", s.name, resource.Resource)
+	}
+	if diff := gocmp.Diff(any(expected), project("", expected, live.Object)); diff != "" {
+		t.Errorf("%s: -want +got\n%s", s.name, diff)
+	}
+}
+
+// project leaves of a live value what is expected of it: the same fields, and all
+// elements of the same lists.
+func project(name string, expected, live any) any {
+	switch expected := expected.(type) {
+	case object:
+		fields, ok := live.(object)
+		if !ok {
+			return live
+		}
+		found := object{}
+		for name, below := range expected {
+			if value, ok := fields[name]; ok {
+				found[name] = project(name, below, value)
+			}
+		}
+		return found
+	case []any:
+		items, ok := live.([]any)
+		if !ok || len(items) != len(expected) {
+			return live
+		}
+		var found []any
+		for i, below := range expected {
+			found = append(found, project("", below, at(items, []any{placeOf(name, expected, items, i)})))
+		}
+		return found
+	}
+	return live
+}
+
+// checkPeerFile looks at the one ConfigMap that all Habitats of a namespace share.
+func (h home) checkPeerFile(t *testing.T) {
+	t.Helper()
+	file := h.get(t, configMaps, habitat.PeerFile)
+	if file == nil {
+		t.Fatal("there is no peer file")
+	}
+	if got := field(file, "metadata", "labels", "habitat"); got != "true" {
+		t.Errorf("label habitat of the peer file is %v, want true", got)
+	}
+	running := map[string]bool{}
+	for _, pod := range h.pods(t, "") {
+		running[pod.Status.PodIP] = true
+	}
+	peer, _ := field(file, "data", habitat.PeerFile).(string)
+	if data, _ := field(file, "data").(object); len(data) != 1 || !running[peer] {
+		t.Errorf("the peer file has %v, want the address of one of %v", data, running)
+	}
+}
+
+// tamper changes each observed leaf by hand, one after the other.
+func (s sample) tamper(t *testing.T, h home, count *tally) {
+	expected, resource := s.workload()
+	name := s.habitat()
+	uid := h.get(t, resource, name).GetUID()
+	// One Event that does not come does not hide the others.
+	const patience = 15 * time.Second
+	var reverted, refused []string
+	for i, leaf := range leavesOf(expected) {
+		who := fmt.Sprintf("hand-%d", i)
+		if told := s.change(t, h, resource, leaf, who); told != nil {
+			reverted = append(reverted, leaf.String())
+			if complaint := await(patience, func() string { return h.tells(t, name, "Warning", "Overwritten", told...) }); complaint != "" {
+				t.Errorf("%s: after %s: %s", leaf, patience, complaint)
+			}
+		} else {
+			refused = append(refused, leaf.String())
+		}
+	}
+	count.mu.Lock()
+	count.all += len(reverted) + len(refused)
+	count.reverted += len(reverted)
+	count.refused += len(refused)
+	count.mu.Unlock()
+	if diff := gocmp.Diff(unchangeable(expected), refused); diff != "" {
+		t.Errorf("what the API server does not let anybody change: -want +got\n%s", diff)
+	}
+	t.Logf("%d leaves set back; refused by the API server: %s", len(reverted), strings.Join(refused, " "))
+	s.compare(t, h)
+	h.mustStay(t, resource, name, uid)
+	s.remove(t, h, resource)
+}
+
+// remove deletes the workload, by which alone its identity can be changed: it comes
+// back as it was.
+func (s sample) remove(t *testing.T, h home, resource schema.GroupVersionResource) {
+	t.Helper()
+	uid := h.get(t, resource, s.habitat()).GetUID()
+	h.delete(t, resource, s.habitat())
+	eventually(t, func() string {
+		if live := h.get(t, resource, s.habitat()); live == nil || live.GetUID() == uid {
+			return "the workload was deleted, and is not back"
+		}
+		return ""
+	})
+	h.mustTell(t, s.habitat(), "Warning", "Overwritten", resourceKind(resource)+"/"+s.habitat(), "deleted")
+	h.mustRun(t, s.habitat())
+	s.compare(t, h)
+}
+
+func resourceKind(resource schema.GroupVersionResource) string {
+	if resource == deployments {
+		return "Deployment"
+	}
+	return "StatefulSet"
+}
+
+// change changes a leaf, and waits until it is as it was. It gives what an Event about
+// that has to name: the path, and who it was, unless the API server drops such a value:
+// the removal of a field leaves no trace. It gives nothing if the API server did not
+// take the change.
+func (s sample) change(t *testing.T, h home, resource schema.GroupVersionResource, l leaf, who string) (told []string) {
+	t.Helper()
+	expected := s.expected[0]
+	live := h.get(t, resource, s.habitat())
+	before := l.in(expected, live.Object)
+	for _, patch := range before.changes(live) {
+		after, err := h.jsonPatch(t, resource, s.habitat(), who, patch)
+		if err != nil {
+			continue
+		}
+		if l.in(expected, after.Object).value == l.value {
+			t.Fatalf("%s was changed, and is still %v", l, l.value)
+		}
+		eventually(t, func() string {
+			if got := l.in(expected, h.get(t, resource, s.habitat()).Object).value; got != l.value {
+				return fmt.Sprintf("%s of %s is %v, want %v", l, s.habitat(), got, l.value)
+			}
+			return ""
+		})
+		if at(after.Object, before.path) == nil {
+			who = "by somebody"
+		}
+		return []string{before.told(), who}
+	}
+	return nil
+}
+
+// tamperPeers does the same with the peer file. Its data are not observed: see TestPeers.
+func tamperPeers(t *testing.T, h home, count *tally) {
+	expected, _ := habitat.PeerConfigMap(h.namespace)
+	delete(expected, "data")
+	s := sample{expected: []object{expected}, input: []object{{"kind": habitat.Kind, "metadata": object{"name": habitat.PeerFile}}}}
+	var reverted, refused []string
+	for _, leaf := range leavesOf(expected) {
+		if s.change(t, h, configMaps, leaf, "hand") != nil {
+			reverted = append(reverted, leaf.String())
+		} else {
+			refused = append(refused, leaf.String())
+		}
+	}
+	if diff := gocmp.Diff([]string{"metadata.labels.habitat"}, reverted); diff != "" {
+		t.Errorf("what can be changed of the peer file: -want +got\n%s", diff)
+	}
+	count.mu.Lock()
+	defer count.mu.Unlock()
+	count.all += len(reverted) + len(refused)
+	count.reverted += len(reverted)
+	count.refused += len(refused)
+}
+
+// jsonPatch changes an object by a JSON Patch.
+func (h home) jsonPatch(t *testing.T, resource schema.GroupVersionResource, name, who string, patch []operation) (*unstructured.Unstructured, error) {
+	t.Helper()
+	return h.dynamic.Resource(resource).Namespace(h.namespace).Patch(t.Context(), name, types.JSONPatchType, encode(patch), patchBy(who))
+}

@@ -1,0 +1,253 @@
+package habitat
+
+import (
+	"bytes"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// "A Secret that is missing": nothing is made, and the Habitat says which one, and
+// which field names it. When the last one is created it goes on at once.
+func TestMissingSecret(t *testing.T) {
+	t.Parallel()
+	// It is an event that has it go on, and not the look at every Habitat each 30 s.
+	const atOnce = 5 * time.Second
+	h := newHome(t)
+	h.create(t, habitats, service("web", 1, object{"service": with("web", "standalone", object{
+		"configSecretName": "web-config", "filesSecretName": "web-files", "ringSecretName": "ring-20240131235959",
+	})}))
+	wanted := []struct{ name, key, field string }{
+		{"web-config", "user.toml", "configSecretName"}, {"web-files", "", "filesSecretName"}, {"ring-20240131235959", "ring-key", "ringSecretName"},
+	}
+	message := h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretMissing")
+	for _, secret := range wanted {
+		if !hasAll(message, []string{secret.name, secret.key, "spec.v1beta2.service." + secret.field}) {
+			t.Errorf("the condition says %q, want %v", message, secret)
+		}
+	}
+	h.mustTell(t, "web", "Warning", "SecretMissing", "web-config", "web-files", "ring-20240131235959")
+	h.eventuallyField(t, message, habitats, "web", "status", "message")
+	h.eventuallyField(t, "FAILED", habitats, "web", "status", "state")
+	h.awaitCalm(t)
+	if h.get(t, configMaps, "habitat-web") != nil || h.get(t, statefulSets, "web") != nil {
+		t.Error("something was made although Secrets are missing")
+	}
+	// One of them is not enough, but is told to be there.
+	h.secret(t, "web-config", "user.toml")
+	h.secret(t, "ring-20240131235959", "ring-key")
+	eventually(t, func() string {
+		if got := h.condition(t, "web", "Accepted").Message; strings.Contains(got, "web-config") || !strings.Contains(got, "web-files") {
+			return fmt.Sprintf("the condition says %q, want web-files alone", got)
+		}
+		return ""
+	})
+	if h.get(t, configMaps, "habitat-web") != nil {
+		t.Error("something was made although a Secret is missing")
+	}
+	begin := time.Now()
+	h.secret(t, "web-files", "pwfile")
+	eventually(t, func() string {
+		if h.get(t, statefulSets, "web") == nil {
+			return "all Secrets are there, and the StatefulSet is not"
+		}
+		return ""
+	})
+	took := time.Since(begin)
+	t.Logf("from the last Secret to the StatefulSet: %s", took.Round(time.Millisecond))
+	if took > atOnce {
+		t.Errorf("that took %s, want %s at most", took, atOnce)
+	}
+	h.mustRun(t, "web")
+}
+
+// A Secret that is deleted later is said to be missing. Nothing is restarted, and
+// what drifts is healed on.
+func TestSecretIsDeleted(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.secret(t, "web-config", "user.toml")
+	h.create(t, habitats, service("web", 2, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})}))
+	h.mustRun(t, "web")
+	set, pods := h.get(t, statefulSets, "web").GetUID(), uids(h.pods(t, "web"))
+	h.delete(t, secrets, "web-config")
+	h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretMissing")
+	h.mustTell(t, "web", "Warning", "SecretMissing", "web-config")
+	h.patch(t, statefulSets, "web", "hand", `{"metadata": {"labels": {"habitat": "changed"}}}`)
+	h.eventuallyField(t, "true", statefulSets, "web", "metadata", "labels", "habitat")
+	// A change is not carried out before the Secret is back.
+	h.edit(t, "web", `{"image": "registry.test/hab/web:2"}`)
+	h.awaitCalm(t)
+	h.mustStay(t, statefulSets, "web", set)
+	if got := imageOf(h.get(t, statefulSets, "web")); got != "registry.test/hab/web:1" {
+		t.Errorf("the image is %v although the Secret is missing", got)
+	}
+	if diff := gocmp.Diff(pods, uids(h.pods(t, "web"))); diff != "" {
+		t.Errorf("Pods were replaced: -before +after\n%s", diff)
+	}
+	begin := time.Now()
+	h.secret(t, "web-config", "user.toml")
+	h.mustRoll(t, "web", "registry.test/hab/web:2")
+	h.mustRun(t, "web")
+	t.Logf("from the Secret to the end of the update of two Pods: %s", time.Since(begin).Round(time.Millisecond))
+	// What is in the Secret is the kubelet's business alone.
+	from := h.awaitCalm(t)
+	h.patch(t, secrets, "web-config", "user", fmt.Sprintf(`{"stringData": {"user.toml": "%s-changed"}}`, canary))
+	h.awaitCalm(t)
+	if made := from.worked(t, h.namespace); len(made) > 0 {
+		t.Errorf("the content of a Secret has changed, and written was %v", made)
+	}
+}
+
+// detour is a proxy on the way to an API server that reads the answers.
+type detour struct {
+	*httptest.Server
+
+	needles [][]byte
+
+	mu       sync.Mutex
+	requests []string // about Secrets, with what they accept
+	others   int
+	told     []string // those of all requests whose answers have the value of a Secret
+}
+
+func newDetour(t *testing.T, p *plane) *detour {
+	t.Helper()
+	target, err := url.Parse(p.URL())
+	must(t, err)
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(p.RESTConfig()))
+	must(t, err)
+	d := &detour{needles: needles()}
+	d.Server = httptest.NewTLSServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = target.Host
+			r.Out.Header.Del("Accept-Encoding") // so that the answer can be read
+		},
+		ModifyResponse: d.note, Transport: transport, FlushInterval: -1,
+	})
+	t.Cleanup(func() {
+		d.CloseClientConnections()
+		d.Close()
+	})
+	return d
+}
+
+// note takes note of a request, and has its answer read as it is passed on.
+func (d *detour) note(response *http.Response) error {
+	request := response.Request.Method + " " + response.Request.URL.Path + " " + response.Request.Header.Get("Accept")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if strings.Contains(response.Request.URL.Path, "/secrets") {
+		d.requests = append(d.requests, request)
+	} else {
+		d.others++
+	}
+	response.Body = &overheard{ReadCloser: response.Body, detour: d, request: request}
+	return nil
+}
+
+// overheard is an answer in which the values of Secrets are looked for.
+type overheard struct {
+	io.ReadCloser
+
+	detour  *detour
+	request string
+	last    []byte // the end of what was read before
+}
+
+// Read implements io.Reader.
+func (o *overheard) Read(buffer []byte) (int, error) {
+	n, err := o.ReadCloser.Read(buffer)
+	text := append(o.last, buffer[:n]...)
+	if slices.ContainsFunc(o.detour.needles, func(needle []byte) bool { return bytes.Contains(text, needle) }) {
+		o.detour.mu.Lock()
+		o.detour.told = append(o.detour.told, o.request)
+		o.detour.mu.Unlock()
+	}
+	o.last = bytes.Clone(text[max(0, len(text)-2*len(canary)):])
+	return n, err
+}
+
+// heard gives what was told so far, and forgets it.
+func (d *detour) heard() (requests, told []string, others int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	requests, told, others = d.requests, d.told, d.others
+	d.requests, d.told, d.others = nil, nil, 0
+	return requests, told, others
+}
+
+// kubeconfig writes a copy of a file that leads over the detour.
+func (d *detour) kubeconfig(t *testing.T, from string) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(from)
+	must(t, err)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: d.Certificate().Raw})
+	for _, each := range config.Clusters {
+		each.Server, each.CertificateAuthorityData = d.URL, certificate
+	}
+	to := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, clientcmd.WriteToFile(*config, to))
+	return to
+}
+
+// What carries out Habitats sees that there are Secrets, and what they are called, and
+// is never told what they hold: no answer that it gets has the value of one. Its way
+// to the API server leads through a proxy that reads all answers. The same account, asking
+// for the Secrets themselves, is told their values: it is the question that matters.
+func TestSecretsAreNotRead(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.secret(t, "web-config", "user.toml")
+	from, err := h.installation.HabitatKubeconfig(t.Context())
+	must(t, err)
+	d := newDetour(t, h.plane)
+	kubeconfig := d.kubeconfig(t, from)
+	process, err := h.installation.RunHabitat(t.Context(), "habitat-detour", kubeconfig, "--namespaces="+h.namespace)
+	must(t, err)
+	t.Cleanup(func() { must(t, process.Process().Kill()) })
+	must(t, process.WaitReady(t.Context()))
+	h.create(t, habitats, service("web", 1, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})}))
+	h.mustRun(t, "web")
+	h.patch(t, secrets, "web-config", "user", fmt.Sprintf(`{"stringData": {"user.toml": "%s-changed"}}`, canary))
+	h.delete(t, secrets, "web-config")
+	h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretMissing")
+	h.secret(t, "web-config", "user.toml")
+	h.mustSay(t, "web", "Accepted", metav1.ConditionTrue, "Accepted")
+	requests, told, others := d.heard()
+	t.Logf("%d requests, and about Secrets %q", others, requests)
+	if len(requests) == 0 || others == 0 {
+		t.Error("the proxy has seen nothing")
+	}
+	for _, request := range told {
+		t.Errorf("the value of a Secret was told to %s", request)
+	}
+	h.hearLog(t, process.Process().Log())
+
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	must(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	_, err = client.CoreV1().Secrets(h.namespace).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	if _, told, _ := d.heard(); len(told) == 0 {
+		t.Error("the proxy does not see the values of Secrets where they are told")
+	}
+}

@@ -1,0 +1,372 @@
+package habitat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/habitat"
+)
+
+// crew is what a watch has seen of the Pods of a Habitat, in the order in which it
+// happened.
+type crew struct {
+	ready map[string]types.UID
+	// least is how few were ready at a time, and came who has come, by name.
+	least int
+	came  map[string][]types.UID
+	ended chan struct{}
+	stop  context.CancelFunc
+}
+
+// observe sees all that becomes of the Pods of a Habitat, which are all ready now.
+func (h home) observe(t *testing.T, name string) *crew {
+	t.Helper()
+	list, err := h.typed.CoreV1().Pods(h.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "habitat-name=" + name})
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	c := &crew{ready: map[string]types.UID{}, came: map[string][]types.UID{}, ended: make(chan struct{}), stop: stop}
+	for i := range list.Items {
+		c.see(watch.Event{Type: watch.Added, Object: &list.Items[i]})
+	}
+	c.least = len(c.ready)
+	if c.least != len(list.Items) {
+		t.Fatalf("%d of %d Pods are ready", c.least, len(list.Items))
+	}
+	events, err := h.typed.CoreV1().Pods(h.namespace).Watch(ctx, metav1.ListOptions{LabelSelector: "habitat-name=" + name, ResourceVersion: list.ResourceVersion})
+	must(t, err)
+	go func() {
+		defer close(c.ended)
+		for event := range events.ResultChan() {
+			c.see(event)
+		}
+	}()
+	t.Cleanup(stop)
+	return c
+}
+
+func (c *crew) see(event watch.Event) {
+	pod, ok := event.Object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	if uids := c.came[pod.Name]; !slices.Contains(uids, pod.UID) {
+		c.came[pod.Name] = append(uids, pod.UID)
+	}
+	switch {
+	case event.Type != watch.Deleted && pod.DeletionTimestamp == nil && isReady(pod):
+		c.ready[pod.Name] = pod.UID
+	case c.ready[pod.Name] == pod.UID:
+		delete(c.ready, pod.Name)
+	}
+	c.least = min(c.least, len(c.ready))
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	})
+}
+
+// end ends the watch. What was seen can be read after that.
+func (c *crew) end() *crew {
+	c.stop()
+	<-c.ended
+	return c
+}
+
+// mustRoll waits until all Pods of a Habitat are of the present revision, and ready.
+func (h home) mustRoll(t *testing.T, name, image string) {
+	t.Helper()
+	eventually(t, func() string {
+		set := h.get(t, statefulSets, name)
+		want := field(set, "spec", "replicas")
+		status, _ := field(set, "status").(object)
+		if got := imageOf(set); got != image {
+			return fmt.Sprintf("the image of %s is %v, want %s", name, got, image)
+		}
+		if status["observedGeneration"] != set.GetGeneration() || status["readyReplicas"] != want {
+			return fmt.Sprintf("StatefulSet %s is at %v, want %v Pods", name, status, want)
+		}
+		for _, pod := range h.pods(t, name) {
+			if pod.Labels["controller-revision-hash"] != status["updateRevision"] {
+				return fmt.Sprintf("Pod %s is of another revision than %v", pod.Name, status["updateRevision"])
+			}
+		}
+		return ""
+	})
+}
+
+func imageOf(workload *unstructured.Unstructured) any {
+	return field(workload, "spec", "template", "spec", "containers", 0, "image")
+}
+
+// "Pods are replaced one by one": of a new image, at no time more than one Pod is
+// missing or not ready, and each is replaced once.
+func TestRollingUpdate(t *testing.T) {
+	t.Parallel()
+	const count = 4
+	h := newHome(t)
+	h.create(t, habitats, service("web", count, nil))
+	h.mustRun(t, "web")
+	watched := h.observe(t, "web")
+	h.edit(t, "web", `{"image": "registry.test/hab/web:2"}`)
+	h.mustRoll(t, "web", "registry.test/hab/web:2")
+	h.mustRun(t, "web")
+	seen := watched.end()
+	t.Logf("of %d Pods at least %d were ready at any time", count, seen.least)
+	if seen.least != count-1 {
+		t.Errorf("at a time only %d of %d Pods were ready, want %d at least and in between", seen.least, count, count-1)
+	}
+	for name, uids := range seen.came {
+		if len(uids) != 2 {
+			t.Errorf("Pod %s was replaced %d times", name, len(uids)-1)
+		}
+	}
+	// Nobody but the StatefulSet's own controller has done that.
+	for _, l := range (mark{plane: h.plane}).mustRequests(t, func(l logged) bool {
+		return l.Verb == "delete" && l.Of.Resource == "pods" && l.Of.Namespace == h.namespace
+	}) {
+		if l.isOurs() {
+			t.Errorf("want no deletion of Pods by us, got %s", l)
+		}
+	}
+}
+
+// Where OnDelete is asked for, which a group that elects a leader may, all Pods that
+// are outdated are replaced at once, and an Event says so; Pods of the right revision
+// are not touched, whatever is done by hand to the template.
+func TestOnDelete(t *testing.T) {
+	t.Parallel()
+	const count = 4
+	h := newHome(t)
+	h.create(t, habitats, service("db", count, object{"updateStrategy": "OnDelete", "service": with("db", "leader", nil)}))
+	h.mustRun(t, "db")
+	first := uids(h.pods(t, "db"))
+	watched := h.observe(t, "db")
+	for round := range 10 {
+		h.patch(t, statefulSets, "db", fmt.Sprintf("hand-%d", round), `{"spec": {"template": {"metadata": {"labels": {"topology": "none"}}}}}`)
+		h.eventuallyField(t, "leader", statefulSets, "db", "spec", "template", "metadata", "labels", "topology")
+	}
+	h.mustTell(t, "db", "Warning", "Overwritten", "spec.template.metadata.labels.topology", "hand-9")
+	h.awaitCalm(t)
+	if diff := gocmp.Diff(first, uids(h.pods(t, "db"))); diff != "" {
+		t.Errorf("Pods of the right revision were replaced: -before +after\n%s", diff)
+	}
+	from := h.mark(t)
+	h.edit(t, "db", `{"image": "registry.test/hab/db:2"}`)
+	h.mustRoll(t, "db", "registry.test/hab/db:2")
+	h.mustRun(t, "db")
+	h.mustTell(t, "db", "Normal", "PodsReplaced", fmt.Sprint(count))
+	seen := watched.end()
+	t.Logf("of %d Pods at least %d were ready at any time", count, seen.least)
+	for name, uids := range seen.came {
+		if len(uids) != 2 {
+			t.Errorf("Pod %s was replaced %d times, want once", name, len(uids)-1)
+		}
+	}
+	var deleted []string
+	for _, l := range from.mustRequests(t, func(l logged) bool {
+		return l.User.Username == habitatUser && l.Verb == "delete" && l.Of.Namespace == h.namespace
+	}) {
+		if deleted = append(deleted, l.name()); !isPrecise(l.Body) || !l.isAccepted() {
+			t.Errorf("want a deletion of this very Pod, got %s", l)
+		}
+	}
+	if slices.Sort(deleted); !slices.Equal(deleted, slices.Sorted(maps.Keys(first))) {
+		t.Errorf("deleted were %v, want each of the outdated Pods once", deleted)
+	}
+}
+
+// Of Pods some of which are outdated those are replaced, and no other ones. So that
+// some are, a user edits the Application while nobody carries out Habitats, and deletes
+// one Pod.
+func TestOnDeleteLeavesOthers(t *testing.T) { // not at once with others: it stops the controllers
+	const image = "registry.test/hab/db:2"
+	h := newHome(t)
+	h.create(t, habitats, service("db", 3, object{"updateStrategy": "OnDelete", "service": with("db", "leader", nil)}))
+	h.mustRun(t, "db")
+	h.awaitCalm(t)
+	must(t, h.installation.StopHabitat())
+	manifest, _ := field(h.get(t, configMaps, "habitat-db"), "data", application.ManifestKey).(string)
+	edited, err := json.Marshal(object{"data": object{application.ManifestKey: strings.ReplaceAll(manifest, "registry.test/hab/db:1", image)}})
+	must(t, err)
+	h.patch(t, configMaps, "habitat-db", "user", string(edited))
+	h.edit(t, "db", fmt.Sprintf(`{"image": %q}`, image))
+	h.eventuallyField(t, image, statefulSets, "db", "spec", "template", "spec", "containers", 0, "image")
+	eventually(t, func() string {
+		set := h.get(t, statefulSets, "db")
+		if field(set, "status", "observedGeneration") != set.GetGeneration() {
+			return "the StatefulSet's controller has not seen the new template"
+		}
+		return ""
+	})
+	before := h.pods(t, "db")
+	h.deletePod(t, before["db-1"])
+	eventually(t, func() string {
+		if pod, ok := h.pods(t, "db")["db-1"]; !ok || pod.UID == before["db-1"].UID || !isReady(&pod) {
+			return "Pod db-1 was deleted, and is not back"
+		}
+		return ""
+	})
+	mixed := uids(h.pods(t, "db"))
+	must(t, h.installation.StartHabitat(t.Context()))
+
+	h.mustRoll(t, "db", image)
+	h.mustRun(t, "db")
+	h.awaitCalm(t)
+	for name, uid := range uids(h.pods(t, "db")) {
+		if kept := uid == mixed[name]; kept != (name == "db-1") {
+			t.Errorf("Pod %s was kept: %v", name, kept)
+		}
+	}
+}
+
+// "kubectl scale of the StatefulSet is reverted", and whoever looks at the Habitat
+// reads what was changed, by whom, and where to change it instead.
+func TestScale(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.create(t, habitats, service("web", 2, nil))
+	h.mustRun(t, "web")
+	h.kubectl(t, "scale", "statefulset", "web", "--replicas=5")
+	h.eventuallyField(t, 2, statefulSets, "web", "spec", "replicas")
+	h.mustTell(t, "web", "Warning", "Overwritten", "StatefulSet/web", "spec.replicas", "kubectl", "make changes in the Habitat")
+	h.eventuallyField(t, "[spec.replicas]", habitats, "web", "status", "overwritten", "fields")
+	h.eventuallyField(t, "StatefulSet/web", habitats, "web", "status", "overwritten", "object")
+	h.eventuallyField(t, "kubectl", habitats, "web", "status", "overwritten", "by")
+	h.mustRun(t, "web")
+	h.eventuallyField(t, "2/2", habitats, "web", "status", "ready")
+	// By the Habitat, it is no edit that is set back.
+	notes := len(h.events(t, habitat.Kind, "web", "Overwritten"))
+	h.edit(t, "web", `{"count": 3}`)
+	h.eventuallyField(t, 3, statefulSets, "web", "spec", "replicas")
+	h.mustRun(t, "web")
+	h.eventuallyField(t, "3/3", habitats, "web", "status", "ready")
+	h.awaitCalm(t)
+	if got := h.events(t, habitat.Kind, "web", "Overwritten"); len(got) != notes {
+		t.Errorf("an edit of the Habitat is told as one that is set back: %q", got)
+	}
+}
+
+// What nobody generates belongs to whoever wants it: it stays, also when the Habitat
+// changes.
+func TestUnobservedStays(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.create(t, habitats, service("web", 1, nil))
+	h.mustRun(t, "web")
+	h.patch(t, statefulSets, "web", "somebody", `{"metadata": {"annotations": {"note": "mine"}}, "spec": {"minReadySeconds": 1, "template": {"spec": {"terminationGracePeriodSeconds": 7, "tolerations": [{"operator": "Exists"}]}}}}`)
+	h.kubectl(t, "set", "resources", "statefulset", "web", "--limits=cpu=100m")
+	h.edit(t, "web", `{"image": "registry.test/hab/web:2"}`)
+	h.mustRoll(t, "web", "registry.test/hab/web:2")
+	live := h.get(t, statefulSets, "web")
+	for want, path := range map[string][]any{
+		"mine":                    {"metadata", "annotations", "note"},
+		"1":                       {"spec", "minReadySeconds"},
+		"7":                       {"spec", "template", "spec", "terminationGracePeriodSeconds"},
+		"Exists":                  {"spec", "template", "spec", "tolerations", 0, "operator"},
+		"map[cpu:100m]":           {"spec", "template", "spec", "containers", 0, "resources", "limits"},
+		"registry.test/hab/web:2": {"spec", "template", "spec", "containers", 0, "image"},
+	} {
+		if got := field(live, path...); fmt.Sprint(got) != want {
+			t.Errorf("%s is %v, want %s", pathOf(path), got, want)
+		}
+	}
+}
+
+// "kubectl edit hab" flows through: replicas, image, environment, binds and Secrets
+// are in the workload as an own reading of the Habitat has them, of both versions.
+func TestEdit(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.secret(t, "web-config", "user.toml")
+	h.secret(t, "ring-20240131235959", "ring-key")
+	h.create(t, habitats, service("web", 1, object{"env": []any{object{"name": "A", "value": "1"}}}))
+	h.create(t, habitats, old("flat", 1))
+	h.mustRun(t, "web", "flat")
+	edits := []struct{ name, patch string }{
+		{"web", `{"count": 3}`},
+		{"web", `{"image": "registry.test/hab/web:2"}`},
+		{"web", `{"env": [{"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}, {"name": "A", "value": "2"}]}`},
+		{"web", `{"service": {"bind": [{"name": "db", "service": "pg", "group": "default"}]}}`},
+		{"web", `{"service": {"configSecretName": "web-config", "ringSecretName": "ring-20240131235959"}}`},
+		{"web", `{"service": {"group": "blue", "channel": "unstable", "topology": "leader", "bind": []}}`},
+		{"web", `{"updateStrategy": "OnDelete"}`},
+		{"web", `{"updateStrategy": null}`},
+		{"web", `{"env": null, "service": {"configSecretName": null, "ringSecretName": null, "bind": null, "group": null}}`},
+		{"flat", `{"count": 2, "env": [{"name": "C", "value": "3"}], "service": {"configSecretName": "web-config"}}`},
+		{"flat", `{"count": 0, "image": "registry.test/hab/flat:2", "env": [], "service": {"configSecretName": ""}}`},
+	}
+	for _, edit := range edits {
+		patch := `{"spec": ` + edit.patch + `}`
+		if edit.name == "web" {
+			patch = `{"spec": {"v1beta2": ` + edit.patch + `}}`
+		}
+		h.kubectl(t, "patch", "hab", edit.name, "--type=merge", "--patch", patch)
+		h.mustRun(t, edit.name)
+		h.mustBeCarriedOut(t, edit.name)
+	}
+	// And as a person does it, in an editor.
+	editor := filepath.Join(t.TempDir(), "editor")
+	must(t, os.WriteFile(editor, []byte("#!/bin/sh\nexec sed -i 's|hab/web:2|hab/web:3|; s|count: 3|count: 4|' \"$1\"\n"), 0o700))
+	text, err := h.tryKubectl([]string{"KUBE_EDITOR=" + editor}, "", "edit", "hab", "web")
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	h.mustRun(t, "web")
+	h.mustBeCarriedOut(t, "web")
+	live := h.get(t, statefulSets, "web")
+	if imageOf(live) != "registry.test/hab/web:3" || field(live, "spec", "replicas") != int64(4) {
+		t.Errorf("the edit has become %v times %v", field(live, "spec", "replicas"), imageOf(live))
+	}
+}
+
+// mustBeCarriedOut waits until a workload is what the Habitat says, and has nothing
+// that a former version of it said.
+func (h home) mustBeCarriedOut(t *testing.T, name string) {
+	t.Helper()
+	parsed := parsed(t, h.get(t, habitats, name).Object)
+	expected := parsed.Workload(habitat.DefaultFilesImage)
+	resource := statefulSets
+	if parsed.CustomVersion == habitat.V1beta1 {
+		resource = deployments
+	}
+	text, err := yaml.Marshal(expected)
+	must(t, err)
+	eventually(t, func() string {
+		live := h.get(t, resource, name)
+		if live == nil {
+			return "there is no workload " + name
+		}
+		if diff := gocmp.Diff(any(expected), project("", expected, live.Object)); diff != "" {
+			return fmt.Sprintf("%s: -want +got\n%s\nof\n%s", name, diff, text)
+		}
+		for _, list := range []string{"env", "volumeMounts", "args"} {
+			if want, got := len(listOf(expected, list)), len(listOf(live.Object, list)); got != want {
+				return fmt.Sprintf("%s has %d %s, want %d", name, got, list, want)
+			}
+		}
+		return ""
+	})
+}
+
+func listOf(workload object, name string) []any {
+	list, _ := at(workload, []any{"spec", "template", "spec", "containers", 0, name}).([]any)
+	return list
+}

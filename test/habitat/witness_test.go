@@ -1,0 +1,144 @@
+package habitat
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+// canary begins every value of every Secret of these tests, and is nowhere else.
+const canary = "kanarienvogel"
+
+// witness sees every version of what people can read, and looks for the values of
+// Secrets in it.
+type witness struct {
+	needles [][]byte
+	cancel  context.CancelFunc
+	ended   func()
+
+	mu    sync.Mutex
+	seen  int
+	leaks []string
+}
+
+// witnessed are the kinds that people read, Secrets excepted.
+func witnessed() []schema.GroupVersionResource {
+	return []schema.GroupVersionResource{configMaps, habitats, eventsV1, statefulSets, deployments}
+}
+
+// newWitness watches until it is stopped.
+func newWitness(ctx context.Context, client dynamic.Interface) (*witness, error) {
+	w := &witness{needles: needles()}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	w.cancel, w.ended = cancel, factory.Shutdown
+	for _, resource := range witnessed() {
+		_, err := factory.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: w.see, UpdateFunc: func(_, object any) { w.see(object) },
+		})
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("watch %s: %w", resource.Resource, err)
+		}
+	}
+	factory.Start(running.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return w, nil
+}
+
+func (w *witness) stop() {
+	w.cancel()
+	w.ended()
+}
+
+// needles are the canary, and what it is in the data of a Secret, wherever it begins
+// there.
+func needles() [][]byte {
+	found := [][]byte{[]byte(canary)}
+	for shift := range 3 {
+		text := base64.StdEncoding.EncodeToString(append(bytes.Repeat([]byte{'x'}, shift), canary...))
+		found = append(found, []byte(text[4:len(text)-4])) // what does not depend on what is beside it
+	}
+	return found
+}
+
+func (w *witness) see(thing any) {
+	live, ok := thing.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	text, err := json.Marshal(live.Object)
+	if err != nil {
+		panic(err) // of what was decoded
+	}
+	w.hear(live.GetKind()+" "+live.GetNamespace()+"/"+live.GetName()+", version "+live.GetResourceVersion(), text)
+}
+
+// hear looks at a text.
+func (w *witness) hear(where string, text []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen++
+	if slices.ContainsFunc(w.needles, func(needle []byte) bool { return bytes.Contains(text, needle) }) {
+		w.leaks = append(w.leaks, where)
+	}
+}
+
+// hearLog looks at a log that is none of the installation's.
+func (p *plane) hearLog(t *testing.T, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	p.witness.hear(path, text)
+}
+
+// checkCanaries fails if the value of any Secret is told anywhere. It says how much
+// was looked at: a look at nothing finds nothing.
+func (p *plane) checkCanaries() error {
+	for _, path := range p.installation.Logs() {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("look for the values of Secrets: %w", err)
+		}
+		p.witness.hear(path, text)
+	}
+	p.witness.mu.Lock()
+	defer p.witness.mu.Unlock()
+	fmt.Fprintf(os.Stderr, "habitat: values of Secrets looked for in %d texts: found in %d\n", p.witness.seen, len(p.witness.leaks))
+	if len(p.witness.leaks) > 0 || p.witness.seen == 0 {
+		return fmt.Errorf("values of Secrets are told in %v", p.witness.leaks)
+	}
+	return nil
+}
+
+// The look at the end of this run finds the value of a Secret, plain or as the data
+// of Secrets are. (That nothing is found there is checked when all tests have run, for
+// all that they did.)
+func TestCanary(t *testing.T) {
+	t.Parallel()
+	value := canary + "-123456"
+	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	for _, leak := range []string{"it is " + value, encoded(value), encoded("x" + value), encoded("xy" + value)} {
+		w := &witness{needles: needles()}
+		w.see(&unstructured.Unstructured{Object: object{"kind": "Event", "note": "nothing"}})
+		if len(w.leaks) > 0 {
+			t.Errorf("nothing is planted, and found: %v", w.leaks)
+		}
+		w.see(&unstructured.Unstructured{Object: object{"kind": "Event", "note": leak}})
+		if len(w.leaks) != 1 {
+			t.Errorf("%q is planted, and found %d times", leak, len(w.leaks))
+		}
+	}
+}
