@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,7 +24,38 @@ import (
 const peerFile = habitat.PeerFile
 
 // peers keeps the address of a Pod that runs in the peer file of each namespace.
-type peers struct{ *shared }
+type peers struct {
+	*shared
+
+	mu sync.Mutex
+	// chosen has the address that this process has chosen, or found, by namespace.
+	// Another one that is in the file is somebody else's choice.
+	chosen map[string]string
+}
+
+func newPeers(s *shared) *peers { return &peers{shared: s, chosen: map[string]string{}} }
+
+// choose gives the peer of a namespace whose file has an address.
+func (p *peers) choose(namespace, address string, pods []habitat.Pod) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if former, known := p.chosen[namespace]; known {
+		address = former
+	}
+	return habitat.ChoosePeer(address, pods)
+}
+
+func (p *peers) remember(namespace, chosen string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.chosen[namespace] = chosen
+}
+
+func (p *peers) forget(namespace string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.chosen, namespace)
+}
 
 func (p *peers) add(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
@@ -41,8 +73,12 @@ var isOfPeers = predicate.Or(named(peerFile), named(peersApplication))
 func (p *peers) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	namespace := request.Name
 	application, file, err := p.peersOf(ctx, namespace)
-	if err != nil || application == nil {
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if application == nil {
+		p.forget(namespace)
+		return reconcile.Result{}, nil
 	}
 	again := reconcile.Result{RequeueAfter: p.recheck}
 	if p.withoutFile(application, file) != "" {
@@ -57,11 +93,14 @@ func (p *peers) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		pods[i] = podOf(&found.Items[i])
 	}
 	current, has := file.Data[peerFile]
-	chosen := habitat.ChoosePeer(current, pods)
-	if has && chosen == current {
-		return again, nil
+	chosen := p.choose(namespace, current, pods)
+	if !has || chosen != current {
+		err = p.write(ctx, file, chosen)
 	}
-	return ended(again, p.write(ctx, file, chosen))
+	if err == nil {
+		p.remember(namespace, chosen)
+	}
+	return ended(again, err)
 }
 
 func podOf(pod *corev1.Pod) habitat.Pod {

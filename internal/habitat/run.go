@@ -121,7 +121,7 @@ func add(ctx context.Context, mgr manager.Manager, options Options) error {
 	return errors.Join(
 		s.addVersions(mgr),
 		(&rings{s}).add(mgr),
-		(&peers{s}).add(mgr),
+		newPeers(s).add(mgr),
 		(&replacements{s}).add(mgr),
 		mgr.AddHealthzCheck("ping", func(*http.Request) error { return nil }),
 		mgr.AddReadyzCheck("caches", func(request *http.Request) error {

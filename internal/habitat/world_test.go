@@ -393,7 +393,7 @@ func (w *world) ring() (reconcile.Result, error) {
 }
 
 func (w *world) choose() (reconcile.Result, error) {
-	return (&peers{w.shared}).Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: shop}})
+	return newPeers(w.shared).Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: shop}})
 }
 
 func (w *world) replacePods(name string) (reconcile.Result, error) {

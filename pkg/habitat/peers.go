@@ -38,8 +38,8 @@ func (p Pod) isCandidate() bool { return p.Running && !p.Deleted && p.IP != "" }
 
 // ChoosePeer gives the address of the peer that the Pods of a namespace are to know,
 // or none if no Pod can be it. The current one is kept for as long as a Pod that can
-// be it has its address, whoever wrote it; then it is the Pod that has run for
-// longest. The order of the Pods does not matter.
+// be it has its address; then it is the Pod that has run for longest. The order of the
+// Pods does not matter.
 func ChoosePeer(current string, pods []Pod) string {
 	candidates := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return !p.isCandidate() })
 	switch {

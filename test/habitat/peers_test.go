@@ -273,8 +273,8 @@ func (h home) eventuallyFile(t *testing.T, peer string) {
 }
 
 // The file is empty when no Pod runs, and has an address as soon as one does. What
-// somebody writes into it by hand is corrected, unless it is a peer, too; beside it,
-// nothing is taken away.
+// somebody writes into it by hand is corrected, even if that Pod could be the peer, too;
+// beside it, nothing is taken away.
 func TestPeerFileIsKept(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -295,7 +295,7 @@ func TestPeerFileIsKept(t *testing.T) {
 	for address := range h.running(t) {
 		if address != peer.Status.PodIP {
 			write(fmt.Sprintf(`{"peer-watch-file": %q, "note": "mine"}`, address))
-			h.keeps(t, address)
+			h.eventuallyFile(t, peer.Status.PodIP)
 		}
 	}
 	if got := field(h.get(t, configMaps, habitat.PeerFile), "data", "note"); got != "mine" {
