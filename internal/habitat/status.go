@@ -77,7 +77,7 @@ func (s *shared) tell(former Status, live *unstructured.Unstructured, v verdict,
 		ObservedGeneration: live.GetGeneration(), Conditions: slices.Clone(former.Conditions), Overwritten: former.Overwritten,
 	}
 	s.set(&status, live, acceptedCondition, v.status(), v.reason, v.message)
-	status.tellApplication(s, live, app)
+	s.tellApplication(&status, live, app)
 	s.tellPeers(&status, live, peers, file)
 	if v.reason != reasonAccepted {
 		status.State, status.Message = application.StateFailed, cut(v.message)
@@ -97,7 +97,7 @@ func (s *shared) set(status *Status, live *unstructured.Unstructured, name strin
 
 // tellApplication takes over what the agent says of the Application, if it speaks of
 // what the Application is now.
-func (status *Status) tellApplication(s *shared, live *unstructured.Unstructured, cm *corev1.ConfigMap) {
+func (s *shared) tellApplication(status *Status, live *unstructured.Unstructured, cm *corev1.ConfigMap) {
 	if cm == nil {
 		s.set(status, live, application.ReadyCondition, metav1.ConditionFalse, "NotAccepted", "there is no Application")
 		return
