@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +92,7 @@ func (p *pass) driftOf(id manifest.ID, d drift) application.Drift {
 // shown gives a value that is short, and the digest of another. Of what may be a
 // secret it gives nothing: a short one is found by its digest.
 func shown(kind string, path schema.Path, value any) any {
-	if value == nil || kind == "Secret" || isPrivate(path) {
+	if value == nil || IsPrivate(kind, path) {
 		return nil
 	}
 	if text, isText := value.(string); isScalar(value) && (!isText || len(text) <= maxValue) {
@@ -113,23 +112,4 @@ func isScalar(value any) bool {
 		return true
 	}
 	return false
-}
-
-// isPrivate tells of fields into which people put passwords: the data of
-// ConfigMaps, the environment and the arguments of containers, and what is called
-// so in any kind.
-func isPrivate(path schema.Path) bool {
-	return slices.ContainsFunc(path, func(step schema.Step) bool {
-		name := strings.ToLower(step.Field)
-		for _, word := range []string{"password", "secret", "token", "credential"} {
-			if strings.Contains(name, word) {
-				return true
-			}
-		}
-		switch step.Field {
-		case "data", "binaryData", "stringData", "env", "args", "command", "annotations", "labels":
-			return true
-		}
-		return false
-	})
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -54,11 +56,10 @@ type plan struct {
 // plan computes what an Application wants.
 func (r *Reconciler) plan(app *application.Application) (plan, error) {
 	desired, refusals := mutate.Desire(app.Spec, app.Learned)
+	if err := refusedBy(refusals); err != nil {
+		return plan{}, err
+	}
 	switch {
-	case mutate.IsOfTranslation(refusals):
-		return plan{}, fmt.Errorf("%w: %s", errUntranslatable, mutate.Summary(refusals))
-	case len(refusals) > 0:
-		return plan{}, fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
 	case len(desired.Secrets) > 0 && r.Secrets == nil:
 		return plan{}, errNoHooks
 	case app.Spec.Fetched != "":
@@ -82,6 +83,17 @@ func (r *Reconciler) plan(app *application.Application) (plan, error) {
 	return planned, nil
 }
 
+// refusedBy gives the error of a spec with refusals.
+func refusedBy(refusals field.ErrorList) error {
+	switch {
+	case mutate.IsOfTranslation(refusals):
+		return fmt.Errorf("%w: %s", errUntranslatable, mutate.Summary(refusals))
+	case len(refusals) > 0:
+		return fmt.Errorf("%w: %s", errRefused, mutate.Summary(refusals))
+	}
+	return nil
+}
+
 // complete refines what is planned by what is known of the resource.
 func (p *resource) complete(app *application.Application) error {
 	if err := p.remember(app.Learned, app.Namespace); err != nil {
@@ -92,6 +104,21 @@ func (p *resource) complete(app *application.Application) error {
 
 // resources gives what is desired, each where it belongs.
 func (r *Reconciler) resources(app *application.Application, desired mutate.Desired) ([]resource, error) {
+	resources, err := resourcesOf(desired)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.locate(app, resources); err != nil {
+		return nil, err
+	}
+	for i := range resources {
+		resources[i].marks = application.Marks(app.NamespacedName, app.UID, resources[i].ID)
+	}
+	return resources, nil
+}
+
+// resourcesOf gives what is desired, wherever it belongs.
+func resourcesOf(desired mutate.Desired) ([]resource, error) {
 	resources := make([]resource, len(desired.Resources))
 	for i := range resources {
 		id, err := manifest.Identify(desired.Resources[i])
@@ -100,12 +127,6 @@ func (r *Reconciler) resources(app *application.Application, desired mutate.Desi
 		}
 		resources[i] = resource{mangled: desired.Schemas[i], desired: desired.Resources[i], manifest: desired.Manifest[i]}
 		resources[i].ID = id
-	}
-	if err := r.locate(app, resources); err != nil {
-		return nil, err
-	}
-	for i := range resources {
-		resources[i].marks = application.Marks(app.NamespacedName, app.UID, resources[i].ID)
 	}
 	return resources, nil
 }

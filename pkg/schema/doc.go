@@ -30,6 +30,7 @@
 //	S.Learned(D, M)         what D knows beyond the manifest M; Retain(M, Learned(D, M)) knows it again
 //	S.ObservedPart(D)       the observed fields of D
 //	S.Released(D, P, E, L)  what left the spec: P and E were projection and learned values before
+//	S.Values(D, L)          each observed value, with the ways to it in D and in L
 //	S.Forget(D, M, L, f)    D without what was learned at the field f, which the server refuses now
 //
 // A null is the same as an absent field, an absent object as an empty one, an

@@ -1,0 +1,124 @@
+package schema_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+func TestValues(t *testing.T) {
+	const control = "{observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}"
+	type value struct {
+		path, place string
+		want, have  any
+	}
+	for _, c := range []struct {
+		why, schema, desired, live string
+		want                       []value
+	}{
+		{
+			"a field by itself, one of an object, and one that nobody has",
+			"spec: {beats: null, inner: {a: null}, none: null}", "spec: {beats: 4, inner: {a: 1, b: 2}}", "spec: {beats: 3, other: 1}",
+			[]value{{"spec.beats", "spec.beats", int64(4), int64(3)}, {"spec.inner.a", "spec.inner.a", int64(1), nil}, {"spec.none", "spec.none", nil, nil}},
+		},
+		{
+			"by key, each element has two places, and what is missing has one",
+			"spec: {parts: [{beats: null}, {beats: null}, " + control + "]}",
+			"spec: {parts: [{name: gone, beats: 1}, {name: a, beats: 4}]}", "spec: {parts: [{name: x, beats: 1}, {name: a, beats: 3}]}",
+			[]value{{"", "spec.parts[0].beats", int64(1), nil}, {"spec.parts[1].beats", "spec.parts[1].beats", int64(4), int64(3)}},
+		},
+		{
+			"by index, what is in no list has no place",
+			"spec: {list: [null, null, null, " + control + "]}", "spec: {list: [a]}", "spec: {list: [b, c]}",
+			[]value{{"spec.list[0]", "spec.list[0]", "a", "b"}, {"spec.list[1]", "spec.list[1]", nil, "c"}},
+		},
+		{
+			"what has not the shape of the schema is one value",
+			"spec: {inner: {a: null}, list: [null, " + control + "]}", "spec: {inner: {a: 1}, list: [a]}", "spec: {inner: 1, list: 2}",
+			[]value{{"spec.inner", "spec.inner", object{"a": int64(1)}, int64(1)}, {"spec.list", "spec.list", []any{"a"}, int64(2)}},
+		},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			s := parse(t, complete(decode(t, c.schema))).Align(songs{})
+			var got []value
+			for _, v := range s.Values(complete(decode(t, c.desired)), complete(decode(t, c.live))) {
+				got = append(got, value{v.Path.String(), v.Place.String(), v.Want, v.Have})
+			}
+			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(value{})); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// Both ways of a value lead to it, and each difference is one of a value, of several,
+// of a list as such, or of an element in which nothing is observed.
+func TestValuesLaw(t *testing.T) {
+	random := rand.NewChaCha8([32]byte{2})
+	for range 500 {
+		choices := make(tape, 400)
+		if _, err := random.Read(choices); err != nil {
+			t.Fatal(err)
+		}
+		if law(checkValues).check(t, choices); t.Failed() {
+			return
+		}
+	}
+}
+
+func checkValues(t *testing.T, s sample) {
+	t.Helper()
+	for _, desired := range s.desired() {
+		values := s.schema.Values(desired, s.live)
+		for _, v := range values {
+			if got := along(desired, v.Place); !cmp.Equal(got, v.Want) {
+				t.Errorf("%s leads to %v, and not to %v", v.Place, got, v.Want)
+			}
+			if got := along(s.live, v.Path); v.Path != nil && !cmp.Equal(got, v.Have) || v.Path == nil && v.Have != nil {
+				t.Errorf("%s leads to %v, and not to %v", v.Path, got, v.Have)
+			}
+		}
+		for _, d := range s.schema.Compare(desired, s.live) {
+			if !isOfValues(d) {
+				continue
+			}
+			if !slices.ContainsFunc(values, func(v schema.Value) bool {
+				return len(v.Path) >= len(d.Path) && slices.Equal(v.Path[:len(d.Path)], d.Path)
+			}) {
+				t.Errorf("no value is at %s, where %v differs", d.Path, d)
+			}
+		}
+	}
+}
+
+// isOfValues tells if a difference is one of values: not of a list as such, of an object
+// that is absent, in which nothing may be observed but lengths, or of an element.
+func isOfValues(d schema.Difference) bool {
+	switch d.Want.(type) {
+	case object, []any:
+		return false
+	}
+	return d.Kind != schema.TooShort && d.Kind != schema.TooLong && d.Path[len(d.Path)-1].Field != ""
+}
+
+// along goes a path, and gives nil where there is nothing.
+func along(value any, path schema.Path) any {
+	for _, step := range path {
+		switch parent := value.(type) {
+		case object:
+			value = parent[step.Field]
+		case []any:
+			if step.Index >= len(parent) {
+				return nil
+			}
+			value = parent[step.Index]
+		default:
+			return nil
+		}
+	}
+	return value
+}
