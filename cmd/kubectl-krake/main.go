@@ -1,91 +1,64 @@
-// Kubectl-krake is for the administrator of a hub: it enrols clusters and
-// removes them. On the PATH it is "kubectl krake".
+// Kubectl-krake is for whoever runs Applications, and for the administrator of a hub.
+// On the PATH it is "kubectl krake".
 package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // as kubectl logs in
 
+	"github.com/krake-observer/krake-observer/internal/cli"
 	"github.com/krake-observer/krake-observer/internal/enrol"
 )
 
-const usage = `Make clusters targets of a hub, and take them out again.
-
-Usage:
-  kubectl krake enrol CLUSTER --out FOLDER [flags]
-  kubectl krake remove CLUSTER [flags]
-
-Each command tells its flags with --help.
-`
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout)
-	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
+	err := newCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).ExecuteContext(ctx)
+	stop()
+	os.Exit(cli.Fail(err, os.Stderr))
 }
 
-func run(ctx context.Context, arguments []string, out io.Writer) error {
-	command := ""
-	if len(arguments) > 0 {
-		command, arguments = arguments[0], arguments[1:]
-	}
-	switch command {
-	case "enrol":
-		return runEnrol(ctx, arguments, out)
-	case "remove":
-		return runRemove(ctx, arguments, out)
-	case "", "help", "-h", "--help":
-		fmt.Fprint(out, usage)
-		return nil
-	}
-	return fmt.Errorf("unknown command %q: see kubectl krake --help", command)
+func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	root := cli.NewCommand(streams)
+	root.AddCommand(newEnrolCommand(streams.Out), newRemoveCommand(streams.Out))
+	return root
 }
 
-func runEnrol(ctx context.Context, arguments []string, out io.Writer) error {
+func newEnrolCommand(out io.Writer) *cobra.Command {
 	var options enrol.Options
-	var err error
-	if options.Cluster, err = parse("enrol", &options, arguments, out); err != nil {
-		return err
-	}
-	if err := options.Validate(); err != nil {
-		return err
-	}
-	return enrol.Enrol(ctx, options, out)
+	return clusterCommand("enrol", "Make a cluster a target of the hub", &options, func(ctx context.Context, cluster string) error {
+		options.Cluster = cluster
+		if err := options.Validate(); err != nil {
+			return err
+		}
+		return enrol.Enrol(ctx, options, out)
+	})
 }
 
-func runRemove(ctx context.Context, arguments []string, out io.Writer) error {
+func newRemoveCommand(out io.Writer) *cobra.Command {
 	var options enrol.RemoveOptions
-	var err error
-	if options.Cluster, err = parse("remove", &options, arguments, out); err != nil {
-		return err
-	}
-	if err := options.Validate(); err != nil {
-		return err
-	}
-	return enrol.Remove(ctx, options, out)
+	return clusterCommand("remove", "Take a cluster out of the hub", &options, func(ctx context.Context, cluster string) error {
+		options.Cluster = cluster
+		if err := options.Validate(); err != nil {
+			return err
+		}
+		return enrol.Remove(ctx, options, out)
+	})
 }
 
-// parse reads flags, and the one argument that both commands have.
-func parse(command string, options interface{ AddFlags(flags *pflag.FlagSet) }, arguments []string, out io.Writer) (cluster string, err error) {
-	flags := pflag.NewFlagSet("kubectl krake "+command+" CLUSTER", pflag.ContinueOnError)
-	flags.SetOutput(out)
-	options.AddFlags(flags)
-	if err := flags.Parse(arguments); err != nil {
-		return "", err
+// clusterCommand makes a command whose argument is a cluster.
+func clusterCommand(name, short string, options interface{ AddFlags(flags *pflag.FlagSet) }, run func(ctx context.Context, cluster string) error) *cobra.Command {
+	command := &cobra.Command{
+		Use: name + " CLUSTER", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error { return run(command.Context(), arguments[0]) },
 	}
-	if flags.NArg() != 1 {
-		return "", fmt.Errorf("exactly one CLUSTER is wanted: see kubectl krake %s --help", command)
-	}
-	return flags.Arg(0), nil
+	options.AddFlags(command.Flags())
+	return command
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 // What is mistyped is said before anything is asked of a cluster.
@@ -14,19 +14,21 @@ func TestRun(t *testing.T) {
 		why, arguments string
 		says, err      string // parts of what is said
 	}{
-		{"the commands", "", "kubectl krake enrol CLUSTER", ""},
-		{"by name", "--help", "kubectl krake remove CLUSTER", ""},
-		{"the flags of one", "enrol --help", "--token-duration", pflag.ErrHelp.Error()},
+		{"the commands", "", "enrol       Make a cluster", ""},
+		{"by name", "--help", "remove      Take a cluster", ""},
+		{"the flags of one", "enrol --help", "kubectl krake enrol CLUSTER", ""},
 		{"a command that there is not", "enroll east", "", `unknown command "enroll"`},
-		{"no cluster", "enrol --out x", "", "exactly one CLUSTER"},
-		{"two clusters", "remove east west", "", "exactly one CLUSTER"},
+		{"no cluster", "enrol --out x", "", "accepts 1 arg(s)"},
+		{"two clusters", "remove east west", "", "accepts 1 arg(s)"},
 		{"a flag of the other command", "enrol east --force", "", "unknown flag: --force"},
 		{"a flag that cannot be", "enrol east", "", "--out: must name a folder"},
 		{"a cluster that cannot be", "remove local", "", "the hub itself"},
 		{"a kubeconfig that there is not", "remove east --kubeconfig /nowhere", "", "configure the connection to the hub"},
 	} {
-		var out strings.Builder
-		err := run(t.Context(), strings.Fields(c.arguments), &out)
+		streams, _, out, _ := genericiooptions.NewTestIOStreams()
+		command := newCommand(streams)
+		command.SetArgs(strings.Fields(c.arguments))
+		err := command.ExecuteContext(t.Context())
 		if err == nil {
 			err = errors.New("")
 		}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+func newBlameCommand(e *environment) *cobra.Command {
+	var named string
+	var output outputFlag
+	command := &cobra.Command{
+		Use:               "blame NAME",
+		ValidArgsFunction: e.completeNames,
+		Short:             "Show who has set each observed field of an Application's objects, and when",
+		Long: `Show each observed field of an Application's objects: its value, the desired one, and
+who has set it last, by the managedFields of the object. That is a hint and no proof: the
+time is that of the manager's last write to any field of the object, of writes by the
+subresource scale the API server keeps none, and the removal of a field leaves no trace.
+
+Fields that differ have a * in the column DRIFT. Values that the Application does not say,
+and that were learned from the cluster, are marked as pinned; those that are yet to be
+learned, as (to be pinned).
+
+Values of Secrets, and of the fields where passwords are put, are shown as ***.`,
+		Example: `  # Who has scaled it?
+  kubectl krake blame web --object deployment/web`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, names []string) error {
+			blames, err := e.blame(command.Context(), names[0], named)
+			if err != nil {
+				return err
+			}
+			if output.isDocument() {
+				return printDocument(e.Out, output.value, blameList{documentVersion, "BlameList", blames})
+			}
+			return printBlames(e.Out, blames, output.value == asWide, e.now())
+		},
+	}
+	command.Flags().StringVar(&named, "object", "", "show one object only, as deployment/web")
+	output.addTo(command, asTable, asWide, asJSON, asYAML)
+	e.target.addFlags(command.Flags())
+	return command
+}
+
+// blameList is what is printed as a document.
+type blameList struct {
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"`
+	Items      []blame `json:"items"`
+}
+
+// blame is one object, with its observed fields.
+type blame struct {
+	manifest.ID `json:",inline"`
+
+	// Missing: there is no such object.
+	Missing bool           `json:"missing,omitempty"`
+	Fields  []blamedField  `json:"fields,omitempty"`
+	Lengths []blamedLength `json:"lengths,omitempty"`
+}
+
+// blamedField is one observed field, and who has set it last. Private values are hidden.
+type blamedField struct {
+	Path string `json:"path"`
+	// Value and Desired are left out where there is none.
+	Value   any `json:"value,omitempty"`
+	Desired any `json:"desired,omitempty"`
+	// Drift: the value is not the desired one. Pinned: the desired value was learned
+	// from the cluster. Unknown: none is desired yet, and this one will be learned.
+	Drift       bool       `json:"drift,omitempty"`
+	Pinned      bool       `json:"pinned,omitempty"`
+	Unknown     bool       `json:"unknown,omitempty"`
+	Manager     string     `json:"manager,omitempty"`
+	Subresource string     `json:"subresource,omitempty"`
+	Operation   string     `json:"operation,omitempty"`
+	Since       *time.Time `json:"since,omitempty"`
+}
+
+// blamedLength is a list that is too long or too short.
+type blamedLength struct {
+	Path   string `json:"path"`
+	Length int    `json:"length"`
+	// Problem is TooShort or TooLong.
+	Problem string `json:"problem"`
+}
+
+func (e *environment) blame(ctx context.Context, name, named string) ([]blame, error) {
+	app, expected, err := e.getExpected(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if expected, err = chosen(expected, named); err != nil {
+		return nil, err
+	}
+	objects, err := e.objectsOf(app.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	blames := make([]blame, 0, len(expected))
+	for _, object := range expected {
+		live, err := objects.live(ctx, placed(app, object.ID))
+		if err != nil {
+			return nil, err
+		}
+		blames = append(blames, blameOf(app, object, live))
+	}
+	return blames, nil
+}
+
+// blameOf looks at one object of an Application; live is nil if there is none.
+func blameOf(app *application.Application, e reconcile.Expected, live map[string]any) blame {
+	found := blame{ID: placed(app, e.ID), Missing: live == nil}
+	if live == nil {
+		return found
+	}
+	id, err := manifest.Identify(live)
+	if err == nil {
+		found.Namespace = id.Namespace
+	}
+	desired := application.Marks(app.NamespacedName, app.UID, id).On(placedDesired(e.Desired, id.Namespace))
+	differences := e.Schema.Compare(desired, live)
+	for _, value := range e.Schema.Values(desired, live) {
+		found.Fields = append(found.Fields, blamedFieldOf(e, value, differences, live))
+	}
+	for _, d := range differences {
+		if d.Kind == schema.TooShort || d.Kind == schema.TooLong {
+			items, _ := d.Have.([]any)
+			found.Lengths = append(found.Lengths, blamedLength{d.Path.String(), len(items), string(d.Kind)})
+		}
+	}
+	return found
+}
+
+func blamedFieldOf(e reconcile.Expected, value schema.Value, differences schema.Differences, live map[string]any) blamedField {
+	field := blamedField{Path: value.Place.String()}
+	field.Value, field.Desired = concealment{e.ID.Kind, value.Place}.pair(value.Have, value.Want)
+	if value.Path == nil {
+		return field
+	}
+	field.Path = value.Path.String()
+	field.Pinned = along(e.Desired, value.Place) != nil && along(e.Manifest, value.Place) == nil
+	for _, d := range differences {
+		if len(d.Path) <= len(value.Path) && slices.Equal(d.Path, value.Path[:len(d.Path)]) {
+			field.Drift = field.Drift || d.Kind == schema.Changed
+			field.Unknown = field.Unknown || d.Kind == schema.Unknown
+		}
+	}
+	if culprit := observer.Blame(live, []schema.Path{value.Path}, ""); culprit.Known() {
+		field.Manager, field.Subresource, field.Operation = culprit.Manager, culprit.Subresource, culprit.Operation
+		if !culprit.Time.IsZero() {
+			field.Since = &culprit.Time
+		}
+	}
+	return field
+}
+
+// printBlames prints a table for each object.
+func printBlames(out io.Writer, blames []blame, wide bool, now time.Time) error {
+	for i, b := range blames {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintln(out, oneLine(b.String()))
+		if b.Missing {
+			fmt.Fprintln(out, "  there is no such object")
+			continue
+		}
+		t := newTable(out, painterFor(out))
+		rows := [][]cell{textCells("DRIFT", "PATH", "VALUE", "DESIRED", "MANAGER", "OPERATION", "SINCE")}
+		for _, field := range b.Fields {
+			rows = append(rows, field.row(wide, now))
+		}
+		for _, length := range b.Lengths {
+			rows = append(rows, length.row())
+		}
+		if err := t.print(rows...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l blamedLength) row() []cell {
+	desired := "more elements"
+	if l.Problem == string(schema.TooLong) {
+		desired = "fewer elements"
+	}
+	return textCells("*", l.Path, fmt.Sprintf("%d elements", l.Length), desired, "", "", "")
+}
+
+func (f blamedField) row(wide bool, now time.Time) []cell {
+	mark, c, desired, since := "-", plain, shortened(f.Desired, wide), time.Time{}
+	switch {
+	case f.Drift:
+		mark, c = "*", red
+	case f.Unknown:
+		desired = "(to be pinned)"
+	}
+	if f.Pinned {
+		desired += " (pinned)"
+	}
+	if f.Since != nil {
+		since = *f.Since
+	}
+	manager := f.Manager
+	if f.Subresource != "" {
+		manager += " (" + f.Subresource + ")"
+	}
+	row := textCells(mark, f.Path, shortened(f.Value, wide), desired, manager, f.Operation, age(since, now))
+	for i := range row {
+		row[i].colour = c
+	}
+	return row
+}
+
+// widest is how much of a value is shown in a table.
+const widest = 40
+
+func shortened(value any, wide bool) string {
+	text := oneLine(plainText(value))
+	if runes := []rune(text); len(runes) > widest && !wide {
+		return string(runes[:widest-3]) + "..."
+	}
+	return text
+}

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// scaled is a Deployment that kubectl has created, an autoscaler has scaled, and somebody
+// has edited; a webhook has put a sidecar in front.
+const scaled = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  labels: {team: shop}
+  uid: "7"
+  annotations: {deployment.kubernetes.io/revision: "1"}
+  managedFields:
+  - manager: kubectl-client-side-apply
+    operation: Update
+    apiVersion: apps/v1
+    time: "2026-01-02T10:00:00Z"
+    fieldsType: FieldsV1
+    fieldsV1:
+      f:metadata: {f:labels: {.: {}, f:team: {}}}
+      f:spec:
+        f:strategy: {f:type: {}}
+        f:selector: {}
+        f:template:
+          f:metadata: {f:labels: {.: {}, f:app: {}}}
+          f:spec:
+            f:containers:
+              k:{"name":"web"}: {.: {}, f:name: {}, f:env: {.: {}, 'k:{"name":"PASSWORD"}': {.: {}, f:name: {}, f:value: {}}}}
+  - manager: kubectl-edit
+    operation: Update
+    apiVersion: apps/v1
+    time: "2026-01-02T11:00:00Z"
+    fieldsType: FieldsV1
+    fieldsV1: {f:spec: {f:template: {f:spec: {f:containers: {'k:{"name":"web"}': {f:image: {}}}}}}}
+  - manager: kube-controller-manager
+    operation: Update
+    apiVersion: apps/v1
+    subresource: scale
+    fieldsType: FieldsV1
+    fieldsV1: {f:spec: {f:replicas: {}}}
+  - manager: kube-controller-manager
+    operation: Update
+    apiVersion: apps/v1
+    subresource: status
+    time: "2026-01-02T11:30:00Z"
+    fieldsType: FieldsV1
+    fieldsV1: {f:metadata: {f:annotations: {f:deployment.kubernetes.io/revision: {}}}, f:status: {f:replicas: {}}}
+  - manager: injector
+    operation: Update
+    apiVersion: apps/v1
+    time: "2026-01-02T10:00:00Z"
+    fieldsType: FieldsV1
+    fieldsV1: {f:spec: {f:template: {f:spec: {f:containers: {'k:{"name":"sidecar"}': {.: {}, f:name: {}, f:image: {}}}}}}}
+spec:
+  replicas: 5
+  revisionHistoryLimit: 10
+  strategy: {type: Recreate}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: sidecar, image: proxy:1}
+      - name: web
+        image: nginx:2
+        env: [{name: PASSWORD, value: hunter2}]
+status: {replicas: 5}
+`
+
+const deploymentSchema = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: null
+  revisionHistoryLimit: null
+  strategy: {type: null}
+  template:
+    spec:
+      containers:
+      - {name: null, image: null, env: [{value: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}
+      - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}
+`
+
+func blamed(t *testing.T) blame {
+	t.Helper()
+	app := admittedOf(t, deployment, deploymentSchema)
+	app.Learned = []map[string]any{parsed(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {strategy: {type: Recreate}}}`)}
+	expected, err := expect(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blameOf(app, expected[0], markedAs("web", "1", parsed(t, scaled)))
+}
+
+// Each observed field has its value where it is now, and its last writer.
+func TestBlame(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	if err := printBlames(&out, []blame{blamed(t)}, false, now); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+apps/v1 Deployment demo/web
+DRIFT   PATH                                            VALUE      DESIRED             MANAGER                           OPERATION   SINCE
+*       spec.replicas                                   5          2                   kube-controller-manager (scale)   Update      <unknown>
+-       spec.revisionHistoryLimit                       10         (to be pinned)      <none>                            <none>      <unknown>
+-       spec.strategy.type                              Recreate   Recreate (pinned)   kubectl-client-side-apply         Update      120m
+-       spec.template.spec.containers[1].env[0].value   ***        ***                 kubectl-client-side-apply         Update      120m
+*       spec.template.spec.containers[1].image          nginx:2    nginx:1             kubectl-edit                      Update      60m
+-       spec.template.spec.containers[1].name           web        web                 kubectl-client-side-apply         Update      120m
+`
+	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), out.String()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// The document has the same, and no private value either.
+func TestBlameDocument(t *testing.T) {
+	text, err := json.Marshal(blamed(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "hunter2") {
+		t.Errorf("a private value is told: %s", text)
+	}
+	for _, want := range []string{
+		`{"path":"spec.replicas","value":5,"desired":2,"drift":true,"manager":"kube-controller-manager","subresource":"scale","operation":"Update"}`,
+		`{"path":"spec.revisionHistoryLimit","value":10,"unknown":true}`,
+		`{"path":"spec.strategy.type","value":"Recreate","desired":"Recreate","pinned":true,"manager":"kubectl-client-side-apply","operation":"Update","since":"2026-01-02T10:00:00Z"}`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s is not in %s", want, text)
+		}
+	}
+}
+
+// What is not there has no fields to blame anybody for, and a list its length.
+func TestBlameOfWhatIsMissing(t *testing.T) {
+	app := admittedOf(t, service, serviceSchema)
+	expected, err := expect(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	short := markedAs("web", "1", parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: []}}`))
+	if err := printBlames(&out, []blame{blameOf(app, expected[0], nil), blameOf(app, expected[0], short)}, true, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+v1 Service demo/web
+  there is no such object
+
+v1 Service demo/web
+DRIFT   PATH                     VALUE        DESIRED         MANAGER   OPERATION   SINCE
+-       spec.ports[0].nodePort   <none>       <none>          <none>    <none>      <unknown>
+-       spec.ports[0].port       <none>       80              <none>    <none>      <unknown>
+-       spec.type                NodePort     NodePort        <none>    <none>      <unknown>
+*       spec.ports               0 elements   more elements   <none>    <none>      <none>
+`
+	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), out.String()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestChosen(t *testing.T) {
+	app := admittedOf(t, deployment+"---"+service, "")
+	expected, err := expect(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ named, want, err string }{
+		{"", "Deployment Service", ""},
+		{"deployment/web", "Deployment", ""},
+		{"Deployments/web", "Deployment", ""},
+		{"deployments.apps/web", "Deployment", ""},
+		{"service/web", "Service", ""},
+		{"services.apps/web", "", "it has deployment/web, service/web"},
+		{"service/other", "", "it has deployment/web, service/web"},
+		{"service", "", "is not of the form KIND/NAME"},
+	} {
+		found, err := chosen(expected, c.named)
+		var kinds []string
+		for _, one := range found {
+			kinds = append(kinds, one.ID.Kind)
+		}
+		if got := strings.Join(kinds, " "); got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%q: %s, %v, want %s, %s", c.named, got, err, c.want, c.err)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// cluster is an API server that serves objects by their paths, and the discovery of
+// their kinds: what is read is the same from a real one, and nothing is written.
+type cluster map[string]any
+
+func newCluster() cluster {
+	return cluster{
+		"/api":  metav1.APIVersions{Versions: []string{"v1"}},
+		"/apis": metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "apps", Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "apps/v1", Version: "v1"}}}}},
+		"/api/v1": metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "configmaps", SingularName: "configmap", Namespaced: true, Kind: "ConfigMap", Verbs: metav1.Verbs{"get"}},
+			{Name: "secrets", SingularName: "secret", Namespaced: true, Kind: "Secret", Verbs: metav1.Verbs{"get"}},
+			{Name: "services", SingularName: "service", Namespaced: true, Kind: "Service", ShortNames: []string{"svc"}, Verbs: metav1.Verbs{"get"}},
+			{Name: "namespaces", SingularName: "namespace", Kind: "Namespace", Verbs: metav1.Verbs{"get"}},
+		}},
+		"/apis/apps/v1": metav1.APIResourceList{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
+			{Name: "deployments", SingularName: "deployment", Namespaced: true, Kind: "Deployment", ShortNames: []string{"deploy"}, Verbs: metav1.Verbs{"get"}},
+		}},
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	object, ok := c[r.URL.Path]
+	if !ok || r.Method != http.MethodGet {
+		w.WriteHeader(http.StatusNotFound)
+		object = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
+	}
+	if status, failed := object.(metav1.Status); failed && ok {
+		w.WriteHeader(int(status.Code))
+	}
+	if err := json.NewEncoder(w).Encode(object); err != nil {
+		panic(err)
+	}
+}
+
+// store puts the Application demo/web there, as admission leaves it.
+func (c cluster) store(t *testing.T, manifest, observerSchema string) *corev1.ConfigMap {
+	t.Helper()
+	cm := &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: manifest, application.ObserverSchemaKey: observerSchema}}
+	cm.APIVersion, cm.Kind, cm.Namespace, cm.Name = "v1", "ConfigMap", "demo", "web"
+	cm.Annotations = map[string]string{application.FormatAnnotation: application.Format}
+	if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
+		t.Fatal(prepared.Refusals)
+	}
+	cm.UID, cm.ResourceVersion = "1", "1"
+	c["/api/v1/namespaces/demo/configmaps/web"] = cm
+	return cm
+}
+
+// run runs a command with files in its folder.
+func (c cluster) run(t *testing.T, files map[string]string, arguments ...string) (out, says string, status int) {
+	t.Helper()
+	server := httptest.NewServer(c)
+	defer server.Close()
+	folder := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(folder)
+	t.Setenv("KUBECONFIG", filepath.Join(folder, "none"))
+	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
+	command := NewCommand(streams)
+	command.SetArgs(append(arguments, "--server", server.URL, "--namespace", "demo", "--cache-dir", folder))
+	status = Fail(command.ExecuteContext(t.Context()), stderr)
+	return stdout.String(), stderr.String(), status
+}
+
+const (
+	liveDeployment = "/apis/apps/v1/namespaces/demo/deployments/web"
+	liveService    = "/api/v1/namespaces/demo/services/web"
+)
+
+// The exit status tells if there is a difference, and what could not be looked at keeps
+// nothing else from being told.
+func TestDiffOfWhatIsStored(t *testing.T) {
+	c := newCluster()
+	c.store(t, deployment+"---"+service, "")
+	c[liveDeployment] = markedAs("web", "1", parsed(t, deployment))
+	c[liveService] = markedAs("web", "1", parsed(t, service))
+	if out, says, status := c.run(t, nil, "diff", "web"); out+says != "" || status != 0 {
+		t.Errorf("nothing differs: %d: %s%s", status, out, says)
+	}
+	c[liveService] = markedAs("web", "1", parsed(t, strings.Replace(service, "80", "81", 1)))
+	if out, says, status := c.run(t, nil, "diff", "web"); !strings.Contains(out, "this would be removed: {\"port\":81}\n") || strings.Contains(out, "Deployment") || says != "" || status != 1 {
+		t.Errorf("a Service differs: %d: %s%s", status, out, says)
+	}
+	c[liveDeployment] = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Message: "you may not", Code: http.StatusForbidden}
+	if out, says, status := c.run(t, nil, "diff", "web"); !strings.Contains(out, "this would be removed: {\"port\":81}\n") || !strings.Contains(says, "read apps/v1 Deployment demo/web: you may not") || status != 2 {
+		t.Errorf("one may not be read: %d: %s%s", status, out, says)
+	}
+	delete(c, "/apis/apps/v1")
+	if out, says, status := c.run(t, nil, "diff", "web", "nowhere"); !strings.Contains(out, "+  - port: 80") || !strings.Contains(says, "the cluster with the objects does not serve it") || !strings.Contains(says, "there is no Application nowhere") || status != 2 {
+		t.Errorf("a kind is not served: %d: %s%s", status, out, says)
+	}
+}
+
+// An object that left the Application, and is there still, is told of if it is ours.
+func TestDiffOfWhatLeft(t *testing.T) {
+	c := newCluster()
+	cm := c.store(t, service, "")
+	cm.Data[application.InventoryKey(application.LocalCluster)] = `[{"apiVersion":"v1","kind":"Service","namespace":"demo","name":"web"},{"apiVersion":"apps/v1","kind":"Deployment","namespace":"demo","name":"web"}]`
+	c[liveService] = markedAs("web", "1", parsed(t, service))
+	for _, gone := range []any{nil, parsed(t, deployment)} {
+		if c[liveDeployment] = gone; gone == nil {
+			delete(c, liveDeployment)
+		}
+		if out, says, status := c.run(t, nil, "diff", "web"); out+says != "" || status != 0 {
+			t.Errorf("nothing of ours is there: %d: %s%s", status, out, says)
+		}
+	}
+	c[liveDeployment] = markedAs("web", "1", parsed(t, deployment))
+	out, says, status := c.run(t, nil, "diff", "web")
+	if out != "# apps/v1 Deployment demo/web: it left the Application, and would be deleted\n" || says != "" || status != 1 {
+		t.Errorf("%d: %s%s", status, out, says)
+	}
+}
+
+// What is said of an Application that nobody carries out.
+func TestDiffOfWhatIsNotCarriedOut(t *testing.T) {
+	c := newCluster()
+	cm := c.store(t, service, "")
+	cm.Data[application.LearnedKey] = "{"
+	c[liveService] = markedAs("web", "1", parsed(t, service))
+	if out, says, status := c.run(t, nil, "diff", "web"); out != "" || !strings.HasPrefix(says, "what was learned for the Application demo/web cannot be read") || status != 0 {
+		t.Errorf("it is damaged: %d: %s%s", status, out, says)
+	}
+	delete(cm.Data, application.LearnedKey)
+	cm.Labels = nil
+	if out, says, status := c.run(t, nil, "diff", "web"); out != "" || !strings.HasPrefix(says, "the Application demo/web was never admitted") || status != 0 {
+		t.Errorf("it was never admitted: %d: %s%s", status, out, says)
+	}
+	cm = c.store(t, service, "")
+	cm.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	if out, says, status := c.run(t, nil, "diff", "web"); !strings.HasPrefix(out, "# Application demo/web: it is being deleted") || says != "" || status != 1 {
+		t.Errorf("it is being deleted: %d: %s%s", status, out, says)
+	}
+	cm.Data[application.ManifestKey] = "kind: x"
+	if out, says, status := c.run(t, nil, "diff", "web"); out != "" || !strings.Contains(says, "error: the Application demo/web: refused: data.spec.manifest[0].apiVersion") || status != 2 {
+		t.Errorf("it cannot be carried out: %d: %s%s", status, out, says)
+	}
+}
+
+const fileHead = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, annotations: {krake.dev/application: v1}}\ndata:\n  spec.manifest: |"
+
+func inFile(manifest string) map[string]string {
+	return map[string]string{"web.yaml": fileHead + strings.ReplaceAll(manifest, "\n", "\n    ") + "\n"}
+}
+
+// Of a file, what would be created and changed is told, whether it is stored or not.
+func TestDiffOfAFile(t *testing.T) {
+	c := newCluster()
+	internal := strings.Replace(service, "NodePort", "ClusterIP", 1)
+	for _, step := range []struct {
+		why    string
+		live   func() // what has come to be on the cluster
+		file   string
+		want   string // nothing: nothing is printed
+		says   string // the same
+		status int
+	}{
+		{"a Service would be created", func() {}, service, "@@ -0,0 +1,8 @@", "", 1},
+		{"one is there", func() { c[liveService] = parsed(t, service) }, service, "conflict: it exists", "", 1},
+		{"adoption was asked for by an annotation that the file has not, and that stays, as after kubectl apply", func() {
+			c.store(t, service, "").Annotations[application.AdoptAnnotation] = "true"
+		}, service, "it would be adopted", "", 1},
+		{"the type would be changed", func() {
+			c.store(t, internal, "")
+			c[liveService] = markedAs("web", "1", parsed(t, internal))
+		}, service, "@@\n spec:\n   ports:\n   - port: 80\n-  type: ClusterIP\n+  type: NodePort\n", "", 1},
+		{"it is what is stored", func() {}, internal, "", "", 0},
+		{"it would be refused", func() {}, strings.Replace(service, "name: web", "name: web, uid: x", 1), "", "web.yaml:8: data.spec.manifest[0].metadata.uid: Forbidden", 2},
+	} {
+		step.live()
+		out, says, status := c.run(t, inFile(step.file), "diff", "-f", "web.yaml")
+		if !strings.Contains(out, step.want) || (out == "") != (step.want == "") || !strings.HasPrefix(says, step.says) || (says == "") != (step.says == "") || status != step.status {
+			t.Errorf("%s: %d: %s%s, want %d: %s%s", step.why, status, out, says, step.status, step.want, step.says)
+		}
+	}
+}
+
+// Which arguments a command needs, it says before it asks a cluster.
+func TestArguments(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"diff":                           "name Applications, or a file by -f, and not both",
+		"diff web -f x":                  "name Applications, or a file by -f, and not both",
+		"diff -f nowhere":                "no such file",
+		"blame":                          "accepts 1 arg",
+		"blame web -o name":              "it has to be one of table, wide, json, yaml",
+		"schema":                         "the Application is missing",
+		"schema web -f x":                "add --propose",
+		"schema --propose":               "name an object as KIND/NAME, or a manifest by -f",
+		"schema --propose a/b -f x":      "and not both",
+		"schema --propose web":           "is not of the form KIND/NAME",
+		"schema --propose --explain a b": "use one of them",
+		"schema web --explain ..":        "is no path",
+	} {
+		if out, says, status := (cluster{}).run(t, nil, strings.Fields(arguments)...); out != "" || !strings.Contains(says, want) || status != 2 {
+			t.Errorf("%s: %d: %s%s, want %s", arguments, status, out, says, want)
+		}
+	}
+}
+
+func TestSchemaCommand(t *testing.T) {
+	c := newCluster()
+	c.store(t, deployment+"---"+service, serviceSchema)
+	c[liveDeployment], c[liveService] = parsed(t, scaled), parsed(t, service)
+	manifest := map[string]string{"service.yaml": service + "---" + strings.Replace(service, "name: web", "name: other", 1)}
+	for _, one := range []struct {
+		arguments, want, says string
+		status                int
+	}{
+		{"schema web", "kind: Service\nmetadata:\n  name: web\nspec:\n  ports:\n  - nodePort: null\n    port: null\n  - observer_schema_list_max_length: 2\n    observer_schema_list_min_length: 1\n  type: null\n---\napiVersion: apps/v1\nkind: Deployment\n", "", 0},
+		{"schema web -o json", `"nodePort": null`, "", 0},
+		{"schema web --explain spec.replicas", "v1 Service web: spec.replicas is not observed: the observer schema does not name it (line 5 of data.spec.observer_schema is where it would be)\n", "", 0},
+		{"schema web --explain spec.replicas --object deployment/web", "apps/v1 Deployment web: spec.replicas is observed: the object has no observer schema, so that all is observed that the manifest says\n", "", 0},
+		{"schema --propose deploy/web", "# not observed, as kube-controller-manager (scale) writes it: spec.replicas\n", "", 0},
+		{"schema --propose deployments.apps/web", "# Observer schema of apps/v1 Deployment web: of what kubectl-client-side-apply has set.\n", "", 0},
+		{"schema --propose svc/other", "", "there is no Service other in namespace demo", 2},
+		{"schema --propose song/other", "", "find the kind song", 2},
+		{"schema --propose -f service.yaml", "  type: null\n---\n# Observer schema of v1 Service other.\n", "v1 Service demo/other: it is not on the cluster", 0},
+	} {
+		out, says, status := c.run(t, manifest, strings.Fields(one.arguments)...)
+		if !strings.Contains(out, one.want) || !strings.Contains(says, one.says) || status != one.status {
+			t.Errorf("%s: %d: %s%s, want %s%s", one.arguments, status, out, says, one.want, one.says)
+		}
+	}
+	if out, _, _ := c.run(t, nil, "schema", "web", "--explain", "spec.replicas", "--object", "deployment/web"); strings.Contains(out, "Service") {
+		t.Errorf("another object is told of: %s", out)
+	}
+}
+
+// Of what kubectl has applied, defaults are not observed: their author would be kubectl.
+func TestProposeOfWhatWasApplied(t *testing.T) {
+	c := newCluster()
+	live := parsed(t, scaled)
+	live["metadata"].(map[string]any)["annotations"] = map[string]any{corev1.LastAppliedConfigAnnotation: `{"apiVersion":"apps/v1","kind":"Deployment",
+		"metadata":{"name":"web","namespace":"demo","annotations":{},"labels":{"team":"shop"}},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}}}}`}
+	c[liveDeployment] = live
+	out, says, status := c.run(t, nil, "schema", "--propose", "deployment/web")
+	want := `# Observer schema of apps/v1 Deployment web: of what kubectl-client-side-apply has set.
+# not observed, as kube-controller-manager (scale) writes it: spec.replicas
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  labels:
+    team: null
+  name: web
+spec:
+  selector:
+    matchLabels:
+      app: null
+`
+	if out != want || says != "" || status != 0 {
+		t.Errorf("%d: %s%s, want %s", status, out, says, want)
+	}
+}
+
+func TestBlameCommand(t *testing.T) {
+	c := newCluster()
+	c.store(t, deployment+"---"+service, deploymentSchema)
+	c[liveDeployment] = markedAs("web", "1", parsed(t, scaled))
+	for _, one := range []struct {
+		arguments, want, says string
+		status                int
+	}{
+		{"blame web", "v1 Service demo/web\n  there is no such object\n", "", 0},
+		{"blame web -o json", `"kind": "BlameList"`, "", 0},
+		{"blame web -o yaml --object deployment/web", "path: spec.replicas\n", "", 0},
+		{"blame web --object job/web", "", "the Application has no object job/web: it has deployment/web, service/web", 2},
+		{"blame other", "", "there is no Application other", 2},
+	} {
+		out, says, status := c.run(t, nil, strings.Fields(one.arguments)...)
+		if !strings.Contains(out, one.want) || !strings.Contains(says, one.says) || status != one.status || strings.Contains(out, "hunter2") {
+			t.Errorf("%s: %d: %s%s, want %s%s", one.arguments, status, out, says, one.want, one.says)
+		}
+	}
+}

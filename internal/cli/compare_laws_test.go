@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// pair is an observer schema with a desired and a live object.
+type pair struct {
+	why           string
+	schema        schema.Schema
+	desired, live map[string]any
+}
+
+// pairs are those by which the schemas themselves are tested.
+func pairs(t *testing.T) []pair {
+	t.Helper()
+	var found []pair
+	for _, file := range []string{"compare", "keyed", "overlay", "patch", "late_initialize", "released"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "pkg", "schema", "testdata", file+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases, err := manifest.Decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, value := range cases {
+			c := value.(map[string]any)
+			document, ok := c["schema"].(map[string]any)
+			if !ok {
+				continue
+			}
+			p := pair{why: file + ": " + c["why"].(string), desired: identified(c["desired"]), live: identified(c["live"])}
+			set, findings := schema.Mangle([]any{identified(nil)}, []any{identified(document)})
+			if len(findings.Errors()) > 0 {
+				t.Fatal(p.why, findings)
+			}
+			p.schema = set[0]
+			found = append(found, p)
+		}
+	}
+	if len(found) < 60 {
+		t.Fatalf("there are only %d pairs", len(found))
+	}
+	return found
+}
+
+// identified gives an object as the Song top50.
+func identified(value any) map[string]any {
+	object, _ := runtime.DeepCopyJSONValue(value).(map[string]any)
+	if object == nil {
+		object = map[string]any{}
+	}
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+	}
+	metadata["name"] = "top50"
+	object["apiVersion"], object["kind"], object["metadata"] = "v1", "Song", metadata
+	return object
+}
+
+// There is something to tell if and only if the agent would find a difference: of each
+// pair, of both its objects with themselves, of what is learned, and after random edits.
+// That holds where values are hidden, too.
+func TestDiffIsEmptyIfNothingDiffers(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	different, equal := 0, 0
+	for _, p := range pairs(t) {
+		for range 40 {
+			desired, live := edited(random, p.desired), edited(random, p.live)
+			for _, lives := range []map[string]any{live, desired, p.schema.LateInitialize(desired, live), p.schema.Overlay(desired, live)} {
+				for _, kind := range []string{"Song", "Secret"} {
+					c := comparison{id: manifest.ID{APIVersion: "v1", Kind: kind, Name: "top50"}}
+					if err := c.observed(p.schema, desired, lives); err != nil {
+						t.Fatal(err)
+					}
+					found := p.schema.Compare(desired, lives)
+					if c.differs() != (len(found) > 0) || c.differs() != (c.String() != "") {
+						t.Fatalf("%s: Compare finds %v, and there is to tell: %q\ndesired %v\nlive %v", p.why, found, c.String(), desired, lives)
+					}
+					if len(found) > 0 {
+						different++
+					} else {
+						equal++
+					}
+				}
+			}
+		}
+	}
+	if min(different, equal) < 1000 {
+		t.Errorf("%d differ and %d do not: that shows nothing", different, equal)
+	}
+}
+
+// edited changes a few values of a copy, but not its identity.
+func edited(random *rand.Rand, object map[string]any) map[string]any {
+	copied, _ := edit(random, runtime.DeepCopyJSON(object)).(map[string]any)
+	return identified(copied)
+}
+
+func edit(random *rand.Rand, value any) any {
+	if random.IntN(12) == 0 {
+		return []any{nil, "x", int64(7), map[string]any{}, []any{}, []any{"x", nil}, map[string]any{"k": "a"}}[random.IntN(7)]
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range sortedKeys(value) {
+			value[name] = edit(random, value[name])
+			if random.IntN(15) == 0 {
+				delete(value, name)
+			}
+		}
+	case []any:
+		for i := range value {
+			value[i] = edit(random, value[i])
+		}
+		switch random.IntN(8) {
+		case 0:
+			return append(value, runtime.DeepCopyJSONValue(map[string]any{"k": "new", "v": int64(1)}))
+		case 1:
+			return value[:len(value)/2]
+		case 2:
+			slices.Reverse(value)
+		}
+	}
+	return value
+}
+
+func sortedKeys(values map[string]any) []string {
+	var names []string
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// No value of a field that is private is told, wherever it is, in whatever shape.
+func TestNothingPrivateIsTold(t *testing.T) {
+	const secret = "hunter2"
+	for _, c := range []struct{ why, kind, desired, live string }{
+		{"a Secret", "Secret", "type: hunter2", "type: hunter2x"},
+		{"the data of a ConfigMap", "ConfigMap", "data: {a: hunter2}", "data: {a: other}"},
+		{"the environment", "Deployment", "spec: {env: [{name: A, value: hunter2}]}", "spec: {env: [{name: A, value: hunter2x}]}"},
+		{"arguments, which are plain values of a list", "Deployment", "spec: {args: [--a=hunter2]}", "spec: {args: [--b=hunter2, x]}"},
+		{"a value of another shape", "Deployment", "spec: {x: {password: hunter2}}", "spec: {x: 1}"},
+		{"a value of another shape on the cluster", "Deployment", "spec: {x: [1]}", "spec: {x: {token: hunter2}}"},
+		{"a value that comes anew", "Deployment", "spec: {x: {token: hunter2}}", "spec: {}"},
+	} {
+		desired, live := identified(parsed(t, c.desired)), identified(parsed(t, c.live))
+		for _, object := range []map[string]any{desired, live} {
+			object["kind"] = c.kind
+		}
+		whole := schemaOf(t, desired).Observe("whole")
+		desired["whole"] = map[string]any{"password": secret}
+		s := schemaOf(t, desired)
+		for _, observed := range []schema.Schema{s, whole} {
+			comparison := comparison{id: observed.ID()}
+			if err := comparison.observed(observed, desired, live); err != nil {
+				t.Fatal(err)
+			}
+			text := comparison.String()
+			if text == "" || strings.Contains(text, secret) {
+				t.Errorf("%s: %s", c.why, text)
+			}
+		}
+	}
+}
+
+func schemaOf(t *testing.T, resource map[string]any) schema.Schema {
+	t.Helper()
+	s, err := schema.Default(resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// parsed gives the object that is written as YAML.
+func parsed(t *testing.T, text string) map[string]any {
+	t.Helper()
+	encoded, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := manifest.Decode(encoded)
+	if err != nil || len(values) != 1 {
+		t.Fatalf("%d values: %v", len(values), err)
+	}
+	return values[0].(map[string]any)
+}

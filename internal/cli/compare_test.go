@@ -1,0 +1,352 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {team: shop}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: nginx:1
+        env: [{name: PASSWORD, value: hunter2}]
+`
+
+const service = `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: NodePort, ports: [{port: 80}]}
+`
+
+const serviceSchema = `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  type: null
+  ports:
+  - {port: null, nodePort: null}
+  - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 2}
+`
+
+// admittedOf gives the Application demo/web as admission leaves it, and as it is stored
+// then with an UID.
+func admittedOf(t *testing.T, manifest, observerSchema string, annotations ...string) *application.Application {
+	t.Helper()
+	cm := &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: manifest}}
+	cm.Namespace, cm.Name = "demo", "web"
+	cm.Annotations = map[string]string{application.FormatAnnotation: application.Format}
+	for _, annotation := range annotations {
+		name, value, _ := strings.Cut(annotation, "=")
+		cm.Annotations[name] = value
+	}
+	if observerSchema != "" {
+		cm.Data[application.ObserverSchemaKey] = observerSchema
+	}
+	if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
+		t.Fatal(prepared.Refusals)
+	}
+	cm.UID = "1"
+	app, err := application.Read(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app
+}
+
+// markedAs gives the object with the marks of an Application of demo, as if it were there.
+func markedAs(name string, uid types.UID, live map[string]any) map[string]any {
+	live["metadata"].(map[string]any)["namespace"] = "demo"
+	id, _ := manifest.Identify(live)
+	return application.Marks(types.NamespacedName{Namespace: "demo", Name: name}, uid, id).On(live)
+}
+
+// What is told of one object, with nothing that is private.
+func TestCompare(t *testing.T) {
+	for _, c := range []struct {
+		why, manifest, schema, learned, observed string
+		annotations                              []string
+		live, owner                              string
+		uid                                      types.UID
+		want                                     string
+	}{
+		{
+			why: "an object that is as it should be", manifest: deployment, owner: "web", uid: "1",
+			live: strings.Replace(deployment, "replicas: 2", "replicas: 2\n  paused: true", 1),
+		},
+		{
+			why: "labels that are observed as a whole, with the marks of the Application", owner: "web", uid: "1",
+			manifest: "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {a: b}}}", live: "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {a: b}}}",
+			schema: "{apiVersion: v1, kind: Service, metadata: {name: web, labels: null}}",
+		},
+		{
+			why: "a value that is another, in one line of its surroundings", manifest: service, owner: "web", uid: "1",
+			live: strings.Replace(service, "NodePort", "ClusterIP", 1),
+			want: `
+diff live/v1.Service.demo.web desired/v1.Service.demo.web
+--- live/v1.Service.demo.web
++++ desired/v1.Service.demo.web
+@@ -5,4 +5,4 @@
+ spec:
+   ports:
+   - port: 80
+-  type: ClusterIP
++  type: NodePort
+`,
+		},
+		{
+			why: "of private values, that they are others, and not what they are", manifest: deployment, owner: "web", uid: "1",
+			live: strings.NewReplacer("hunter2", "hunter3", "shop", "food", "nginx:1", "nginx:2").Replace(deployment),
+			want: `
+diff live/apps.v1.Deployment.demo.web desired/apps.v1.Deployment.demo.web
+--- live/apps.v1.Deployment.demo.web
++++ desired/apps.v1.Deployment.demo.web
+@@ -2,7 +2,7 @@
+ kind: Deployment
+ metadata:
+   labels:
+-    team: '*** (before)'
++    team: '*** (after)'
+   name: web
+ spec:
+   replicas: 2
+@@ -17,6 +17,6 @@
+       containers:
+       - env:
+         - name: '***'
+-          value: '*** (before)'
+-        image: nginx:2
++          value: '*** (after)'
++        image: nginx:1
+         name: web
+`,
+		},
+		{
+			why: "how many elements there are of which nothing is observed, if that is too many", manifest: service, schema: serviceSchema, owner: "web", uid: "1",
+			learned: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80, nodePort: 30080}]}}`,
+			live:    `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: [{port: 80, nodePort: 30080}, {port: 81}, {port: 82, token: x}]}}`,
+			want: `
+# v1 Service demo/web: spec.ports[1]: the list is too long, and this would be removed: {"port":81}
+# v1 Service demo/web: spec.ports[2]: the list is too long, and this would be removed: {"port":82,"token":"***"}
+diff live/v1.Service.demo.web desired/v1.Service.demo.web
+--- live/v1.Service.demo.web
++++ desired/v1.Service.demo.web
+@@ -6,5 +6,4 @@
+   ports:
+   - nodePort: 30080
+     port: 80
+-  - (2 more, not observed)
+   type: NodePort
+`,
+		},
+		{
+			why: "a value that is to be pinned", manifest: service, schema: serviceSchema, owner: "web", uid: "1",
+			live: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: [{port: 80, nodePort: 30080}]}}`,
+			want: `
+# v1 Service demo/web: spec.ports[0].nodePort: would be pinned to what it is: 30080
+`,
+		},
+		{
+			why: "what left a spec that was not carried out yet", manifest: service, owner: "web", uid: "1",
+			observed: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, sessionAffinity: ClientIP}}`,
+			live:     service[:len(service)-2] + ", sessionAffinity: ClientIP}",
+			want: `
+# v1 Service demo/web: spec.sessionAffinity: it left the Application, and would be removed: ClientIP
+`,
+		},
+		{
+			why: "all of what is not there", manifest: strings.Replace(service, "NodePort", "ClusterIP", 1),
+			want: `
+diff live/v1.Service.demo.web desired/v1.Service.demo.web
+--- live/v1.Service.demo.web
++++ desired/v1.Service.demo.web
+@@ -0,0 +1,8 @@
++apiVersion: v1
++kind: Service
++metadata:
++  name: web
++spec:
++  ports:
++  - port: 80
++  type: ClusterIP
+`,
+		},
+		{
+			why: "of what is not there, no private values", manifest: `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {a: hunter2}}`,
+			want: `
+diff live/v1.ConfigMap.demo.web desired/v1.ConfigMap.demo.web
+--- live/v1.ConfigMap.demo.web
++++ desired/v1.ConfigMap.demo.web
+@@ -0,0 +1,6 @@
++apiVersion: v1
++data:
++  a: '***'
++kind: ConfigMap
++metadata:
++  name: web
+`,
+		},
+		{
+			why: "a conflict with what belongs to no Application", manifest: service, live: service,
+			want: `
+# v1 Service web: conflict: it exists and belongs to no Application, and nothing would be written: annotate the Application with krake.dev/adopt=true to have it adopted, or choose another name
+`,
+		},
+		{
+			why: "what would be adopted", manifest: service, live: service, annotations: []string{application.AdoptAnnotation + "=true"},
+			want: `
+# v1 Service web: it exists and belongs to no Application: it would be adopted
+`,
+		},
+		{
+			why: "a conflict with another Application", manifest: service, live: service, owner: "other", uid: "7", annotations: []string{application.AdoptAnnotation + "=true"},
+			want: `
+# v1 Service demo/web: conflict: it belongs to the Application demo/other, and nothing would be written as long as there is that: leave it out of one of the two
+`,
+		},
+		{
+			why: "what was restored from a backup", manifest: service, live: service, owner: "web", uid: "0",
+			want: `
+# v1 Service demo/web: it was a former Application's of this name, and would be taken over
+`,
+		},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			app := admittedOf(t, c.manifest, c.schema, c.annotations...)
+			if c.learned != "" {
+				app.Learned = []map[string]any{parsed(t, c.learned)}
+			}
+			if c.observed != "" {
+				app.LastObserved = []map[string]any{parsed(t, c.observed)}
+			}
+			expected, err := expect(app)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var live map[string]any
+			if c.live != "" {
+				live = parsed(t, c.live)
+			}
+			if c.owner != "" {
+				live = markedAs(c.owner, c.uid, live)
+			}
+			got, err := compare(app, expected[0], live)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got.String()); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			if got.differs() != (c.want != "") {
+				t.Errorf("differs: %v", got.differs())
+			}
+		})
+	}
+}
+
+// Without its label an object is out of its agent's sight, so that is told.
+func TestMissingLabel(t *testing.T) {
+	app := admittedOf(t, service, "")
+	expected, err := expect(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := markedAs("web", "1", parsed(t, service))
+	delete(live["metadata"].(map[string]any)["labels"].(map[string]any), application.OwnedByLabel)
+	got, err := compare(app, expected[0], live)
+	if want := "the label by which its agent finds it is missing"; err != nil || !strings.Contains(got.String(), want) {
+		t.Errorf("%q, %v: want %q", got.String(), err, want)
+	}
+}
+
+// What was learned on another cluster is nothing to want on this one.
+func TestExpectAfterAMove(t *testing.T) {
+	app := admittedOf(t, service, serviceSchema)
+	app.Learned = []map[string]any{parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80, nodePort: 30080}]}}`)}
+	app.Status.Cluster = "east"
+	expected, err := expect(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, pinned := along(expected[0].Desired, pathOf("spec", "ports")).([]any)[0].(map[string]any)["nodePort"]; pinned {
+		t.Error("the node port of another cluster is desired")
+	}
+}
+
+// Where an agent has mapped the namespace, its inventory tells, and that is no drift.
+func TestMappedNamespace(t *testing.T) {
+	app := admittedOf(t, strings.Replace(service, "name: web", "name: web, namespace: demo", 1), "")
+	app.Inventory = []manifest.ID{{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"}}
+	expected, err := expect(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := placed(app, expected[0].ID)
+	if id.Namespace != "shop" || len(leaving(app, expected)) > 0 {
+		t.Errorf("it is looked for in %s, and %v leaves", id.Namespace, leaving(app, expected))
+	}
+	live := parsed(t, strings.Replace(service, "name: web", "name: web, namespace: shop", 1))
+	live = application.Marks(app.NamespacedName, app.UID, id).On(live)
+	got, err := compare(app, expected[0], live)
+	if err != nil || got.differs() {
+		t.Errorf("%v: %s", err, got)
+	}
+	for _, field := range blameOf(app, expected[0], live).Fields {
+		if field.Drift {
+			t.Errorf("%v is drift", field)
+		}
+	}
+	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"})
+	if id := placed(app, expected[0].ID); id.Namespace != "demo" {
+		t.Errorf("it is in its own namespace, and looked for in %s", id.Namespace)
+	}
+}
+
+func TestLeaving(t *testing.T) {
+	app := admittedOf(t, service, "")
+	expected, err := expect(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}
+	leaves := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
+	app.Inventory = []manifest.ID{stays, leaves}
+	if diff := cmp.Diff([]manifest.ID{leaves}, leaving(app, expected)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	// The Secrets of a hook stay as long as there is the hook.
+	token := manifest.ID{APIVersion: "v1", Kind: "Secret", Namespace: "demo", Name: application.TokenSecret("web", application.Complete)}
+	app.Inventory = []manifest.ID{stays, token}
+	if diff := cmp.Diff([]manifest.ID{token}, leaving(app, expected)); diff != "" {
+		t.Errorf("without the hook: -want +got\n%s", diff)
+	}
+	app.Spec.Hooks.Complete = true
+	if got := leaving(app, expected); len(got) > 0 {
+		t.Errorf("with the hook, %v leaves", got)
+	}
+	if got := becomes(app, leaves); got != "would be deleted" {
+		t.Error(got)
+	}
+	app.Adopted = []manifest.ID{leaves}
+	if got := becomes(app, leaves); !strings.HasPrefix(got, "would be left") {
+		t.Error(got)
+	}
+}

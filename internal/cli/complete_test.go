@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Names of Applications are completed, not those of other ConfigMaps.
+func TestComplete(t *testing.T) {
+	for _, c := range []struct {
+		typed []string
+		want  string
+	}{
+		{[]string{"get", ""}, "edited fresh full future held leaving nobody paused raw silent watching web :4"},
+		{[]string{"get", "w"}, "watching web :4"},
+		{[]string{"get", "web", "w"}, "watching :4"},
+		{[]string{"describe", "se"}, ":4"},
+		{[]string{"history", "wa"}, "watching :4"},
+		{[]string{"history", "web", ""}, ":4"},
+		{[]string{"top", ""}, ":4"},
+		{[]string{"get", "-o", ""}, "table wide json yaml :4"},
+	} {
+		e, out, _ := manyApps(t).environment()
+		if err := complete(t, e, c.typed...); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(out.String()), " "); got != c.want {
+			t.Errorf("%q: %q, want %q", c.typed, got, c.want)
+		}
+	}
+}
+
+func complete(t *testing.T, e *environment, typed ...string) error {
+	t.Helper()
+	root := &cobra.Command{Use: "krake"}
+	root.AddCommand(newGetCommand(e), newDescribeCommand(e), newHistoryCommand(e), newTopCommand(e))
+	root.SetOut(e.Out)
+	root.SetErr(e.ErrOut)
+	root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, typed...))
+	return root.ExecuteContext(t.Context())
+}
+
+// Who may not list is completed nothing: it is no time for an error.
+func TestCompleteWithoutRights(t *testing.T) {
+	h := manyApps(t)
+	h.refuse("configmaps", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("not you")))
+	e, out, _ := h.environment()
+	if err := complete(t, e, "get", ""); err != nil || out.String() != ":1\n" {
+		t.Errorf("%v, %q", err, out)
+	}
+}

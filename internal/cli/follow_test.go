@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// session is a command that goes on until the test ends.
+type session struct {
+	*testing.T
+
+	out, errOut *buffer
+	end         func() error
+}
+
+// goesOn starts get -w with more flags.
+func goesOn(t *testing.T, h *hub, arguments ...string) session {
+	t.Helper()
+	e, out, errOut := h.environment()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- execute(ctx, e, newGetCommand, append(arguments, "-w")...) }()
+	return session{t, out, errOut, func() error {
+		cancel()
+		return <-ended
+	}}
+}
+
+// says waits until so many lines are printed, and gives the last of them.
+func (s session) says(lines int) string {
+	s.Helper()
+	until(s.T, "another line", func() bool { return strings.Count(s.out.String(), "\n") >= lines })
+	printed := strings.Split(strings.TrimSuffix(s.out.String(), "\n"), "\n")
+	if len(printed) != lines {
+		s.Errorf("%d lines, want %d:\n%s", len(printed), lines, s.out)
+	}
+	return printed[len(printed)-1]
+}
+
+// What there is, then what changes, below the same columns; nothing twice.
+func TestGetWatches(t *testing.T) {
+	h := newHub(t, webApp(t))
+	h.beat(application.LocalCluster, 0)
+	s := goesOn(t, h)
+	s.says(2)
+	h.watched()
+	h.put(heldApp(t))
+	if line := s.says(3); line != "held   RUNNING   False   1 (1 open)   local     3d" {
+		t.Errorf("%q", line)
+	}
+	h.put(webApp(t)) // with another version, and nothing else
+	h.put(created("raw"))
+	if line := s.says(4); !strings.HasPrefix(line, "raw    NotAdmitted   Unknown") {
+		t.Errorf("%q", line)
+	}
+	h.remove("demo", "web")
+	if line := s.says(5); !strings.HasPrefix(line, "web    Deleted") {
+		t.Errorf("%q", line)
+	}
+	none := created("held")
+	none.Annotations = nil
+	h.put(none)
+	if line := s.says(6); !strings.HasPrefix(line, "held   Deleted") {
+		t.Errorf("%q", line)
+	}
+	if err := s.end(); err != nil || s.errOut.String() != "" {
+		t.Errorf("%v, %q", err, s.errOut)
+	}
+}
+
+// A watch that ends is followed by another one, and nothing is missed between them.
+func TestGetWatchesOn(t *testing.T) {
+	h := newHub(t, webApp(t), heldApp(t))
+	h.beat(application.LocalCluster, 0)
+	s := goesOn(t, h)
+	s.says(3)
+	h.watched()
+	h.expire()
+	h.remove("demo", "held")
+	h.put(created("raw"))
+	s.says(5)
+	if text := s.out.String(); !strings.Contains(text, "raw    NotAdmitted") || !strings.Contains(text, "held   Deleted") {
+		t.Error(text)
+	}
+	h.watched()
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGetWatchesNames(t *testing.T) {
+	h := newHub(t, webApp(t), heldApp(t))
+	h.beat(application.LocalCluster, 0)
+	s := goesOn(t, h, "web", "-o", "yaml")
+	until(t, "a document", func() bool { return strings.Contains(s.out.String(), "state: RUNNING\n") })
+	h.watched()
+	h.put(recorded(t, admitted(t, created("held")), nil))
+	h.put(recorded(t, admitted(t, created("web")), func(app *application.Application) { app.Status.State = application.StateFailed }))
+	until(t, "another document", func() bool { return strings.Contains(s.out.String(), "state: FAILED\n") })
+	if text := s.out.String(); strings.Count(text, "---\n") != 2 || strings.Contains(text, "name: held") {
+		t.Error(text)
+	}
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What cannot be watched is told, and ends the command.
+func TestGetWatchFails(t *testing.T) {
+	for _, c := range []struct{ why, name, err string }{
+		{"a name that is not there", "nope", "there is no Application nope in namespace demo"},
+		{"no rights", "", "watch the Applications: "},
+	} {
+		h := newHub(t, webApp(t))
+		if c.name == "" {
+			h.refuse("configmaps", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("not you")))
+		}
+		e, _, _ := h.environment()
+		err := execute(t.Context(), e, newGetCommand, slices.DeleteFunc([]string{"-w", c.name}, func(a string) bool { return a == "" })...)
+		if err == nil || !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %v", c.why, err)
+		}
+	}
+}
+
+// Of silence no event tells: it is looked for.
+func TestWatcherLooksForSilence(t *testing.T) {
+	h := newHub(t, webApp(t))
+	h.beat(application.LocalCluster, 0)
+	e, out, _ := h.environment()
+	w := watcher{environment: e, options: getOptions{output: outputFlag{value: asTable}}, known: known{}, said: map[string]line{}, table: newTable(e.Out, painter{})}
+	err := w.changed(t.Context(), change{listed: true, items: []item{itemOf(webApp(t))}})
+	err = errors.Join(err, w.looked(t.Context()))
+	h.beat(application.LocalCluster, time.Hour)
+	err = errors.Join(err, w.looked(t.Context()))
+	e.now = func() time.Time { return noon.Add(time.Minute) } // it is as silent as it was
+	err = errors.Join(err, w.looked(t.Context()))
+	want := "NAME   STATE     READY   DRIFTS       CLUSTER   AGE\n" +
+		"web    RUNNING   True    4 (5m ago)   local     3d\n" +
+		"web    AgentUnreachable   Unknown   4 (5m ago)   local     3d\n"
+	if got := out.String(); err != nil || got != want {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+func TestKnownTakes(t *testing.T) {
+	at := func(name, version string) item {
+		cm := created(name)
+		cm.ResourceVersion = version
+		return itemOf(cm)
+	}
+	keys := func(items []item) string {
+		var names []string
+		for _, i := range items {
+			names = append(names, i.stored.Name+i.stored.ResourceVersion)
+		}
+		return strings.Join(names, " ")
+	}
+	k := known{}
+	for _, c := range []struct {
+		why                 string
+		change              change
+		changed, gone, then string
+	}{
+		{"all", change{listed: true, items: []item{at("a", "1"), at("b", "1")}}, "a1 b1", "", "a1 b1"},
+		{"again", change{listed: true, items: []item{at("a", "1"), at("b", "2")}}, "b2", "", "a1 b2"},
+		{"one", change{items: []item{at("c", "3")}}, "c3", "", "a1 b2 c3"},
+		{"one that is not new", change{items: []item{at("c", "3")}}, "", "", "a1 b2 c3"},
+		{"one is gone", change{gone: true, items: []item{at("b", "4")}}, "", "b4", "a1 c3"},
+		{"one that never was", change{gone: true, items: []item{at("d", "5")}}, "", "", "a1 c3"},
+		{"two were gone meanwhile", change{listed: true}, "", "a1 c3", ""},
+	} {
+		changed, gone := k.take(c.change)
+		if keys(changed) != c.changed || keys(gone) != c.gone || keys(k.items()) != c.then {
+			t.Errorf("%s: %q and %q, then %q", c.why, keys(changed), keys(gone), keys(k.items()))
+		}
+	}
+}
+
+func TestScopeOptions(t *testing.T) {
+	for _, c := range []struct {
+		scope scope
+		want  metav1.ListOptions
+	}{
+		{scope{}, metav1.ListOptions{}},
+		{scope{selector: "a=b"}, metav1.ListOptions{LabelSelector: "a=b"}},
+		{scope{names: []string{"web"}}, metav1.ListOptions{FieldSelector: "metadata.name=web"}},
+		{scope{names: []string{"web", "shop"}}, metav1.ListOptions{}},
+	} {
+		if got := c.scope.options(); got != c.want {
+			t.Errorf("%+v: %+v", c.scope, got)
+		}
+	}
+}

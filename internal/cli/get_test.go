@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// run runs a command, and gives what it prints.
+func run(t *testing.T, h *hub, command func(*environment) *cobra.Command, arguments ...string) (out, errOut string, err error) {
+	t.Helper()
+	e, printed, told := h.environment()
+	err = execute(t.Context(), e, command, arguments...)
+	return printed.String(), told.String(), err
+}
+
+func execute(ctx context.Context, e *environment, command func(*environment) *cobra.Command, arguments ...string) error {
+	c := command(e)
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetOut(e.Out)
+	c.SetErr(e.ErrOut)
+	c.SetArgs(append([]string{}, arguments...)) // nil would be the test's own
+	return c.ExecuteContext(ctx)
+}
+
+func elsewhere(cm *corev1.ConfigMap, namespace string) *corev1.ConfigMap {
+	cm.Namespace = namespace
+	return cm
+}
+
+// manyApps are one of each kind that looks different.
+func manyApps(t *testing.T) *hub {
+	t.Helper()
+	const cluster = application.ClusterAnnotation
+	future := created("future")
+	future.Annotations[application.FormatAnnotation] = "v9"
+	leaving := recorded(t, admitted(t, created("leaving")), nil)
+	now := ago(time.Minute)
+	leaving.DeletionTimestamp = &now
+	edited := recorded(t, admitted(t, created("edited")), nil)
+	edited.Data[application.ManifestKey] += "# another\n"
+	full := recorded(t, admitted(t, created("full")), func(app *application.Application) {
+		for i := range application.MaxDrifts {
+			drift := rescaled(time.Duration(i+1)*time.Minute, i+1)
+			drift.Manager = strings.Repeat("m", i+1)
+			app.Status.Drifts = append(app.Status.Drifts, drift)
+		}
+		set(app, condition(application.ContendedCondition, metav1.ConditionTrue, "RivalManager", "apps/v1 Deployment demo/web: spec.replicas is changed again and again by m: leave spec.replicas out of the observer schema to let it be"))
+	})
+	h := newHub(t, webApp(t), heldApp(t), future, leaving, edited, full,
+		created("raw"),
+		admitted(t, created("fresh")),
+		recorded(t, admitted(t, created("silent", cluster, "east")), nil),
+		recorded(t, admitted(t, created("nobody", cluster, "west")), nil),
+		recorded(t, admitted(t, created("watching", application.ModeAnnotation, "observe")), nil),
+		recorded(t, admitted(t, created("paused", application.HoldUntilAnnotation, "2026-01-02T14:00:00Z")), nil),
+		elsewhere(webApp(t), "prod"),
+		elsewhere(created("raw"), "kube-system"),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "settings"}},
+	)
+	h.beat(application.LocalCluster, 10*time.Second)
+	h.beat("east", 5*time.Minute)
+	return h
+}
+
+func TestGet(t *testing.T) {
+	for _, c := range []struct {
+		why, file string
+		arguments []string
+	}{
+		{"those of the namespace", "get.txt", nil},
+		{"of all namespaces", "get-all.txt", []string{"-A"}},
+		{"with what is wrong", "get-wide.txt", []string{"-o", "wide"}},
+		{"of all, with all", "get-all-wide.txt", []string{"-A", "-o", "wide"}},
+		{"two of them", "get-names.txt", []string{"web", "held"}},
+		{"one as a document", "get-web.yaml", []string{"held", "-o", "yaml"}},
+		{"several as a list", "get.json", []string{"web", "raw", "-o", "json"}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			out, errOut, err := run(t, manyApps(t), newGetCommand, c.arguments...)
+			if err != nil || errOut != "" {
+				t.Fatalf("%v, %q", err, errOut)
+			}
+			golden(t, c.file, out)
+		})
+	}
+}
+
+// What is not there is said, beside what is.
+func TestGetFails(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("edith may not"))
+	for _, c := range []struct {
+		why, arguments   string
+		refuse           *apierrors.StatusError
+		out, errOut, err string // parts
+	}{
+		{"nobody of that name", "nobody-is-called-so", nil, "", "", "there is no Application nobody-is-called-so in namespace demo: name another namespace by -n"},
+		{"one of two", "web nope", nil, "web    RUNNING", "", "there is no Application nope"},
+		{"a ConfigMap that is none", "settings", nil, "", "", "ConfigMap demo/settings is no Application"},
+		{"a name in all namespaces", "web -A", nil, "", "", "leave out -A, or the names"},
+		{"a name and a selector", "web -l a=b", nil, "", "", "leave out -l, or the names"},
+		{"no such labels", "-l team=blue", nil, "", "No Applications found whose labels match in demo namespace.", ""},
+		{"a format that there is not", "-o xml", nil, "", "", "it has to be one of table, wide, json, yaml"},
+		{"no rights", "", forbidden, "", "", "edith may not"},
+		{"no document of nothing", "nope -o json", nil, "", "", "there is no Application nope"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			h := manyApps(t)
+			if c.refuse != nil {
+				h.refuse("configmaps", c.refuse)
+			}
+			out, errOut, err := run(t, h, newGetCommand, strings.Fields(c.arguments)...)
+			if err == nil {
+				err = errors.New("")
+			}
+			if !strings.Contains(out, c.out) || (c.out == "") != (out == "") || !strings.Contains(errOut, c.errOut) || !strings.Contains(err.Error(), c.err) || (c.err == "") != (err.Error() == "") {
+				t.Errorf("prints %q and %q, and fails with %q", out, errOut, err)
+			}
+		})
+	}
+}
+
+// An empty list is a list for programs.
+func TestGetNothingAsDocument(t *testing.T) {
+	out, errOut, err := run(t, newHub(t), newGetCommand, "-o", "json")
+	var list struct {
+		APIVersion, Kind string
+		Items            []any
+	}
+	if failure := json.Unmarshal([]byte(out), &list); failure != nil || err != nil || errOut != "" || list.Kind != "ApplicationList" || list.APIVersion != documentVersion || list.Items == nil {
+		t.Errorf("%q, %q, %v, %v", out, errOut, err, failure)
+	}
+}
+
+// More than one page of ConfigMaps.
+func TestGetReadsAllPages(t *testing.T) {
+	h := newHub(t)
+	for i := range 2*page + 1 {
+		h.put(created("app-" + strings.Repeat("x", i)))
+	}
+	out, _, err := run(t, h, newGetCommand)
+	if lines := strings.Count(out, "\n"); err != nil || lines != 2*page+2 {
+		t.Errorf("%d lines, %v", lines, err)
+	}
+}
+
+// Who may not read the Leases is told nothing of agents, and everything else; who
+// cannot is told so.
+func TestGetWithoutLeases(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		answer *apierrors.StatusError
+		warns  bool
+	}{
+		{"no rights", apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", errors.New("not you")), false},
+		{"a server that fails", apierrors.NewInternalError(errors.New("etcd is away")), true},
+	} {
+		h := manyApps(t)
+		h.refuse("leases", c.answer)
+		out, errOut, err := run(t, h, newGetCommand, "silent", "nobody")
+		if err != nil || strings.Count(out, "RUNNING") != 2 || strings.Contains(out, stateAgentUnreachable) {
+			t.Errorf("%s: %v\n%s", c.why, err, out)
+		}
+		if warns := strings.HasPrefix(errOut, "Warning: whether the agents are heard is not known: "); warns != c.warns || !warns && errOut != "" {
+			t.Errorf("%s: %q", c.why, errOut)
+		}
+	}
+}
+
+// One agent is asked for by name: a user may have the right to that Lease alone.
+func TestGetAsksForOneLease(t *testing.T) {
+	h := manyApps(t)
+	if _, _, err := run(t, h, newGetCommand, "web"); err != nil {
+		t.Fatal(err)
+	}
+	requests := strings.Join(h.requests(), "\n")
+	if !strings.Contains(requests, "leases/krake-cluster-local") {
+		t.Errorf("asked for\n%s", requests)
+	}
+}
+
+// Of what is silent nothing is claimed: the last thing that was said was good news.
+func TestSilentAgentsClaimNothing(t *testing.T) {
+	for _, c := range []struct {
+		ago   time.Duration
+		state string
+		ready metav1.ConditionStatus
+	}{
+		{40 * time.Second, "RUNNING", metav1.ConditionTrue},
+		{41 * time.Second, stateAgentUnreachable, metav1.ConditionUnknown},
+	} {
+		h := newHub(t)
+		h.beat(application.LocalCluster, c.ago)
+		beats := heartbeats{read: true, of: map[string]heartbeat{h.leases[0].Name: heartbeatOf(&h.leases[0])}}
+		v := overviewOf(itemOf(webApp(t)), beats, noon)
+		if v.state != c.state || v.ready != c.ready {
+			t.Errorf("heard %s ago: %s, %s", c.ago, v.state, v.ready)
+		}
+	}
+}
+
+// It is the hub's clock that tells who is silent.
+func TestSilenceByTheHubsClock(t *testing.T) {
+	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
+		h := newHub(t, webApp(t), recorded(t, admitted(t, created("silent", application.ClusterAnnotation, "east")), nil))
+		h.beat(application.LocalCluster, 10*time.Second)
+		h.beat("east", 5*time.Minute)
+		e, out, _ := h.environment()
+		e.now = func() time.Time { return noon.Add(wrong) }
+		err := execute(t.Context(), e, newGetCommand, "-o", "wide")
+		if text := out.String(); err != nil || !strings.Contains(text, "web      RUNNING") || !strings.Contains(text, "silent   AgentUnreachable") || !strings.Contains(text, "heard at 2026-01-02T11:55:00Z") {
+			t.Errorf("a clock that is wrong by %s: %v\n%s", wrong, err, text)
+		}
+	}
+}
+
+// What is printed for programs has neither managed fields nor what was applied.
+func TestDocumentsLeaveOut(t *testing.T) {
+	cm := webApp(t)
+	cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+	cm.Annotations[corev1.LastAppliedConfigAnnotation] = "hunter2"
+	out, _, err := run(t, newHub(t, cm), newGetCommand, "web", "-o", "yaml")
+	var document map[string]any
+	if failure := yaml.Unmarshal([]byte(out), &document); failure != nil || err != nil {
+		t.Fatal(failure, err)
+	}
+	if strings.Contains(out, "managedFields") || strings.Contains(out, "hunter2") {
+		t.Error(out)
+	}
+}

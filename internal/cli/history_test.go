@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// driftedApp has one drift of each kind.
+func driftedApp(t *testing.T) *corev1.ConfigMap {
+	t.Helper()
+	return recorded(t, admitted(t, created("drifted")), func(app *application.Application) {
+		long := rescaled(time.Hour, 1)
+		long.After, long.Manager, long.Subresource = &metav1.Duration{Duration: 200 * time.Second}, "kube-controller-manager", ""
+		long.Fields = append(long.Fields, application.DriftedField{Path: "spec.paused", Have: true}, application.DriftedField{Path: "spec.strategy.type", Want: "Recreate"})
+		secret := rescaled(2*time.Hour, 1)
+		secret.Object, secret.Fields = idOf("Secret", "db"), []application.DriftedField{{Path: "data.password"}}
+		left := rescaled(3*time.Hour, 1)
+		left.Repaired, left.After, left.Manager, left.Subresource, left.Operation, left.Changed = "", nil, "", "", "", nil
+		left.Fields = []application.DriftedField{{Path: `metadata.annotations["example.org/note"]`}, {Path: "spec.clusterIP", Want: "", Have: "10.0.0.1"}}
+		left.Object.Namespace = "other"
+		hostile := rescaled(4*time.Hour, 0)
+		hostile.Manager, hostile.Fields = "\x1b[2Jmanager\twith\ncontrol\u202e", []application.DriftedField{{Path: "spec.a", Want: "\x1b]0;title\a", Have: "b"}}
+		app.Status.Drifts = append([]application.Drift{rescaled(5*time.Minute, 3)}, long, secret, left, hostile, application.Drift{
+			Object: idOf("Service", "web"), Seen: ago(5 * time.Hour), Repaired: "Recreated", After: &metav1.Duration{Duration: 40 * time.Millisecond}, Count: 1,
+		})
+	})
+}
+
+func TestHistory(t *testing.T) {
+	for file, arguments := range map[string][]string{
+		"history.txt": {"drifted"}, "history-wide.txt": {"drifted", "-o", "wide"}, "history.yaml": {"drifted", "-o", "yaml"},
+	} {
+		out, errOut, err := run(t, newHub(t, driftedApp(t)), newHistoryCommand, arguments...)
+		if err != nil || errOut != "" {
+			t.Fatalf("%v, %q", err, errOut)
+		}
+		golden(t, file, out)
+	}
+}
+
+// The terminal of who looks is nobody else's to command.
+func TestNothingCommandsTheTerminal(t *testing.T) {
+	h := newHub(t, driftedApp(t))
+	for _, arguments := range [][]string{{"drifted"}, {"drifted", "-o", "wide"}} {
+		out, _, err := run(t, h, newHistoryCommand, arguments...)
+		described, _, failure := run(t, h, newDescribeCommand, "drifted")
+		topped, _, _ := run(t, h, newTopCommand)
+		if text := out + described + topped; err != nil || failure != nil || strings.ContainsAny(text, "\x1b\a\t\r\u202e") {
+			t.Errorf("%v, %v: %q", err, failure, text)
+		}
+	}
+}
+
+// That nothing has drifted is told from that nobody has looked.
+func TestHistoryOfNothing(t *testing.T) {
+	h := newHub(t, created("raw"), admitted(t, created("fresh")), recorded(t, admitted(t, created("calm")), nil))
+	for name, says := range map[string]string{
+		"raw": "No agent has looked at Application demo/raw yet.\n", "fresh": "No agent has looked at Application demo/fresh yet.\n",
+		"calm": "Nothing of Application demo/calm has drifted, as far as its status remembers.\n",
+	} {
+		out, errOut, err := run(t, h, newHistoryCommand, name)
+		if out != "" || errOut != says || err != nil {
+			t.Errorf("%s: %q, %q, %v", name, out, errOut, err)
+		}
+		out, _, err = run(t, h, newHistoryCommand, name, "-o", "json")
+		var list driftList
+		if failure := json.Unmarshal([]byte(out), &list); failure != nil || err != nil || list.Items == nil || len(list.Items) != 0 || list.Application != "demo/"+name {
+			t.Errorf("%s: %q, %v, %v", name, out, err, failure)
+		}
+	}
+}
+
+func TestHistoryFails(t *testing.T) {
+	future := created("future")
+	future.Annotations[application.FormatAnnotation] = "v9"
+	for _, c := range []struct{ arguments, err string }{
+		{"nope", "there is no Application nope"},
+		{"future", `unknown format version "v9"`},
+		{"", "accepts 1 arg(s)"},
+	} {
+		if _, _, err := run(t, newHub(t, future), newHistoryCommand, strings.Fields(c.arguments)...); err == nil || !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%q: %v", c.arguments, err)
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// fieldManager is who has written, in managedFields.
+const fieldManager = "kubectl-krake"
+
+// shortHold is how long is held if nothing is said.
+const shortHold = time.Hour
+
+func newHoldCommand(e *environment) *cobra.Command {
+	var duration time.Duration
+	var until string
+	wishing := wishing{environment: e}
+	command := &cobra.Command{
+		Use:               "hold (NAME... | -l SELECTOR | NAME KIND/NAME) [--for DURATION | --until TIME]",
+		ValidArgsFunction: e.completeNames,
+		Short:             "Have drift left as it is for some time, of Applications or of one object",
+		Long: "Have drift left as it is for some time, of Applications or of one object. It is recorded, and repaired when the time is over. " +
+			"Objects that are missing are created all the same.\n\n" +
+			"A hold on one object is for who may write the object, and not the Application. It lasts for " + shortly(mostHold) +
+			" at most, unless the agent's --max-hold says otherwise, and can be renewed once.",
+		Example: "  kubectl krake hold web\n  kubectl krake hold web --until 08:00\n  kubectl krake hold web deployment/web --for 30m",
+		RunE: func(command *cobra.Command, arguments []string) error {
+			now := e.now()
+			at, err := untilOf(duration, until, now)
+			if err != nil {
+				return err
+			}
+			return wishing.run(command.Context(), arguments, holdWisher(at, now))
+		},
+	}
+	command.Flags().DurationVar(&duration, "for", shortHold, "for how long")
+	command.Flags().StringVar(&until, "until", "", "until when, as 2026-01-02T15:04:05Z or, by the clock here, 15:04")
+	command.MarkFlagsMutuallyExclusive("for", "until")
+	wishing.addTo(command)
+	e.target.addFlags(command.Flags())
+	return command
+}
+
+func newResumeCommand(e *environment) *cobra.Command {
+	wishing := wishing{environment: e}
+	command := &cobra.Command{
+		Use:               "resume (NAME... | -l SELECTOR | NAME KIND/NAME)",
+		ValidArgsFunction: e.completeNames,
+		Short:             "End holds, and modes other than enforce: what differs is repaired",
+		Example:           "  kubectl krake resume web\n  kubectl krake resume web deployment/web",
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return wishing.run(command.Context(), arguments, resumeWisher(e.now()))
+		},
+	}
+	wishing.addTo(command)
+	e.target.addFlags(command.Flags())
+	return command
+}
+
+func newSuspendCommand(e *environment) *cobra.Command {
+	wishing := wishing{environment: e}
+	command := &cobra.Command{
+		Use:               "suspend (NAME... | -l SELECTOR)",
+		ValidArgsFunction: e.completeNames,
+		Short:             "Have the objects of Applications left alone, and not even looked at, until they are resumed",
+		Example:           "  kubectl krake suspend web\n  kubectl krake suspend -l team=shop --dry-run=server",
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return wishing.run(command.Context(), arguments, suspendWisher())
+		},
+	}
+	wishing.addTo(command)
+	return command
+}
+
+// wishing writes what is wished.
+type wishing struct {
+	*environment
+
+	selector string
+	dryRun   string
+}
+
+// The values of the flag --dry-run, as kubectl has them.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+func (w *wishing) addTo(command *cobra.Command) {
+	command.Flags().StringVarP(&w.selector, "selector", "l", "", "choose Applications by labels, as team=shop")
+	command.Flags().StringVar(&w.dryRun, "dry-run", dryRunNone, "none, client (nothing is sent) or server (nothing is stored)")
+	must(command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// run goes on after a failure: the other Applications are as important.
+func (w *wishing) run(ctx context.Context, arguments []string, by wisher) error {
+	if w.dryRun != dryRunNone && w.dryRun != dryRunClient && w.dryRun != dryRunServer {
+		return fmt.Errorf("--dry-run: %q has to be one of %s, %s, %s", w.dryRun, dryRunNone, dryRunClient, dryRunServer)
+	}
+	s, err := subjectOf(arguments, w.selector)
+	if err != nil {
+		return err
+	}
+	if s.object != "" {
+		if by.object == nil {
+			return fmt.Errorf("%s: there is no mode of a single object: hold it (kubectl krake hold %s %s)", s.object, s.applications[0], s.object)
+		}
+		return w.onObject(ctx, s, by)
+	}
+	names, err := w.names(ctx, s)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, name := range names {
+		if err := w.onApplication(ctx, name, by); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// names are those of the Applications.
+func (w *wishing) names(ctx context.Context, s subject) ([]string, error) {
+	if s.selector == "" {
+		return s.applications, nil
+	}
+	_, namespace, err := w.applications()
+	if err != nil {
+		return nil, err
+	}
+	found, err := w.list(ctx, namespace, s.selector)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("namespace %s has no Application with %s: see kubectl krake get", namespace, s.selector)
+	}
+	names := make([]string, 0, len(found))
+	for _, i := range found {
+		names = append(names, i.stored.Name)
+	}
+	return names, nil
+}
+
+// onApplication writes to the Application that was looked at, and looks again if it has
+// changed meanwhile: its agent may write its status at any time.
+func (w *wishing) onApplication(ctx context.Context, name string, by wisher) error {
+	shown := "application." + application.Domain + "/" + name
+	client, namespace, err := w.applications()
+	if err != nil {
+		return err
+	}
+	var done wish
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		i, err := w.get(ctx, name)
+		if err != nil {
+			return err
+		}
+		if done, err = by.application(i); err != nil {
+			return err
+		}
+		return w.patch(done, i.stored, func(patch []byte, options metav1.PatchOptions) error {
+			_, err := client.ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			return err
+		})
+	})
+	return w.tell(shown, done, err)
+}
+
+// patch sends a patch that is refused if the object has changed since it was read.
+func (w *wishing) patch(done wish, read metav1.Object, send func(patch []byte, options metav1.PatchOptions) error) error {
+	if len(done.annotations) == 0 || w.dryRun == dryRunClient {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": read.GetResourceVersion(), "annotations": done.annotations,
+	}})
+	if err != nil {
+		return err
+	}
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	if w.dryRun == dryRunServer {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return send(patch, options)
+}
+
+// tell says what was done, as kubectl annotate does.
+func (w *wishing) tell(shown string, done wish, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", shown, err)
+	}
+	for _, warning := range done.warnings {
+		fmt.Fprintf(w.ErrOut, "Warning: %s: %s\n", shown, warning)
+	}
+	suffix := map[string]string{dryRunClient: " (dry run)", dryRunServer: " (server dry run)"}[w.dryRun]
+	fmt.Fprintln(w.Out, shown, done.done+suffix)
+	return nil
+}
+
+func (w *wishing) onObject(ctx context.Context, s subject, by wisher) error {
+	i, err := w.get(ctx, s.applications[0])
+	switch {
+	case err != nil:
+		return err
+	case i.err != nil:
+		return i.err
+	}
+	clients, err := w.objectsOf(i.app.Cluster)
+	if err != nil {
+		return err
+	}
+	kind, name, err := kindName(s.object)
+	if err != nil {
+		return err
+	}
+	mapping, err := clients.mappingOf(kind)
+	if err != nil {
+		return err
+	}
+	id, err := inInventory(i.app, mapping.GroupVersionKind.Kind, mapping.GroupVersionKind.Group, name)
+	if err != nil {
+		return err
+	}
+	shown := strings.ToLower(id.Kind)
+	if group := mapping.GroupVersionKind.Group; group != "" {
+		shown += "." + group
+	}
+	done, err := w.writeObject(ctx, clients, mapping, i.app, id, by)
+	return w.tell(shown+"/"+name, done, err)
+}
+
+// writeObject writes to the object that was looked at, and looks again if it has changed
+// meanwhile: many controllers write one object.
+func (w *wishing) writeObject(ctx context.Context, clients objects, mapping *meta.RESTMapping, app *application.Application, id manifest.ID, by wisher) (done wish, err error) {
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		live, err := clients.read(ctx, mapping, id, app.Namespace)
+		switch {
+		case err != nil:
+			return err
+		case live == nil:
+			return fmt.Errorf("cluster %s has no such object now: see kubectl krake describe %s", app.Cluster, app.Name)
+		}
+		if done, err = by.object(app, id, live); err != nil {
+			return err
+		}
+		object := &unstructured.Unstructured{Object: live}
+		return w.patch(done, object, func(patch []byte, options metav1.PatchOptions) error {
+			// In no namespace if it has none.
+			_, err := clients.Resource(mapping.Resource).Namespace(object.GetNamespace()).Patch(ctx, object.GetName(), types.MergePatchType, patch, options)
+			return err
+		})
+	})
+	return done, err
+}
+
+// inInventory finds an object among those that the agent holds.
+func inInventory(app *application.Application, kind, group, name string) (manifest.ID, error) {
+	var found []manifest.ID
+	others := make([]string, 0, len(app.Inventory))
+	for _, id := range app.Inventory {
+		gvk := id.GroupVersionKind()
+		if gvk.Kind == kind && gvk.Group == group && id.Name == name {
+			found = append(found, id)
+		}
+		others = append(others, strings.ToLower(id.Kind)+"/"+id.Name)
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return manifest.ID{}, fmt.Errorf("the Application has %d objects %s/%s, in several namespaces: annotate the one that is meant by kubectl, with %s",
+			len(found), strings.ToLower(kind), name, application.HoldUntilAnnotation)
+	case len(others) == 0:
+		return manifest.ID{}, fmt.Errorf("the Application %s has no object yet: see kubectl krake describe %s", app.Name, app.Name)
+	}
+	return manifest.ID{}, fmt.Errorf("the Application %s has no object %s/%s: it has %s", app.Name, strings.ToLower(kind), name, strings.Join(others, ", "))
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// writable is a hub that is written to, and the cluster with the objects as well.
+type writable struct {
+	*hub
+
+	mu sync.Mutex
+	// live is the Deployment demo/web, nil if there is none.
+	live *unstructured.Unstructured
+	// meanwhile is done once, before the first write: somebody else was faster.
+	meanwhile func()
+	// refusal is what admission answers to writes, warning what it says besides.
+	refusal *apierrors.StatusError
+	warning string
+	// writes are the patches that were carried out, "dry" before those of a dry run.
+	writes []string
+}
+
+func newWritable(t *testing.T, configMaps ...*corev1.ConfigMap) *writable {
+	t.Helper()
+	w := &writable{hub: newHub(t, configMaps...)}
+	server := httptest.NewServer(w)
+	t.Cleanup(server.Close)
+	w.url = server.URL
+	return w
+}
+
+const deployments = "/apis/apps/v1/namespaces/demo/deployments/web"
+
+// ServeHTTP implements http.Handler.
+func (w *writable) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	if discovered := discovery(r.URL.Path); discovered != nil {
+		answer(out, http.StatusOK, discovered)
+		return
+	}
+	switch {
+	case r.Method == http.MethodPatch:
+		w.servePatch(out, r)
+	case r.URL.Path == deployments:
+		w.serveObject(out)
+	default:
+		w.hub.ServeHTTP(out, r)
+	}
+}
+
+// discovery tells of the kinds that there are.
+func discovery(path string) any {
+	version := metav1.GroupVersionForDiscovery{GroupVersion: "apps/v1", Version: "v1"}
+	switch path {
+	case "/api":
+		return &metav1.APIVersions{Versions: []string{"v1"}}
+	case "/apis":
+		return &metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "apps", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}}}
+	case "/api/v1":
+		return &metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "services", SingularName: "service", Kind: "Service", Namespaced: true, ShortNames: []string{"svc"}, Verbs: metav1.Verbs{"get"}},
+		}}
+	case "/apis/apps/v1":
+		return &metav1.APIResourceList{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
+			{Name: "deployments", SingularName: "deployment", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}, Verbs: metav1.Verbs{"get"}},
+		}}
+	}
+	return nil
+}
+
+func (w *writable) serveObject(out http.ResponseWriter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.live == nil {
+		notFound(out, "deployments", "web")
+		return
+	}
+	answer(out, http.StatusOK, w.live)
+}
+
+// servePatch carries out a merge patch of annotations, unless it is of another version.
+func (w *writable) servePatch(out http.ResponseWriter, r *http.Request) {
+	if meanwhile := w.meanwhile; meanwhile != nil {
+		w.meanwhile = nil
+		meanwhile()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.t.Error(err)
+	}
+	var patch struct {
+		Metadata struct {
+			ResourceVersion string             `json:"resourceVersion"`
+			Annotations     map[string]*string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(body, &patch); err != nil || r.Header.Get("Content-Type") != string(types.MergePatchType) {
+		w.t.Errorf("patch %s: %v", body, err)
+	}
+	name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	stored := w.stored(r.URL.Path, name)
+	if w.warning != "" {
+		out.Header().Set("Warning", fmt.Sprintf("299 - %q", w.warning))
+	}
+	switch {
+	case stored.GetResourceVersion() != patch.Metadata.ResourceVersion:
+		answer(out, http.StatusConflict, typed(apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, name, io.ErrNoProgress)))
+		return
+	case w.refusal != nil:
+		answer(out, int(w.refusal.ErrStatus.Code), typed(w.refusal))
+		return
+	}
+	said, err := json.Marshal(patch.Metadata.Annotations)
+	if err != nil {
+		w.t.Error(err)
+	}
+	query := r.URL.Query()
+	w.writes = append(w.writes, strings.TrimSpace(strings.Join([]string{
+		map[bool]string{true: "dry"}[query.Get("dryRun") == "All"], query.Get("fieldManager"), name, string(said),
+	}, " ")))
+	answer(out, http.StatusOK, stored)
+}
+
+// stored gives the object that a path names.
+func (w *writable) stored(path, name string) metav1.Object {
+	if path == deployments {
+		return w.live
+	}
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	return w.configMaps["demo/"+name].DeepCopy()
+}
+
+// command runs one, with flags as users have them.
+func (w *writable) command(t *testing.T, command func(*environment) *cobra.Command, arguments string) (out, errOut string, err error) {
+	t.Helper()
+	return run(t, w.hub, func(e *environment) *cobra.Command {
+		flags, folder := e.newFlags(), t.TempDir() // with the cache of nobody else
+		flags.APIServer, flags.Namespace, flags.KubeConfig, flags.CacheDir = e.hub.APIServer, e.hub.Namespace, e.hub.KubeConfig, &folder
+		e.hub = flags
+		return command(e)
+	}, strings.Fields(arguments)...)
+}
+
+// check compares what a command prints and writes.
+func (w *writable) check(t *testing.T, command func(*environment) *cobra.Command, arguments, out, errOut, failure string, writes ...string) {
+	t.Helper()
+	w.writes = nil
+	gotOut, gotErrOut, err := w.command(t, command, arguments)
+	got := ""
+	if err != nil {
+		got = err.Error()
+	}
+	if gotOut != out || gotErrOut != errOut || got != failure {
+		t.Errorf("%s\nprints %q\nwarns  %q\nfails  %q\nwant\n       %q\n       %q\n       %q", arguments, gotOut, gotErrOut, got, out, errOut, failure)
+	}
+	if diff := cmp.Diff(writes, w.writes); diff != "" {
+		t.Errorf("%s: writes (-want +got):\n%s", arguments, diff)
+	}
+}
+
+func TestHold(t *testing.T) {
+	labelled := created("shop")
+	labelled.Labels = map[string]string{"team": "shop"}
+	w := newWritable(t, webApp(t), labelled, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "other", Labels: map[string]string{"team": "shop"}}})
+	const hold = ` {"krake.dev/hold-until":"2026-01-02T13:00:00Z"}`
+	w.check(t, newHoldCommand, "web", "application.krake.dev/web held until 2026-01-02T13:00:00Z\n", "", "", "kubectl-krake web"+hold)
+	w.check(t, newHoldCommand, "web --for 60m --dry-run=client", "application.krake.dev/web held until 2026-01-02T13:00:00Z (dry run)\n", "", "")
+	w.check(t, newHoldCommand, "web --until 2026-01-02T13:00:00Z --dry-run=server",
+		"application.krake.dev/web held until 2026-01-02T13:00:00Z (server dry run)\n", "", "", "dry kubectl-krake web"+hold)
+	w.check(t, newHoldCommand, "-l team=shop", "application.krake.dev/shop held until 2026-01-02T13:00:00Z\n", "", "", "kubectl-krake shop"+hold)
+	w.check(t, newHoldCommand, "web nobody other shop",
+		"application.krake.dev/web held until 2026-01-02T13:00:00Z\napplication.krake.dev/shop held until 2026-01-02T13:00:00Z\n", "",
+		"application.krake.dev/nobody: there is no Application nobody in namespace demo: name another namespace by -n, or see all by kubectl krake get -A\n"+
+			"application.krake.dev/other: ConfigMap demo/other is no Application: it has no annotation krake.dev/application",
+		"kubectl-krake web"+hold, "kubectl-krake shop"+hold)
+	w.check(t, newHoldCommand, "-l team=nobody", "", "", "namespace demo has no Application with team=nobody: see kubectl krake get")
+	w.check(t, newHoldCommand, "web --dry-run=maybe", "", "", `--dry-run: "maybe" has to be one of none, client, server`)
+	w.check(t, newHoldCommand, "web --for=1h --until=13:00", "", "", "if any flags in the group [for until] are set none of the others can be; [for until] were all set")
+	w.warning = "metadata.annotations[krake.dev/hold-until]: mode observe reverts nothing"
+	w.check(t, newHoldCommand, "web", "application.krake.dev/web held until 2026-01-02T13:00:00Z\n", "Warning: "+w.warning+"\n", "", "kubectl-krake web"+hold)
+}
+
+// What the webhook says of rights is shown as it is.
+func TestHoldIsRefused(t *testing.T) {
+	w := newWritable(t, webApp(t))
+	w.refusal = apierrors.NewForbidden(schema.GroupResource{Group: application.Domain, Resource: "applications"}, "web",
+		fmt.Errorf(`an Application does nothing that its user may not do: user "anna" may not patch deployments.apps`))
+	w.check(t, newSuspendCommand, "web", "", "", "application.krake.dev/web: "+w.refusal.Error())
+}
+
+// Somebody else was faster: it is looked at again, and decided anew.
+func TestConflict(t *testing.T) {
+	w := newWritable(t, webApp(t))
+	w.meanwhile = func() { w.put(webApp(t)) }
+	w.check(t, newSuspendCommand, "web", "application.krake.dev/web suspended\n", "", "", `kubectl-krake web {"krake.dev/mode":"suspend"}`)
+	w.meanwhile = func() {
+		w.put(recorded(t, admitted(t, created("web", application.ModeAnnotation, "suspend")), nil))
+	}
+	w.check(t, newSuspendCommand, "web", "application.krake.dev/web suspended already\n", "", "")
+	w.check(t, newSuspendCommand, "web deployment/web", "", "", "deployment/web: there is no mode of a single object: hold it (kubectl krake hold web deployment/web)")
+}
+
+func TestHoldOneObject(t *testing.T) {
+	stored := webApp(t)
+	w := newWritable(t, stored)
+	app := itemOf(stored).app
+	w.live = &unstructured.Unstructured{Object: liveWeb(app)}
+	const line = "deployment.apps/web held until 2026-01-02T13:00:00Z\n"
+	const patch = `kubectl-krake web {"krake.dev/hold-until":"2026-01-02T13:00:00Z"}`
+	for _, kind := range []string{"deployment", "Deployment", "deploy", "deployments.apps", "deployments.v1.apps"} {
+		w.check(t, newHoldCommand, "web "+kind+"/web", line, "", "", patch)
+	}
+	w.check(t, newHoldCommand, "web deployment/web --for 5h --dry-run=client", "deployment.apps/web held until 2026-01-02T17:00:00Z (dry run)\n",
+		"Warning: deployment.apps/web: an agent holds an object for 4h at most, unless its --max-hold says otherwise, so that this one is repaired from "+
+			"2026-01-02T16:00:00Z on: to hold the whole Application for longer, kubectl krake hold web\n", "")
+	w.check(t, newHoldCommand, "web deployment/api", "", "", "the Application web has no object deployment/api: it has deployment/web, service/web")
+	w.meanwhile = func() { w.live.SetResourceVersion("2") }
+	w.check(t, newHoldCommand, "web deployment/web", line, "", "", patch)
+
+	w.live = &unstructured.Unstructured{Object: liveWeb(app, application.HoldUntilAnnotation, "2026-01-02T13:00:00Z")}
+	w.check(t, newResumeCommand, "web deployment/web", "deployment.apps/web resumed\n", "", "", `kubectl-krake web {"krake.dev/hold-until":null}`)
+	w.live = nil
+	w.check(t, newHoldCommand, "web deployment/web", "", "", "deployment.apps/web: cluster local has no such object now: see kubectl krake describe web")
+
+	if _, _, err := w.command(t, newHoldCommand, "web gadget/web"); err == nil || !strings.Contains(err.Error(), "gadget") {
+		t.Errorf("a kind that there is not: %v", err)
+	}
+}
+
+// The objects of another cluster are elsewhere, and nobody is asked where.
+func TestHoldOneObjectElsewhere(t *testing.T) {
+	w := newWritable(t, recorded(t, admitted(t, created("web", application.ClusterAnnotation, "east")), nil))
+	w.check(t, newHoldCommand, "web deployment/web", "", "", "the objects are on cluster east: name it by --target-context or --target-kubeconfig")
+}
+
+func TestResume(t *testing.T) {
+	w := newWritable(t, created("web", application.ModeAnnotation, "suspend", application.HoldUntilAnnotation, "2026-01-02T13:00:00Z"), created("api"))
+	w.check(t, newResumeCommand, "web api", "application.krake.dev/web resumed\napplication.krake.dev/api neither held nor suspended\n", "", "",
+		`kubectl-krake web {"krake.dev/hold-until":null,"krake.dev/mode":null}`)
+	if !slices.ContainsFunc(w.requests(), func(request string) bool { return strings.HasPrefix(request, "GET ") }) {
+		t.Error("nothing was looked at")
+	}
+}

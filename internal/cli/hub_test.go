@@ -1,0 +1,330 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// noon is when everything in these tests is.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// hub is an API server as far as these commands ask it.
+type hub struct {
+	t   *testing.T
+	url string
+
+	mu         sync.Mutex
+	configMaps map[string]*corev1.ConfigMap
+	leases     []coordinationv1.Lease
+	version    int
+	// refused are resources with the answer to each request for them.
+	refused map[string]*apierrors.StatusError
+	// asked are the requests that were made.
+	asked    []string
+	watchers []chan metav1.WatchEvent
+}
+
+func newHub(t *testing.T, configMaps ...*corev1.ConfigMap) *hub {
+	t.Helper()
+	h := &hub{t: t, configMaps: map[string]*corev1.ConfigMap{}, refused: map[string]*apierrors.StatusError{}}
+	for _, cm := range configMaps {
+		h.put(cm)
+	}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	h.url = server.URL
+	return h
+}
+
+// environment gives that of a user of namespace demo, and where things are printed.
+func (h *hub) environment() (e *environment, out, errOut *buffer) {
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.APIServer, flags.Namespace = &h.url, new("demo")
+	flags.KubeConfig = new("/dev/null")
+	out, errOut = &buffer{}, &buffer{}
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut}
+	return &environment{IOStreams: streams, hub: flags, now: func() time.Time { return noon }}, out, errOut
+}
+
+// buffer may be read while it is written.
+type buffer struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+}
+
+func (b *buffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes.Write(text)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes.String()
+}
+
+// put stores a ConfigMap, and tells who watches.
+func (h *hub) put(cm *corev1.ConfigMap) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := cm.Namespace + "/" + cm.Name
+	kind := watch.Added
+	if h.configMaps[key] != nil {
+		kind = watch.Modified
+	}
+	h.version++
+	cm = cm.DeepCopy()
+	cm.ResourceVersion = strconv.Itoa(h.version)
+	h.configMaps[key] = cm
+	h.tell(kind, cm)
+}
+
+func (h *hub) remove(namespace, name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	cm := h.configMaps[namespace+"/"+name]
+	delete(h.configMaps, namespace+"/"+name)
+	h.tell(watch.Deleted, cm)
+}
+
+func (h *hub) tell(kind watch.EventType, object runtime.Object) {
+	for _, watcher := range h.watchers {
+		watcher <- metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Object: object}}
+	}
+}
+
+// watched waits for the command's watch: what is deleted before is not told.
+func (h *hub) watched() {
+	h.t.Helper()
+	until(h.t, "a watch", func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.watchers) > 0
+	})
+}
+
+// expire has all watches end as those of too old a version do.
+func (h *hub) expire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tell(watch.Error, typed(apierrors.NewResourceExpired("too old")))
+	for _, watcher := range h.watchers {
+		close(watcher)
+	}
+	h.watchers = nil
+}
+
+// beat has the agent of a cluster heard so long ago.
+func (h *hub) beat(cluster string, ago time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	name := application.HubLease(cluster)
+	h.leases = slices.DeleteFunc(h.leases, func(l coordinationv1.Lease) bool { return l.Name == name })
+	h.leases = append(h.leases, coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: application.AgentsNamespace, Name: name},
+		Spec: coordinationv1.LeaseSpec{
+			LeaseDurationSeconds: new(int32(40)), RenewTime: &metav1.MicroTime{Time: noon.Add(-ago)},
+		},
+	})
+}
+
+// refuse has each request for a resource refused.
+func (h *hub) refuse(resource string, why *apierrors.StatusError) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused[resource] = why
+}
+
+func (h *hub) requests() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.asked)
+}
+
+// ServeHTTP implements http.Handler.
+func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Date", noon.Format(http.TimeFormat))
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if parts[0] == "apis" {
+		parts = parts[1:]
+	}
+	parts = parts[2:] // the group's version
+	var namespace, name string
+	if parts[0] == "namespaces" {
+		namespace, parts = parts[1], parts[2:]
+	}
+	if len(parts) > 1 {
+		name = parts[1]
+	}
+	if r.URL.Query().Get("watch") != "" {
+		h.serveWatch(w, r)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = append(h.asked, r.Method+" "+r.URL.Path)
+	switch refused := h.refused[parts[0]]; {
+	case refused != nil:
+		answer(w, int(refused.ErrStatus.Code), typed(refused))
+	case parts[0] == "leases":
+		h.serveLeases(w, name)
+	default:
+		h.serveConfigMaps(w, r, namespace, name)
+	}
+}
+
+func (h *hub) serveLeases(w http.ResponseWriter, name string) {
+	if name == "" {
+		answer(w, http.StatusOK, &coordinationv1.LeaseList{Items: h.leases})
+		return
+	}
+	at := slices.IndexFunc(h.leases, func(l coordinationv1.Lease) bool { return l.Name == name })
+	if at < 0 {
+		notFound(w, "leases", name)
+		return
+	}
+	answer(w, http.StatusOK, &h.leases[at])
+}
+
+func notFound(w http.ResponseWriter, resource, name string) {
+	answer(w, http.StatusNotFound, typed(apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)))
+}
+
+// typed gives an error as it is sent.
+func typed(err *apierrors.StatusError) *metav1.Status {
+	status := err.ErrStatus
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	return &status
+}
+
+func (h *hub) serveConfigMaps(w http.ResponseWriter, r *http.Request, namespace, name string) {
+	if name != "" {
+		if cm := h.configMaps[namespace+"/"+name]; cm != nil {
+			answer(w, http.StatusOK, cm)
+			return
+		}
+		notFound(w, "configmaps", name)
+		return
+	}
+	var found []corev1.ConfigMap
+	for _, key := range slices.Sorted(maps.Keys(h.configMaps)) {
+		if cm := h.configMaps[key]; isAskedFor(r, namespace, cm) {
+			found = append(found, *cm)
+		}
+	}
+	// In pages, of which the token is the first that is not on them.
+	meta := metav1.ListMeta{ResourceVersion: strconv.Itoa(h.version)}
+	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	if found = found[from:]; limit > 0 && len(found) > limit {
+		found, meta.Continue = found[:limit], strconv.Itoa(from+limit)
+	}
+	if !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadataList") {
+		answer(w, http.StatusOK, &corev1.ConfigMapList{ListMeta: meta, Items: found})
+		return
+	}
+	list := metav1.PartialObjectMetadataList{
+		TypeMeta: metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "PartialObjectMetadataList"}, ListMeta: meta,
+	}
+	for i := range found {
+		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: found[i].ObjectMeta})
+	}
+	answer(w, http.StatusOK, &list)
+}
+
+func isAskedFor(r *http.Request, namespace string, cm *corev1.ConfigMap) bool {
+	query := r.URL.Query()
+	byLabel, err := labels.Parse(query.Get("labelSelector"))
+	byField, failure := fields.ParseSelector(query.Get("fieldSelector"))
+	return err == nil && failure == nil && (namespace == "" || namespace == cm.Namespace) &&
+		byLabel.Matches(labels.Set(cm.Labels)) && byField.Matches(fields.Set{"metadata.name": cm.Name})
+}
+
+// serveWatch tells of all that is put after it has begun: a test puts nothing before it
+// was told what there is.
+func (h *hub) serveWatch(w http.ResponseWriter, r *http.Request) {
+	events := make(chan metav1.WatchEvent, 100)
+	h.mu.Lock()
+	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	for _, key := range slices.Sorted(maps.Keys(h.configMaps)) {
+		if version, _ := strconv.Atoi(h.configMaps[key].ResourceVersion); version > from {
+			events <- metav1.WatchEvent{Type: string(watch.Added), Object: runtime.RawExtension{Object: h.configMaps[key]}}
+		}
+	}
+	h.watchers = append(h.watchers, events)
+	h.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	flush := w.(http.Flusher).Flush
+	flush()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case event, ok := <-events:
+			if !ok {
+				return
+			}
+			if cm, isMap := event.Object.Object.(*corev1.ConfigMap); isMap {
+				if !isAskedFor(r, "", cm) {
+					continue
+				}
+				cm = cm.DeepCopy()
+				cm.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
+				event.Object.Object = cm
+			}
+			if err := json.NewEncoder(w).Encode(event); err != nil {
+				return
+			}
+			flush()
+		}
+	}
+}
+
+func answer(w http.ResponseWriter, code int, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(object); err != nil {
+		fmt.Fprintln(w, err)
+	}
+}
+
+// until waits for what a command prints.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-deadline:
+			t.Fatalf("%s: not within 20 s", what)
+		case <-tick.C:
+		}
+	}
+}

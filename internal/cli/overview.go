@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// The states that no agent writes.
+const (
+	// stateNotAdmitted: the webhook has not seen it, so that no agent does.
+	stateNotAdmitted = "NotAdmitted"
+	// stateAgentUnreachable: what is said of it may be outdated.
+	stateAgentUnreachable = "AgentUnreachable"
+	// stateUnknownFormat: it is for a newer version of all of this.
+	stateUnknownFormat = "UnknownFormat"
+	// statePending: no agent has said anything of it yet.
+	statePending = "Pending"
+	// stateDeleted: it is no more, or is no Application any more.
+	stateDeleted = "Deleted"
+)
+
+// overview is what there is to say of an Application in one line. Two of them are equal
+// if they say the same, but for how long ago things were.
+type overview struct {
+	namespace, name, cluster, state string
+	created                         time.Time
+	ready                           metav1.ConditionStatus
+	// message is what is wrong, as far as one line can say it.
+	message string
+	mode    application.Mode
+	// heldUntil is the hold of the whole, held how many objects are left as they are by one
+	// of their own.
+	heldUntil time.Time
+	held      int
+	drifts    drifts
+}
+
+// drifts is what the history says in all.
+type drifts struct {
+	// count is how often anything has drifted, as far as the history has room for it.
+	count  int
+	isFull bool
+	// open is how many fields differ and are left so.
+	open int
+	// last is when the last drift was seen, repaired when the last repair was done.
+	last, repaired time.Time
+}
+
+func overviewOf(i item, beats heartbeats, now time.Time) overview {
+	o := overview{
+		namespace: i.stored.Namespace, name: i.stored.Name, cluster: application.ClusterOf(i.stored),
+		created: i.stored.CreationTimestamp.Time, ready: metav1.ConditionUnknown,
+	}
+	if i.err != nil {
+		o.state, o.message = stateUnknownFormat, i.err.Error()
+		return o
+	}
+	app := i.app
+	o.mode, o.drifts = app.Wishes.Mode, driftsOf(app.Status)
+	if app.Wishes.HoldUntil.After(now) {
+		o.heldUntil = app.Wishes.HoldUntil
+	}
+	for _, object := range app.Status.Objects {
+		if isHeld(object, now) {
+			o.held++
+		}
+	}
+	o.state, o.ready, o.message = standing(i, beats, now)
+	return o
+}
+
+// reasonHeld is that of an object that differs, and is held.
+const reasonHeld = "Held"
+
+// isHeld tells if a hold on the object itself keeps it as it is. That there is a hold is
+// remembered for longer than it lasts: whoever takes it off must not be told of one.
+func isHeld(object application.ObjectStatus, now time.Time) bool {
+	return object.Hold != nil && object.Hold.Until.After(now) && object.Reason == reasonHeld
+}
+
+// standing gives state, readiness and what is wrong. What is stored counts only if there
+// is somebody who keeps it up to date.
+func standing(i item, beats heartbeats, now time.Time) (state string, ready metav1.ConditionStatus, message string) {
+	silence := beats.silence(application.ClusterOf(i.stored), now)
+	switch {
+	case !i.admitted():
+		return stateNotAdmitted, metav1.ConditionUnknown, whyNotAdmitted(i.stored.Namespace)
+	case silence != "":
+		return stateAgentUnreachable, metav1.ConditionUnknown, silence
+	case i.app.Damaged[application.StatusKey] != nil:
+		return statePending, metav1.ConditionUnknown, "the status cannot be read, and its agent is to write it anew: " + i.app.Damaged[application.StatusKey].Error()
+	case i.app.Status.State == "":
+		return statePending, metav1.ConditionUnknown, "the agent of cluster " + i.app.Cluster + " has not looked at it yet"
+	}
+	ready, message = readinessOf(i.app)
+	return string(stateOf(i.app)), ready, message
+}
+
+// whyNotAdmitted: in some namespaces the webhook is not asked.
+func whyNotAdmitted(namespace string) string {
+	switch namespace {
+	case metav1.NamespaceSystem, application.SystemNamespace, application.AgentsNamespace:
+		return "no Application is admitted in namespace " + namespace + ", and no agent sees it: create it in another one"
+	}
+	return "the webhook has not admitted it, so that no agent sees it: write it again (kubectl apply) once the webhook is installed and answers"
+}
+
+// stateOf gives the state. That somebody deletes it is known before its agent says so.
+func stateOf(app *application.Application) application.State {
+	switch state := app.Status.State; state {
+	case application.StateDeleting, application.StateWaiting, application.StateReady, application.StateDegraded:
+		return state
+	}
+	if app.Deleted {
+		return application.StateDeleting
+	}
+	return app.Status.State
+}
+
+// readinessOf gives the condition Ready, and what is wrong. That an older spec was ready
+// says nothing.
+func readinessOf(app *application.Application) (ready metav1.ConditionStatus, message string) {
+	condition := meta.FindStatusCondition(app.Status.Conditions, application.ReadyCondition)
+	switch {
+	case condition == nil:
+		return metav1.ConditionUnknown, ""
+	case condition.Status != metav1.ConditionTrue:
+		return condition.Status, told(*condition)
+	case app.Deleted:
+		return metav1.ConditionFalse, "the Application is being deleted, and its agent has not begun yet"
+	case app.Status.ClusterName() != app.Cluster || app.Status.ObservedSpec != app.Spec.Digest():
+		return metav1.ConditionUnknown, "the agent of cluster " + app.Cluster + " has not carried out the present spec yet"
+	}
+	for _, name := range []string{application.ContendedCondition, application.DriftedCondition, application.TooLargeCondition} {
+		if other := meta.FindStatusCondition(app.Status.Conditions, name); other != nil && other.Status == metav1.ConditionTrue {
+			return condition.Status, told(*other)
+		}
+	}
+	return condition.Status, ""
+}
+
+// told gives "Held: apps/v1 Deployment demo/web: spec.replicas: held until ...".
+func told(condition metav1.Condition) string {
+	return strings.TrimSuffix(condition.Reason+": "+condition.Message, ": ")
+}
+
+func driftsOf(status application.Status) drifts {
+	d := drifts{isFull: len(status.Drifts) >= application.MaxDrifts}
+	for _, drift := range status.Drifts {
+		d.count += max(drift.Count, 1)
+		d.last = later(d.last, drift.Seen.Time)
+		if drift.Repaired != "" {
+			d.repaired = later(d.repaired, repairedAt(drift))
+		}
+	}
+	if meta.IsStatusConditionTrue(status.Conditions, application.DriftedCondition) {
+		for _, object := range status.Objects {
+			d.open += len(object.Fields)
+		}
+		d.open = max(d.open, 1) // a whole object may be missing
+	}
+	return d
+}
+
+func repairedAt(drift application.Drift) time.Time {
+	if drift.After == nil {
+		return drift.Seen.Time
+	}
+	return drift.Seen.Add(drift.After.Duration).Truncate(time.Second)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// cell gives "0", "3 (5m ago)", "3 (1 open)".
+func (d drifts) cell(now time.Time) cell {
+	text := d.countCell().text
+	switch {
+	case d.open > 0:
+		return cell{fmt.Sprintf("%s (%d open)", text, d.open), yellow}
+	case !d.last.IsZero():
+		text += " (" + age(d.last, now) + " ago)"
+	}
+	return cell{text: text}
+}
+
+// countCell gives "3", and "12+" where the history has forgotten others, perhaps.
+func (d drifts) countCell() cell {
+	text := fmt.Sprint(d.count)
+	if d.isFull {
+		text += "+"
+	}
+	return cell{text: text}
+}
+
+// modeCell gives "enforce", "held for 45m", "enforce, 1 object held".
+func (o overview) modeCell(now time.Time) cell {
+	if o.mode == "" {
+		return cell{}
+	}
+	c := cell{text: string(o.mode)}
+	if o.mode != application.Enforce {
+		c.colour = yellow
+	}
+	if !o.heldUntil.IsZero() && o.mode == application.Enforce {
+		c = cell{"held for " + age(now, o.heldUntil), yellow}
+	}
+	if o.held > 0 {
+		c.text += ", " + counted(o.held, "object", "objects") + " held"
+	}
+	return c
+}
+
+func (o overview) stateCell() cell { return cell{o.state, stateColour(o.state)} }
+
+func stateColour(state string) colour {
+	switch state {
+	case string(application.StateRunning), string(application.StateCompleted):
+		return green
+	case string(application.StateFailed), string(application.StateDegraded), stateNotAdmitted, stateAgentUnreachable, stateUnknownFormat:
+		return red
+	}
+	return yellow
+}
+
+func (o overview) readyCell() cell {
+	colours := map[metav1.ConditionStatus]colour{metav1.ConditionTrue: green, metav1.ConditionFalse: red, metav1.ConditionUnknown: yellow}
+	return cell{string(o.ready), colours[o.ready]}
+}
+
+// agoOrNever gives "5m ago".
+func agoOrNever(then, now time.Time) string {
+	if then.IsZero() {
+		return ""
+	}
+	return age(then, now) + " ago"
+}

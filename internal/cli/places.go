@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// fragment is a document of a text, with the number of lines before it.
+type fragment struct {
+	text   []byte
+	before int
+	// tree is nil where the document cannot be read.
+	tree *manifest.Tree
+}
+
+// fragments parts a text as [manifest.Decode] does.
+func fragments(text []byte) []fragment {
+	var found []fragment
+	var current fragment
+	lines := 0
+	for line := range bytes.Lines(text) {
+		isSeparator := bytes.HasPrefix(line, []byte("---"))
+		if isSeparator && len(current.text) > 0 {
+			found = append(found, current)
+			current = fragment{before: lines + 1}
+		} else {
+			current.text = append(current.text, line...)
+		}
+		lines++
+	}
+	if len(current.text) > 0 {
+		found = append(found, current)
+	}
+	for i := range found {
+		if tree, err := manifest.DecodeTree(found[i].text); err == nil {
+			found[i].tree = tree
+		}
+	}
+	return found
+}
+
+// located is a value of a text, and how many lines are before its document.
+type located struct {
+	*manifest.Tree
+
+	before int
+}
+
+func (l located) line() int { return l.before + l.Line }
+
+// resourcesIn gives the resources of a text, of which a document may be a list, up to
+// the first document that cannot be read.
+func resourcesIn(parts []fragment) []located {
+	var resources []located
+	for _, part := range parts {
+		switch {
+		case part.tree == nil:
+			return resources
+		case part.tree.Items != nil:
+			for _, item := range part.tree.Items {
+				resources = append(resources, located{item, part.before})
+			}
+		case part.tree.Value != nil:
+			resources = append(resources, located{part.tree, part.before})
+		}
+	}
+	return resources
+}
+
+// find follows a path as admission writes them, spec.ports[0].name or
+// metadata.labels[a.b/c], as far as the text has it, and gives the line where it ends.
+func (l located) find(path string) (line int, all bool) {
+	line = l.line()
+	for path != "" {
+		next, at, rest := step(l.Tree, path)
+		if next == nil {
+			return line, false
+		}
+		l.Tree, line, path = next, l.before+at, rest
+	}
+	return line, true
+}
+
+// step goes one step of a path, of which names may have dots themselves.
+func step(tree *manifest.Tree, path string) (next *manifest.Tree, line int, rest string) {
+	if bracketed, ok := strings.CutPrefix(path, "["); ok {
+		inner, rest, _ := strings.Cut(bracketed, "]")
+		if index, err := strconv.Atoi(inner); err == nil && index >= 0 && index < len(tree.Items) {
+			return tree.Items[index], tree.Items[index].Line, rest
+		}
+	}
+	longest := -1
+	for _, field := range tree.Fields {
+		for _, written := range []string{field.Name, "[" + field.Name + "]", "[" + strconv.Quote(field.Name) + "]"} {
+			after, ok := strings.CutPrefix(strings.TrimPrefix(path, "."), written)
+			if ok && len(written) > longest && (after == "" || after[0] == '.' || after[0] == '[') {
+				next, line, rest, longest = field.Tree, field.KeyLine, after, len(written)
+			}
+		}
+	}
+	return next, line, rest
+}
+
+// part is the text of one key of a spec: where it is, and what is in it.
+type part struct {
+	file   string
+	before int
+	text   string
+}
+
+// places tells where in the user's files the fields of an Application are.
+type places struct {
+	file string
+	// root is the ConfigMap; its tree is nil where there is no file of it.
+	root located
+	// parts are those whose lines are lines of a file.
+	parts map[string]part
+}
+
+// literal is the end of a line behind which a text follows as it is.
+var literal = regexp.MustCompile(`:\s*\|[0-9+-]*\s*(#.*)?$`)
+
+// placesIn finds the parts of a ConfigMap of which the text is a document of a file.
+func placesIn(file string, document fragment) places {
+	p := places{file: file, root: located{document.tree, document.before}, parts: map[string]part{}}
+	if document.tree == nil {
+		return p
+	}
+	lines := bytes.Split(document.text, []byte("\n"))
+	for _, field := range document.tree.Fields {
+		if field.Name != "data" {
+			continue
+		}
+		for _, key := range field.Fields {
+			text, ok := key.Value.(string)
+			if ok && key.KeyLine <= len(lines) && literal.Match(bytes.TrimRight(lines[key.KeyLine-1], "\r")) {
+				p.parts[key.Name] = part{file, document.before + key.KeyLine, text}
+			}
+		}
+	}
+	return p
+}
+
+// of gives the place of a path, as file:line, and the file if that is all that is known.
+// What is said of it may name a line of the text.
+func (p places) of(path, says string) string {
+	for _, key := range application.SpecKeys() {
+		rest, ok := strings.CutPrefix(path, "data."+key)
+		in, known := p.parts[key]
+		if ok && known && (rest == "" || rest[0] == '[') {
+			return in.place(rest, says)
+		}
+	}
+	if p.root.Tree == nil {
+		return p.file
+	}
+	line, _ := p.root.find(path)
+	return fmt.Sprintf("%s:%d", p.file, line)
+}
+
+// said is the line that an error of a parser names, in which document.
+var said = regexp.MustCompile(`(?s)^(?:.*\bdocument (\d+): )?.*\bline (\d+)\b`)
+
+func (p part) place(path, says string) string {
+	parts := fragments([]byte(p.text))
+	if path == "" {
+		return fmt.Sprintf("%s:%d", p.file, p.before+lineSaid(parts, says))
+	}
+	inner, rest, _ := strings.Cut(path[1:], "]")
+	resources := resourcesIn(parts)
+	if index, err := strconv.Atoi(inner); err == nil && index < len(resources) {
+		line, _ := resources[index].find(rest)
+		return fmt.Sprintf("%s:%d", p.file, p.before+line)
+	}
+	return fmt.Sprintf("%s:%d", p.file, max(1, p.before))
+}
+
+func lineSaid(parts []fragment, says string) int {
+	words := said.FindStringSubmatch(says)
+	if words == nil {
+		return 0
+	}
+	line, err := strconv.Atoi(words[2])
+	if err != nil {
+		return 0
+	}
+	if document, err := strconv.Atoi(words[1]); err == nil && document > 0 && document <= len(parts) {
+		line += parts[document-1].before
+	}
+	return line
+}

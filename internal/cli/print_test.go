@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/printers"
+)
+
+// Colours change nothing but the colour: columns are where they are without.
+func TestColoursKeepColumns(t *testing.T) {
+	h := manyApps(t)
+	e, _, _ := h.environment()
+	items, err := e.list(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := func(p painter) string {
+		var b strings.Builder
+		if err := newTable(&b, p).print(topRows(items, true, heartbeats{}, noon)...); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	coloured, plainly := printed(painter{on: true}), printed(painter{})
+	if stripped := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(coloured, ""); stripped != plainly {
+		t.Errorf("with colours:\n%s\nwithout:\n%s", stripped, plainly)
+	}
+	if !strings.Contains(coloured, string(green)+"RUNNING"+string(plain)) || strings.Contains(plainly, "\x1b") {
+		t.Errorf("%q", coloured)
+	}
+}
+
+// A file and a pipe get no colours, whatever the terminal is like.
+func TestColoursOnTerminalsOnly(t *testing.T) {
+	t.Setenv("TERM", "xterm-256color")
+	if painterFor(&buffer{}).on || printers.IsTerminal(&buffer{}) {
+		t.Error("a buffer is a terminal")
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "<none>",
+		" \n":                     "<none>",
+		"a\tb\nc":                 "a b c",
+		"\x1b[2J":                 `\u001b[2J`,
+		"\u009b2J":                `\u009b2J`,
+		"\u202eabc":               `\u202eabc`,
+		"Größe 3 µs → 4":          "Größe 3 µs → 4",
+		"spec.replicas: 2 -> 5\a": `spec.replicas: 2 -> 5\u0007`,
+	} {
+		if got := oneLine(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAges(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{age(time.Time{}, noon), "<unknown>"},
+		{age(noon, noon.Add(90*time.Second)), "90s"},
+		{age(noon.Add(time.Second), noon), "0s"}, // the server's clock is ahead
+		{shortly(12345 * time.Microsecond), "12ms"},
+		{shortly(200 * time.Second), "3m20s"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestOutputFlag(t *testing.T) {
+	o := outputFlag{value: asTable, possible: []string{asTable, asJSON}}
+	if err := o.Set("wide"); err == nil || o.value != asTable {
+		t.Errorf("%v, %s", err, o.value)
+	}
+	if err := o.Set("json"); err != nil || !o.isDocument() || o.String() != asJSON {
+		t.Errorf("%v, %s", err, o.value)
+	}
+}
+
+// What a terminal would do is written out in JSON, too, and is read as it was.
+func TestDocumentsAreVisible(t *testing.T) {
+	const hostile = "\u009b2J\u202e\x1b[0m\U000e0041 <ok> é"
+	var b strings.Builder
+	if err := printDocument(&b, asJSON, map[string]any{"a": hostile}); err != nil {
+		t.Fatal(err)
+	}
+	var read map[string]string
+	if err := json.Unmarshal([]byte(b.String()), &read); err != nil || read["a"] != hostile {
+		t.Errorf("%v, %q", err, read["a"])
+	}
+	if strings.ContainsAny(b.String(), "\u009b\u202e\x1b\U000e0041") || !strings.Contains(b.String(), "<ok> é") {
+		t.Errorf("%q", b.String())
+	}
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+func newRenderCommand(e *environment) *cobra.Command {
+	var r rendering
+	command := &cobra.Command{
+		Use:   "render -f FILE",
+		Short: "Show what the webhook makes of an Application, without a cluster",
+		Long: `Show the ConfigMap that would be stored if the Applications of a file were created: the
+function that the webhook calls is called here. Mistakes and warnings are printed with the
+lines where they are. What only a cluster knows is not looked at: the kinds that it has,
+what is stored already, and the rights of the user.
+
+A file without Applications is taken for a manifest, of which an Application is made, with
+an observer schema from another file if there is one.
+
+The exit status is 2 if the webhook would refuse anything.`,
+		Example: `  # Is it right?
+  kubectl krake render -f web.yaml
+
+  # What is observed of these, and what is wrong with the schema?
+  kubectl krake render -f manifest.yaml --observer-schema schema.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return r.run(e) },
+	}
+	command.Flags().StringVarP(&r.filename, "filename", "f", "", "file with Applications, or a manifest, - for the standard input")
+	command.Flags().StringVar(&r.observerSchema, "observer-schema", "", "file with the observer schemas of a manifest")
+	command.Flags().StringVar(&r.name, "name", "", "name of the Application that is made of a manifest (default: that of the file)")
+	r.output.addTo(command, asYAML, asJSON)
+	return command
+}
+
+// rendering is what is to be rendered.
+type rendering struct {
+	filename, observerSchema, name string
+	output                         outputFlag
+}
+
+func (r rendering) run(e *environment) error {
+	drafts, err := r.drafts(e)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	printed := 0
+	for _, draft := range drafts {
+		if err := e.place(draft); err != nil {
+			return err
+		}
+		if err := e.tell(draft, mutate.PrepareForCreate(draft.cm)); err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		if printed++; printed > 1 && r.output.value == asYAML {
+			fmt.Fprintln(e.Out, "---")
+		}
+		if err := printDocument(e.Out, r.output.value, draft.cm); err != nil {
+			return err
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (r rendering) drafts(e *environment) ([]draft, error) {
+	if r.filename == "" {
+		return nil, errors.New("what is to be rendered is missing: name a file by -f")
+	}
+	file, err := e.readFile(r.filename)
+	if err != nil {
+		return nil, err
+	}
+	if r.observerSchema == "" && r.name == "" && file.isApplications() {
+		drafts, leftOut, err := file.applications()
+		for _, other := range leftOut {
+			fmt.Fprintln(e.ErrOut, oneLine(other))
+		}
+		return drafts, err
+	}
+	if file.isApplications() {
+		return nil, fmt.Errorf("%s has an Application, which says its name and its observer schema itself: leave out --name and --observer-schema", file.name)
+	}
+	d := draftOf(r.name, file, nil)
+	if r.observerSchema != "" {
+		observerSchema, err := e.readFile(r.observerSchema)
+		if err != nil {
+			return nil, err
+		}
+		d = draftOf(r.name, file, &observerSchema)
+	}
+	if d.cm.Name == "" {
+		d.cm.Name = file.base()
+	}
+	return []draft{d}, nil
+}

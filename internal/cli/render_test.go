@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// rendered runs the command in a folder with these files.
+func rendered(t *testing.T, files map[string]string, arguments ...string) (out, says string, status int) {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(folder)
+	t.Setenv("KUBECONFIG", filepath.Join(folder, "none"))
+	streams, in, stdout, stderr := genericiooptions.NewTestIOStreams()
+	in.WriteString(files["-"])
+	command := NewCommand(streams)
+	command.SetArgs(append([]string{"render"}, arguments...))
+	status = Fail(command.ExecuteContext(t.Context()), stderr)
+	return stdout.String(), stderr.String(), status
+}
+
+const applicationFile = `# What runs in the shop.
+apiVersion: v1
+kind: Namespace
+metadata: {name: demo}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: web
+  namespace: demo
+  annotations:
+    krake.dev/application: v1
+data:
+  spec.manifest: |
+
+    apiVersion: v1
+    kind: Service
+    metadata: {name: web}
+    spec:
+      ports: [{port: 80}]
+    ---
+    # and
+    - apiVersion: v1
+      kind: ConfigMap
+      metadata:
+        name: one
+        labels:
+          a.b/c: d
+    - apiVersion: v1
+      kind: ConfigMap
+      metadata:
+        name: two
+  spec.observer_schema: |
+    apiVersion: v1
+    kind: Service
+    metadata: {name: web}
+    spec:
+      ports:
+      - port: null
+      - observer_schema_list_min_length: 1
+        observer_schema_list_max_length: 1
+`
+
+// What is printed is what the webhook would store: the same function makes it.
+func TestRender(t *testing.T) {
+	out, says, status := rendered(t, map[string]string{"web.yaml": applicationFile}, "-f", "web.yaml")
+	if says != "web.yaml:1: left out, as it is no Application: v1 Namespace demo\n" || status != 0 {
+		t.Errorf("%d: %s", status, says)
+	}
+	var got, want corev1.ConfigMap
+	if err := yaml.UnmarshalStrict([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	_, document, _ := strings.Cut(applicationFile, "---\n")
+	if err := yaml.UnmarshalStrict([]byte(document), &want); err != nil {
+		t.Fatal(err)
+	}
+	if prepared := mutate.PrepareForCreate(&want); len(prepared.Refusals) > 0 {
+		t.Fatal(prepared.Refusals)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// Each mistake is told with its line, in whatever file it is.
+func TestRenderPlaces(t *testing.T) {
+	for _, c := range []struct {
+		why, old, new string
+		want          string
+	}{
+		{"an annotation", "krake.dev/application: v1", "krake.dev/application: v2", "web.yaml:12: metadata.annotations[krake.dev/application]:"},
+		{"a field of the manifest", "metadata: {name: web}\n    spec:\n      ports: [", "metadata: {name: web, uid: x}\n    spec:\n      ports: [", "web.yaml:18: data.spec.manifest[0].metadata.uid:"},
+		{"a label with dots in a list of resources", "a.b/c", "krake.dev/owned-by", "web.yaml:28: data.spec.manifest[1].metadata.labels[krake.dev/owned-by]:"},
+		{"what is missing", "name: two", "namespace: demo", "web.yaml:31: data.spec.manifest[2].metadata.name:"},
+		{"the schema", "port: null", "port: 80", "web.yaml:39: data.spec.observer_schema[0].spec.ports[0].port:"},
+		{"a text that cannot be read, by the parser's count", "ports: [{port: 80}]", "ports: [{port: 80}", "web.yaml:19: data.spec.manifest:"},
+		{"a later document that cannot be read", "name: one", "name: one\n        name: one", "web.yaml:27: data.spec.manifest:"},
+		{"a key", "spec.observer_schema:", "spec.observerschema:", "web.yaml:33: data.spec.observerschema:"},
+		{"a warning", "kind: Service\n    metadata: {name: web}\n    spec:", "kind: Service\n    metadata: {name: web}\n    spec:\n      port: 1", "web.yaml:20: warning: data.spec.manifest[0]: unknown field \"spec.port\""},
+		{"a field that no ConfigMap has", "\ndata:", "\ndatas: {}\ndata:", "web.yaml:6: the Application cannot be read as a ConfigMap"},
+		{"a file that is no YAML", "kind: Namespace", "kind: [", "web.yaml:1: the document cannot be read"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			text := strings.Replace(applicationFile, c.old, c.new, 1)
+			if text == applicationFile {
+				t.Fatal("nothing is changed")
+			}
+			out, says, status := rendered(t, map[string]string{"web.yaml": text}, "-f", "web.yaml")
+			warned := strings.Contains(c.want, "warning")
+			told := strings.Split(strings.ReplaceAll(says, "error: ", ""), "\n")
+			if !slices.ContainsFunc(told, func(line string) bool { return strings.HasPrefix(line, c.want) }) {
+				t.Errorf("%s is not in\n%s", c.want, says)
+			}
+			if (status == 2) == warned || (out != "") != warned {
+				t.Errorf("status %d, and is printed: %q", status, out)
+			}
+		})
+	}
+}
+
+// In texts that are not written as they are, a mistake is where they begin.
+func TestRenderPlacesInOtherTexts(t *testing.T) {
+	const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, annotations: {krake.dev/application: v1}}\ndata:\n"
+	for why, text := range map[string]string{
+		"folded": head + "  spec.manifest: >\n    {apiVersion: v1, kind: Service,\n    metadata: {name: web, uid: x}}\n",
+		"quoted": head + "  spec.manifest: \"apiVersion: v1\\nkind: Service\\nmetadata: {name: web, uid: x}\"\n",
+		"JSON":   "\n\n{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"web\", \"annotations\": {\"krake.dev/application\": \"v1\"}}, \"data\": {\n\n\"spec.manifest\": \"{apiVersion: v1, kind: Service, metadata: {name: web, uid: x}}\"}}",
+	} {
+		t.Run(why, func(t *testing.T) {
+			_, says, status := rendered(t, map[string]string{"-": text}, "-f", "-")
+			if !strings.HasPrefix(says, "stdin:5: data.spec.manifest[0].metadata.uid: Forbidden") || status != 2 {
+				t.Errorf("%d: %s", status, says)
+			}
+		})
+	}
+}
+
+// Of a manifest and an observer schema an Application is made, and the lines are those
+// of the two files.
+func TestRenderOfAManifest(t *testing.T) {
+	files := map[string]string{"web.yaml": service, "schema.yaml": serviceSchema}
+	out, says, status := rendered(t, files, "-f", "web.yaml", "--observer-schema", "schema.yaml", "-n", "demo")
+	if status != 0 || says != "" || !strings.Contains(out, "name: web\n  namespace: demo\n") || !strings.Contains(out, `"nodePort":null`) {
+		t.Errorf("%d: %s\n%s", status, says, out)
+	}
+	files["web.yaml"] = strings.Replace(service, "kind: Service", "kind: 'a b'", 1)
+	files["schema.yaml"] = strings.Replace(serviceSchema, "type: null", "type: x", 1)
+	_, says, status = rendered(t, files, "-f", "web.yaml", "--observer-schema", "schema.yaml", "--name", "shop")
+	for _, want := range []string{"web.yaml:3: data.spec.manifest[0].kind:", "schema.yaml:6: data.spec.observer_schema[0].spec.type:", "the Application shop would be refused"} {
+		if !strings.Contains(says, want) || status != 2 {
+			t.Errorf("%s is not in\n%s", want, says)
+		}
+	}
+}
+
+func TestRenderOfWhatCannotBe(t *testing.T) {
+	files := map[string]string{"web.yaml": applicationFile, "empty.yaml": ""}
+	for _, c := range []struct{ arguments, want string }{
+		{"", "name a file by -f"},
+		{"-f nowhere", "no such file"},
+		{"-f web.yaml --name x", "leave out --name and --observer-schema"},
+		{"-f web.yaml -n other", "says namespace demo, and the flag --namespace other"},
+		{"-f empty.yaml --observer-schema nowhere", "no such file"},
+		{"-f web.yaml -o table", "it has to be one of yaml, json"},
+	} {
+		out, says, status := rendered(t, files, strings.Fields(c.arguments)...)
+		if !strings.Contains(says, c.want) || status != 2 || out != "" {
+			t.Errorf("%s: %d: %s%s, want %s", c.arguments, status, out, says, c.want)
+		}
+	}
+}

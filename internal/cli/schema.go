@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// schemaFlags are those of the command schema.
+type schemaFlags struct {
+	propose               bool
+	filename, path, named string
+	output                outputFlag
+}
+
+func newSchemaCommand(e *environment) *cobra.Command {
+	var flags schemaFlags
+	command := &cobra.Command{
+		Use:               "schema (NAME | --explain PATH NAME | --propose KIND/NAME | --propose -f FILE)",
+		ValidArgsFunction: e.completeNames,
+		Short:             "Show the observer schemas of an Application, propose one, or tell why a field is observed",
+		Long: `Show the observer schemas of an Application as they are carried out: the user's, and one
+by default for each other resource of its manifest.
+
+With --explain, tell why a field of its objects is or is not observed.
+
+With --propose, print an observer schema of an object on the cluster that leaves out
+what others than its author write, and what only the server sets, with the reasons as
+comments. The author is the manager that has set the most of it; of an object that kubectl
+apply has applied, it observes what was applied. With -f, it observes what the resources
+of a manifest say, but for what others write to their objects.`,
+		Example: `  # What is observed?
+  kubectl krake schema web
+
+  # Why are the replicas not observed?
+  kubectl krake schema web --explain spec.replicas
+
+  # An observer schema of what is there
+  kubectl krake schema --propose deployment/web`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return flags.run(command.Context(), e, arguments)
+		},
+	}
+	command.Flags().BoolVar(&flags.propose, "propose", false, "propose an observer schema of an object, as deployment/web, or of a manifest")
+	command.Flags().StringVarP(&flags.filename, "filename", "f", "", "manifest to propose observer schemas of, - for the standard input")
+	command.Flags().StringVar(&flags.path, "explain", "", "field to tell of, as spec.ports[0].nodePort")
+	command.Flags().StringVar(&flags.named, "object", "", "with --explain, tell of one object only, as deployment/web")
+	flags.output.addTo(command, asYAML, asJSON)
+	e.target.addFlags(command.Flags())
+	return command
+}
+
+func (f schemaFlags) run(ctx context.Context, e *environment, arguments []string) error {
+	one := len(arguments) == 1
+	switch {
+	case f.propose && f.path != "":
+		return errors.New("--propose and --explain are two things: use one of them")
+	case !f.propose && f.filename != "":
+		return errors.New("-f names a manifest to propose a schema of: add --propose")
+	case f.propose && one == (f.filename != ""):
+		return errors.New("what is to be looked at is missing: name an object as KIND/NAME, or a manifest by -f, and not both")
+	case f.propose && one:
+		return e.proposeOf(ctx, arguments[0])
+	case f.propose:
+		return e.proposeFor(ctx, f.filename)
+	case !one:
+		return errors.New("the Application is missing: name it")
+	case f.path != "":
+		return e.explain(ctx, arguments[0], f.path, f.named)
+	}
+	return e.printSchemas(ctx, arguments[0], f.output.value)
+}
+
+// printSchemas prints the mangled observer schemas.
+func (e *environment) printSchemas(ctx context.Context, name, format string) error {
+	stored, err := e.get(ctx, name)
+	if err == nil {
+		err = stored.err
+	}
+	if err != nil {
+		return err
+	}
+	desired, refusals := mutate.Desire(stored.app.Spec, nil)
+	if len(refusals) > 0 {
+		return fmt.Errorf("the Application %s is refused: %s", stored.app.NamespacedName, mutate.Summary(refusals))
+	}
+	documents := desired.Mangled.Documents()
+	if format == asJSON {
+		return printDocument(e.Out, format, documents)
+	}
+	for i, document := range documents {
+		if i > 0 {
+			fmt.Fprintln(e.Out, "---")
+		}
+		if err := printDocument(e.Out, format, document); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *environment) explain(ctx context.Context, name, text, named string) error {
+	path, err := parsePath(text)
+	if err != nil {
+		return err
+	}
+	app, expected, err := e.getExpected(ctx, name)
+	if err != nil {
+		return err
+	}
+	wanted, err := chosen(expected, named)
+	if err != nil {
+		return err
+	}
+	for _, explanation := range explanationsOf(app, expected, path) {
+		for _, one := range wanted {
+			if one.ID == explanation.expected.ID {
+				fmt.Fprintln(e.Out, oneLine(explanation.String()))
+			}
+		}
+	}
+	return nil
+}
+
+// proposeOf proposes a schema of an object on the cluster.
+func (e *environment) proposeOf(ctx context.Context, named string) error {
+	kind, name, err := kindName(named)
+	if err != nil {
+		return err
+	}
+	objects, namespace, err := e.cluster()
+	if err != nil {
+		return err
+	}
+	mapping, err := objects.mappingOf(kind)
+	if err != nil {
+		return err
+	}
+	live, err := objects.read(ctx, mapping, idAt(mapping, name), namespace)
+	if err != nil {
+		return err
+	}
+	if live == nil {
+		return fmt.Errorf("there is no %s %s in namespace %s: name one that is there, or propose from a manifest, by -f", mapping.GroupVersionKind.Kind, name, namespace)
+	}
+	return e.printProposal(lastApplied(live), live, true)
+}
+
+func idAt(mapping *meta.RESTMapping, name string) manifest.ID {
+	apiVersion, kind := mapping.GroupVersionKind.ToAPIVersionAndKind()
+	return manifest.ID{APIVersion: apiVersion, Kind: kind, Name: name}
+}
+
+// proposeFor proposes schemas of the resources of a manifest.
+func (e *environment) proposeFor(ctx context.Context, filename string) error {
+	file, err := e.readFile(filename)
+	if err != nil {
+		return err
+	}
+	resources, err := manifest.Decode(file.text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file.name, err)
+	}
+	objects, namespace, err := e.cluster()
+	if err != nil {
+		return err
+	}
+	for i, value := range resources {
+		resource, _ := value.(map[string]any)
+		id, err := manifest.Identify(resource)
+		if err != nil {
+			return fmt.Errorf("%s: resource %d: %w", file.name, i, err)
+		}
+		id.Namespace = cmp.Or(id.Namespace, namespace)
+		live, err := objects.live(ctx, id)
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			fmt.Fprintln(e.ErrOut, oneLine(id.String()+": it is not on the cluster, so that nothing is known of what others write"))
+		}
+		if err := e.printProposal(resource, live, i == 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *environment) printProposal(resource, live map[string]any, first bool) error {
+	proposal, err := propose(resource, live)
+	if err != nil {
+		return err
+	}
+	text, err := proposal.text()
+	if err != nil {
+		return err
+	}
+	if !first {
+		text = "---\n" + text
+	}
+	_, err = fmt.Fprint(e.Out, strings.TrimRight(text, "\n")+"\n")
+	return err
+}
+
+// cluster connects to the cluster with objects of no Application, and gives the
+// namespace that the user means.
+func (e *environment) cluster() (objects, string, error) {
+	_, namespace, err := e.applications()
+	if err != nil {
+		return objects{}, "", err
+	}
+	found, err := e.objectsOf(application.LocalCluster)
+	return found, namespace, err
+}

@@ -1,0 +1,330 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// Of a live object, what its author has set; of a manifest, all but what others write.
+func TestPropose(t *testing.T) {
+	for _, c := range []struct{ why, resource, live, want string }{
+		{"what is on the cluster", "", scaled, `
+# Observer schema of apps/v1 Deployment web: of what kubectl-client-side-apply has set.
+# not observed, as only the server sets it: metadata.managedFields, metadata.uid, status, spec.revisionHistoryLimit
+# not observed, as kube-controller-manager (status) writes it: metadata.annotations
+# not observed, as kube-controller-manager (scale) writes it: spec.replicas
+# not observed, as injector writes it: spec.template.spec.containers[0]
+# not observed, as kubectl-edit writes it: spec.template.spec.containers[1].image
+# of any length, as others add elements: spec.template.spec.containers
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  labels:
+    team: null
+  name: web
+spec:
+  selector:
+    matchLabels:
+      app: null
+  strategy:
+    type: null
+  template:
+    metadata:
+      labels:
+        app: null
+    spec:
+      containers:
+      - env:
+        - name: null
+          value: null
+        - observer_schema_list_max_length: 1
+          observer_schema_list_min_length: 1
+        name: null
+      - observer_schema_list_max_length: 0
+        observer_schema_list_min_length: 1
+`},
+		{"a manifest, and what is on the cluster", deployment, scaled, `
+# Observer schema of apps/v1 Deployment web: of what kubectl-client-side-apply has set.
+# not observed, as kube-controller-manager (scale) writes it: spec.replicas
+# not observed, as kubectl-edit writes it: spec.template.spec.containers[0].image
+# of any length, as others add elements: spec.template.spec.containers
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  labels:
+    team: null
+  name: web
+spec:
+  selector:
+    matchLabels:
+      app: null
+  template:
+    metadata:
+      labels:
+        app: null
+    spec:
+      containers:
+      - env:
+        - name: null
+          value: null
+        - observer_schema_list_max_length: 1
+          observer_schema_list_min_length: 1
+        name: null
+      - observer_schema_list_max_length: 0
+        observer_schema_list_min_length: 1
+`},
+		{"a variable that is injected into a container which is at another place by now", `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: web, env: [{name: A, value: b}], args: [x]}]}
+`, `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: sidecar, args: [y, z]}, {name: web, env: [{name: A, value: b}, {name: B, value: c}], args: [x]}]}
+`, `
+# Observer schema of v1 Pod web.
+# of any length, as others add elements: spec.containers[0].env, spec.containers
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+spec:
+  containers:
+  - args:
+    - null
+    - observer_schema_list_max_length: 1
+      observer_schema_list_min_length: 1
+    env:
+    - name: null
+      value: null
+    - observer_schema_list_max_length: 0
+      observer_schema_list_min_length: 1
+    name: null
+  - observer_schema_list_max_length: 0
+    observer_schema_list_min_length: 1
+`},
+		{"of a list whose keys nobody knows, the index tells which element is which", "", `
+apiVersion: example.org/v1
+kind: Song
+metadata:
+  name: web
+  managedFields:
+  - {manager: kubectl, operation: Update, apiVersion: example.org/v1, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:parts: {'k:{"name":"b"}': {f:name: {}, f:beats: {}}}}}}
+  - {manager: other, operation: Update, apiVersion: example.org/v1, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:parts: {'k:{"name":"a"}': {f:name: {}}}}}}
+spec: {parts: [{name: a}, {name: b, beats: 4}]}
+`, `
+# Observer schema of example.org/v1 Song web: of what kubectl has set.
+# not observed, as only the server sets it: metadata.managedFields
+# not observed, as other writes it: spec.parts[0]
+# of any length, as others add elements: spec.parts
+apiVersion: example.org/v1
+kind: Song
+metadata:
+  name: web
+spec:
+  parts:
+  - {}
+  - beats: null
+    name: null
+  - observer_schema_list_max_length: 0
+    observer_schema_list_min_length: 2
+`},
+		{"a manifest of what is not there", service, "", `
+# Observer schema of v1 Service web.
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+spec:
+  ports:
+  - port: null
+  - observer_schema_list_max_length: 1
+    observer_schema_list_min_length: 1
+  type: null
+`},
+		{"what no Application may observe", "", `
+apiVersion: v1
+kind: Secret
+metadata:
+  name: web
+  finalizers: [example.org/x]
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}", krake.dev/owner: x, note: y}
+  namespace: demo
+  managedFields:
+  - {manager: kubectl, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {f:type: {}, f:data: {}, f:metadata: {f:annotations: {}, f:finalizers: {}}}}
+type: Opaque
+data: {password: aHVudGVyMg==}
+`, `
+# Observer schema of v1 Secret web: of what kubectl has set.
+# not observed, as only the server sets it: metadata.managedFields
+# not observed, as values of a Secret do not belong into the status, which whoever may read ConfigMaps can see: data
+# not observed, as the agent sets it: metadata.annotations["krake.dev/owner"]
+# not observed, as kubectl keeps there what it has applied: metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]
+# not observed, as of the metadata, an Application sets labels and annotations only: metadata.finalizers
+# not observed, as the namespace is that of the Application: metadata.namespace
+apiVersion: v1
+kind: Secret
+metadata:
+  annotations:
+    note: null
+  name: web
+type: null
+`},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			var resource, live map[string]any
+			if c.resource != "" {
+				resource = parsed(t, c.resource)
+			}
+			if c.live != "" {
+				live = parsed(t, c.live)
+			}
+			p, err := propose(resource, live)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.text()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			if c.resource != "" {
+				checkProposal(t, c.resource, got)
+			}
+		})
+	}
+}
+
+// checkProposal looks if the webhook takes the schema for the manifest.
+func checkProposal(t *testing.T, manifest, observerSchema string) {
+	t.Helper()
+	cm := &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: manifest, application.ObserverSchemaKey: observerSchema}}
+	cm.Namespace, cm.Name = "demo", "web"
+	cm.Annotations = map[string]string{application.FormatAnnotation: application.Format}
+	if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
+		t.Error(prepared.Refusals)
+	}
+}
+
+// What is left out is what others write: with the proposal, nothing differs that they
+// have changed.
+func TestProposalEndsTheDrift(t *testing.T) {
+	live := markedAs("web", "1", parsed(t, scaled))
+	differs := func(observerSchema string) bool {
+		app := admittedOf(t, deployment, observerSchema)
+		expected, err := expect(app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := compare(app, expected[0], live)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.differs()
+	}
+	p, err := propose(parsed(t, deployment), live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := p.text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !differs("") || differs(text) {
+		t.Errorf("it differs by default: %v, and with the proposal: %v", differs(""), differs(text))
+	}
+}
+
+func TestProposeNeedsManagedFields(t *testing.T) {
+	_, err := propose(nil, parsed(t, service))
+	if err == nil || !strings.Contains(err.Error(), "propose from a manifest, by -f") {
+		t.Error(err)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for _, c := range []struct{ why, schema, path, want string }{
+		{"the identity", "", "metadata.name", "is observed: it is of the identity of the object, and never differs"},
+		{"by default, what the manifest says", "", "spec.replicas", "is observed: the object has no observer schema, so that all is observed that the manifest says"},
+		{"by default, not what it does not say", "", "spec.paused", "is not observed: the object has no observer schema, so that all is observed that the manifest says, and it does not say this"},
+		{"a name with dots and a slash", "", `metadata.labels["a.b/c"]`, "is not observed: the object has no"},
+		{"a part of what is observed", "", "spec.template", "is looked into, and observed in part: the object has no"},
+		{"what only the server sets", "", "metadata.uid", "is not observed: only the server sets it"},
+		{"what only the server sets, in a list", "", "status.conditions[0].type", "is not observed: only the server sets it"},
+		{"a list that may be of one length only", "", "spec.template.spec.containers[1].name", "is not observed: of the list spec.template.spec.containers, elements from index 1 on count for its length only, which has to be 1"},
+		{"a list without an upper bound", deploymentSchema, "spec.template.spec.containers[1].name", "is not observed: of the list spec.template.spec.containers, elements from index 1 on count for its length only, which has to be at least 1"},
+		{"a line of the schema", deploymentSchema, "spec.replicas", "is observed: line 6 of data.spec.observer_schema says so"},
+		{"a value that is not known", deploymentSchema, "spec.revisionHistoryLimit", "is observed: line 7 of data.spec.observer_schema says so; no value is known yet"},
+		{"a value that was learned", deploymentSchema, "spec.strategy.type", "is observed: line 8 of data.spec.observer_schema says so; its value was learned from the cluster, and is pinned: Recreate"},
+		{"what the schema leaves out", deploymentSchema, "spec.selector.matchLabels.app", "is not observed: the observer schema does not name it (line 5 of data.spec.observer_schema is where it would be)"},
+		{"a private value", deploymentSchema, "spec.template.spec.containers[0].env[0].value", "is observed: line 12 of data.spec.observer_schema says so"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			app := admittedOf(t, deployment, c.schema)
+			app.Learned = []map[string]any{parsed(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {strategy: {type: Recreate}}}`)}
+			expected, err := expect(app)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, err := parsePath(c.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := explanationsOf(app, expected, path)[0].String()
+			if want := "apps/v1 Deployment web: " + c.path + " " + c.want; !strings.HasPrefix(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// The schema of an object is found among others, and a hook told from it.
+func TestExplainAmongOthers(t *testing.T) {
+	app := admittedOf(t, service+"---"+deployment, serviceSchema+"---"+deploymentSchema, application.HooksAnnotation+"=complete")
+	expected, err := expect(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][2]string{
+		"spec.type":                            {"v1 Service web: spec.type is observed: line 6", "apps/v1 Deployment web: spec.type is not observed"},
+		"spec.replicas":                        {"v1 Service web: spec.replicas is not observed", "apps/v1 Deployment web: spec.replicas is observed: line 15 of"},
+		"spec.template.spec.volumes[0].name":   {"v1 Service web:", "apps/v1 Deployment web: spec.template.spec.volumes[0].name is observed: a hook of the Application has added it"},
+		"spec.template.spec.containers[0].tty": {"v1 Service web:", "apps/v1 Deployment web: spec.template.spec.containers[0].tty is not observed: the observer schema does not name it (line 21 of"},
+	} {
+		path, err := parsePath(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, explanation := range explanationsOf(app, expected, path) {
+			if got := explanation.String(); !strings.HasPrefix(got, want[i]) {
+				t.Errorf("%q, want %q", got, want[i])
+			}
+		}
+	}
+}
+
+func TestParsePath(t *testing.T) {
+	for text, want := range map[string]string{
+		"spec.ports[0].port":     "spec.ports[0].port",
+		".spec":                  "spec",
+		`metadata.labels["a.b"]`: `metadata.labels["a.b"]`,
+		"metadata.labels[a.b/c]": `metadata.labels["a.b/c"]`,
+		`a["x]\"y"][1][2].b`:     `a["x]\"y"][1][2].b`,
+		"":                       "", "a..b": "", "a[": "", "a[]": "", "a[-1": "", "[0].a": "", "a.[": "",
+	} {
+		path, err := parsePath(text)
+		if got := path.String(); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+func TestTop(t *testing.T) {
+	for file, arguments := range map[string][]string{"top.txt": nil, "top-all.txt": {"-A", "--once"}} {
+		h := manyApps(t)
+		h.put(driftedApp(t))
+		out, errOut, err := run(t, h, newTopCommand, arguments...)
+		if err != nil || errOut != "" {
+			t.Fatalf("%v, %q", err, errOut)
+		}
+		golden(t, file, out)
+	}
+	if _, errOut, err := run(t, newHub(t), newTopCommand, "-A"); err != nil || errOut != "No Applications found\n" {
+		t.Errorf("%q, %v", errOut, err)
+	}
+}
+
+// What is drawn fits the terminal, is drawn at once, and again only when there is
+// anything new to see.
+func TestViewDraws(t *testing.T) {
+	h := manyApps(t)
+	e, out, _ := h.environment()
+	now := noon
+	e.now = func() time.Time { return now }
+	v := view{environment: e, scope: scope{}, known: known{}, height: func() int { return 5 }}
+	step := func(why string, frames int, do func(context.Context) error) string {
+		t.Helper()
+		if err := do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		drawn := strings.Split(out.String(), clearScreen)
+		if len(drawn)-1 != frames {
+			t.Errorf("%s: drawn %d times, want %d", why, len(drawn)-1, frames)
+		}
+		return drawn[len(drawn)-1]
+	}
+	changed := func(c change) func(context.Context) error {
+		return func(ctx context.Context) error { return v.changed(ctx, c) }
+	}
+	first := step("what there is", 1, changed(change{listed: true, items: []item{itemOf(webApp(t)), itemOf(heldApp(t)), itemOf(created("a")), itemOf(created("b"))}}))
+	if lines := strings.Split(first, "\n"); len(lines) != 5 || !strings.HasSuffix(lines[0], "  4 Applications") || !strings.HasPrefix(lines[2], "web ") || lines[4] != wrapLines {
+		t.Errorf("%q", first)
+	}
+	step("nothing new", 1, v.looked)
+	drifted := recorded(t, admitted(t, created("worse")), func(app *application.Application) {
+		app.Status.Drifts = []application.Drift{rescaled(0, 9)}
+	})
+	step("much at once", 1, changed(change{items: []item{itemOf(drifted)}}))
+	if third := step("its turn", 2, v.looked); !strings.HasPrefix(strings.Split(third, "\n")[2], "worse ") {
+		t.Errorf("%q", third)
+	}
+	now = now.Add(time.Second)
+	step("time goes on", 3, v.looked)
+}
+
+// The heartbeats are not read each time something is drawn.
+func TestViewSparesTheHub(t *testing.T) {
+	h := manyApps(t)
+	e, _, _ := h.environment()
+	now := noon
+	e.now = func() time.Time { return now }
+	v := view{environment: e, known: known{}, height: e.height}
+	for range 31 {
+		if err := v.changed(t.Context(), change{listed: true, items: []item{itemOf(webApp(t))}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.looked(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Second)
+	}
+	if asked := len(h.requests()); asked != 3 {
+		t.Errorf("%d requests in 31 s, want 3", asked)
+	}
+}

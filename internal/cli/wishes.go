@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+)
+
+// mostHold is how long an agent holds an object if its --max-hold says nothing else,
+// which is not known here.
+const mostHold = 4 * time.Hour
+
+// wish is what is to be said by annotations, of an Application or of one of its objects.
+type wish struct {
+	// annotations are what is to be written; nil takes one off. Without any, all is as
+	// it is wanted already.
+	annotations map[string]any
+	// done says what has come of it, as "held until 2026-01-02T15:04:05Z".
+	done     string
+	warnings []string
+}
+
+func (w *wish) warn(format string, arguments ...any) {
+	w.warnings = append(w.warnings, fmt.Sprintf(format, arguments...))
+}
+
+// wisher decides what to write, by what is stored.
+type wisher struct {
+	// application is for the Application as a whole.
+	application func(i item) (wish, error)
+	// object is for one of the objects as it is on its cluster.
+	object func(app *application.Application, id manifest.ID, live map[string]any) (wish, error)
+}
+
+// timeText gives a time as annotations have it.
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// holdWisher holds until a time.
+func holdWisher(until, now time.Time) wisher {
+	asked := timeText(until)
+	held := wish{annotations: map[string]any{application.HoldUntilAnnotation: asked}, done: "held until " + asked}
+	return wisher{
+		application: func(i item) (wish, error) {
+			if err := refuseGoing(i, "a hold"); err != nil {
+				return wish{}, err
+			}
+			return held, nil
+		},
+		object: func(app *application.Application, id manifest.ID, live map[string]any) (wish, error) {
+			return holdObject(held, app, id, live, until.UTC().Truncate(time.Second), now)
+		},
+	}
+}
+
+// holdObject refuses a hold that the agent would not count, and warns of one that it
+// would count otherwise.
+func holdObject(w wish, app *application.Application, id manifest.ID, live map[string]any, until, now time.Time) (wish, error) {
+	self, err := manifest.Identify(live)
+	switch {
+	case err != nil:
+		return wish{}, err
+	case app.Deleted:
+		return wish{}, errGoing("a hold")
+	case app.Wishes.DenyHolds:
+		return wish{}, fmt.Errorf("annotation %s of the Application is deny, so that a hold on one of its objects does not count: hold the whole Application (kubectl krake hold %s)",
+			application.HoldAnnotation, app.Name)
+	case !application.Marks(app.NamespacedName, app.UID, self).Prove(live):
+		return wish{}, fmt.Errorf("its annotation %s does not say that it belongs to the Application, whose agent leaves it alone: see condition Conflict (kubectl krake describe %s)",
+			application.OwnerAnnotation, app.Name)
+	}
+	if app.Wishes.Mode != application.Enforce {
+		w.warn("mode %s reverts nothing as it is, so that there is nothing to hold until it is taken off (kubectl krake resume %s)", app.Wishes.Mode, app.Name)
+	}
+	former := holdOf(app, id)
+	counted := reconcile.HeldUntil(app.Wishes, former, timeText(until), mostHold, now)
+	switch {
+	case !counted.Before(until):
+	case former != nil && former.Renewed:
+		return wish{}, fmt.Errorf("it was held at %s and renewed since, and no agent counts a second renewal: it is held until %s at the latest: hold the whole Application (kubectl krake hold %s)",
+			timeText(former.Since.Time), timeText(former.Until.Time), app.Name)
+	default:
+		w.warn("an agent holds an object for %s at most, unless its --max-hold says otherwise, so that this one is repaired from %s on: to hold the whole Application for longer, kubectl krake hold %s",
+			shortly(mostHold), timeText(counted), app.Name)
+	}
+	return w, nil
+}
+
+// holdOf gives what the status has of a hold on an object.
+func holdOf(app *application.Application, id manifest.ID) *application.Hold {
+	for _, object := range app.Status.Objects {
+		if sameObject(object.ID, id, app.Namespace) {
+			return object.Hold
+		}
+	}
+	return nil
+}
+
+// sameObject compares two objects whatever version they are read by. Home is the
+// namespace of what says none.
+func sameObject(a, b manifest.ID, home string) bool {
+	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.Name == b.Name &&
+		cmp.Or(a.Namespace, home) == cmp.Or(b.Namespace, home)
+}
+
+// suspendWisher has the objects of Applications left alone.
+func suspendWisher() wisher {
+	return wisher{application: func(i item) (wish, error) {
+		if err := refuseGoing(i, "mode suspend"); err != nil {
+			return wish{}, err
+		}
+		if i.stored.Annotations[application.ModeAnnotation] == string(application.Suspend) {
+			return wish{done: "suspended already"}, nil
+		}
+		return wish{annotations: map[string]any{application.ModeAnnotation: string(application.Suspend)}, done: "suspended"}, nil
+	}}
+}
+
+// refuseGoing refuses what is without effect on an Application that is being deleted.
+func refuseGoing(i item, what string) error {
+	if i.stored.DeletionTimestamp == nil {
+		return nil
+	}
+	return errGoing(what)
+}
+
+func errGoing(what string) error {
+	return fmt.Errorf("it is being deleted, and %s does not keep its objects: annotation %s=%s does", what, application.DeletionPolicyAnnotation, application.Orphan)
+}
+
+// resumeWisher takes off what keeps an agent from repairing.
+func resumeWisher(now time.Time) wisher {
+	return wisher{
+		application: func(i item) (wish, error) {
+			w := takenOff(i.stored.Annotations, application.HoldUntilAnnotation, application.ModeAnnotation)
+			if i.app == nil {
+				return w, nil
+			}
+			// The status has a hold for as long as it could be renewed, also if it is gone.
+			for _, object := range i.app.Status.Objects {
+				if object.Hold != nil && object.Hold.Until.After(now) {
+					named := strings.ToLower(object.Kind) + "/" + object.Name
+					w.warn("%s was held by an annotation of its own, until %s at the latest: unless that is gone, kubectl krake resume %s %s",
+						named, timeText(object.Hold.Until.Time), i.app.Name, named)
+				}
+			}
+			return w, nil
+		},
+		object: func(app *application.Application, _ manifest.ID, live map[string]any) (wish, error) {
+			annotations := map[string]string{}
+			metadata, _ := live["metadata"].(map[string]any)
+			stored, _ := metadata["annotations"].(map[string]any)
+			for name, value := range stored {
+				annotations[name], _ = value.(string)
+			}
+			w := takenOff(annotations, application.HoldUntilAnnotation)
+			if app.Wishes.HoldUntil.After(now) || app.Wishes.Mode != application.Enforce {
+				w.warn("the Application as a whole is held, or its mode is not %s, so that nothing is repaired yet: kubectl krake resume %s", application.Enforce, app.Name)
+			}
+			return w, nil
+		},
+	}
+}
+
+// takenOff takes off those of the annotations that are there.
+func takenOff(annotations map[string]string, names ...string) wish {
+	w := wish{annotations: map[string]any{}, done: "resumed"}
+	for _, name := range names {
+		if _, there := annotations[name]; there {
+			w.annotations[name] = nil
+		}
+	}
+	if len(w.annotations) == 0 {
+		w.done = "neither held nor suspended"
+	}
+	return w
+}
+
+// untilOf gives the time that the flags --for and --until say. Until is a time as in
+// RFC 3339, or that of a clock, the next time that it shows it.
+func untilOf(duration time.Duration, until string, now time.Time) (time.Time, error) {
+	if until == "" {
+		if duration < time.Second {
+			return time.Time{}, fmt.Errorf("--for: %s holds nothing: name a duration of at least a second, as 90m", duration)
+		}
+		return now.Add(duration), nil
+	}
+	if clock, err := time.Parse("15:04", until); err == nil {
+		at := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), 0, 0, now.Location())
+		if !at.After(now) {
+			at = time.Date(now.Year(), now.Month(), now.Day()+1, clock.Hour(), clock.Minute(), 0, 0, now.Location())
+		}
+		return at, nil
+	}
+	at, err := application.ParseHold(until)
+	switch {
+	case err != nil:
+		return time.Time{}, fmt.Errorf("--until: %w, or that of a clock here: 15:04", err)
+	case !at.After(now):
+		return time.Time{}, fmt.Errorf("--until: %s is past, so that nothing would be held: name a time that is to come", until)
+	}
+	return at, nil
+}
+
+// subject is what a command is about: Applications, or one object of one of them.
+type subject struct {
+	applications []string
+	selector     string
+	object       string // KIND/NAME
+}
+
+// subjectOf reads the arguments, of which those with a slash are objects.
+func subjectOf(arguments []string, selector string) (subject, error) {
+	s := subject{selector: selector}
+	for _, argument := range arguments {
+		switch {
+		case !strings.Contains(argument, "/"):
+			s.applications = append(s.applications, argument)
+		case s.object != "":
+			return s, fmt.Errorf("%s and %s: name one object at a time", s.object, argument)
+		default:
+			s.object = argument
+		}
+	}
+	switch {
+	case s.object != "" && (len(s.applications) != 1 || selector != ""):
+		return s, fmt.Errorf("%s: name the one Application that has it, as NAME %s", s.object, s.object)
+	case selector != "" && len(s.applications) > 0:
+		return s, errors.New("there are names and a --selector: leave one of the two out")
+	case selector == "" && len(s.applications) == 0:
+		return s, errors.New("no Application: name some, or choose them by --selector")
+	}
+	return s, nil
+}

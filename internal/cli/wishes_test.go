@@ -1,0 +1,286 @@
+package cli
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// text gives what a wish comes to.
+func (w wish) text(err error) string {
+	if err != nil {
+		return "refused: " + err.Error()
+	}
+	text := w.done
+	for _, name := range []string{application.HoldUntilAnnotation, application.ModeAnnotation} {
+		if value, ok := w.annotations[name]; ok {
+			text += "; " + strings.TrimPrefix(name, application.Prefix) + "="
+			if value == nil {
+				text += "-"
+			} else {
+				text += value.(string)
+			}
+		}
+	}
+	for _, warning := range w.warnings {
+		text += "; warning: " + warning
+	}
+	return text
+}
+
+// liveWeb is the Deployment of the Application web, as its agent has marked it.
+func liveWeb(app *application.Application, annotations ...string) map[string]any {
+	marks := map[string]any{}
+	for name, value := range application.Marks(app.NamespacedName, app.UID, idOf("Deployment", "web")).Annotations {
+		marks[name] = value
+	}
+	for pair := range slices.Chunk(annotations, 2) {
+		marks[pair[0]] = pair[1]
+	}
+	return map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"namespace": "demo", "name": "web", "uid": "uid-live", "annotations": marks},
+	}
+}
+
+func deleted(cm *corev1.ConfigMap) *corev1.ConfigMap {
+	now := metav1.NewTime(noon)
+	cm.DeletionTimestamp = &now
+	return cm
+}
+
+func TestWishesOfApplications(t *testing.T) {
+	hold, suspend, resume := holdWisher(noon.Add(time.Hour), noon), suspendWisher(), resumeWisher(noon)
+	const until, mode = application.HoldUntilAnnotation, application.ModeAnnotation
+	future := created("web", mode, "suspend")
+	future.Annotations[application.FormatAnnotation] = "v9"
+	for _, c := range []struct {
+		why   string
+		by    wisher
+		given *corev1.ConfigMap
+		want  string
+	}{
+		{"a hold", hold, created("web"), "held until 2026-01-02T13:00:00Z; hold-until=2026-01-02T13:00:00Z"},
+		{"another one takes its place", hold, created("web", until, "2026-01-09T13:00:00Z"), "held until 2026-01-02T13:00:00Z; hold-until=2026-01-02T13:00:00Z"},
+		{"what others are denied, the Application may have", hold, created("web", application.HoldAnnotation, "deny"), "held until 2026-01-02T13:00:00Z; hold-until=2026-01-02T13:00:00Z"},
+		{"one that goes", hold, deleted(created("web")), "refused: it is being deleted, and a hold does not keep its objects: annotation krake.dev/deletion-policy=orphan does"},
+		{"suspend", suspend, created("web"), "suspended; mode=suspend"},
+		{"suspend what is observed", suspend, created("web", mode, "observe"), "suspended; mode=suspend"},
+		{"twice", suspend, created("web", mode, "suspend"), "suspended already"},
+		{"suspend one that goes", suspend, deleted(created("web")), "refused: it is being deleted, and mode suspend does not keep its objects: annotation krake.dev/deletion-policy=orphan does"},
+		{"resume", resume, created("web", mode, "suspend", until, "2026-01-02T13:00:00Z"), "resumed; hold-until=-; mode=-"},
+		{"resume what only is held", resume, created("web", until, "2026-01-02T13:00:00Z"), "resumed; hold-until=-"},
+		{"what nobody can read is taken off, too", resume, created("web", until, "soon"), "resumed; hold-until=-"},
+		{"nothing to resume", resume, created("web"), "neither held nor suspended"},
+		{"one for a newer version", resume, future, "resumed; mode=-"},
+	} {
+		if got := c.by.application; got == nil {
+			t.Errorf("%s: not for Applications", c.why)
+		} else if w, err := got(itemOf(c.given)); w.text(err) != c.want {
+			t.Errorf("%s: %s\nwant %s", c.why, w.text(err), c.want)
+		}
+	}
+}
+
+// Whoever resumes an Application is told of what may be held all the same.
+func TestResumeTellsOfObjects(t *testing.T) {
+	for _, c := range []struct {
+		why   string
+		until time.Time
+		warns string
+	}{
+		{"held", noon.Add(time.Hour), "; warning: deployment/web was held by an annotation of its own, until 2026-01-02T13:00:00Z at the latest: " +
+			"unless that is gone, kubectl krake resume web deployment/web"},
+		{"held before", noon, ""},
+	} {
+		stored := recorded(t, admitted(t, created("web", application.ModeAnnotation, "suspend")), func(app *application.Application) {
+			app.Status.Objects[0].Hold = &application.Hold{Until: metav1.NewTime(c.until), Asked: timeText(c.until), Since: ago(time.Hour)}
+		})
+		w, err := resumeWisher(noon).application(itemOf(stored))
+		if want := "resumed; mode=-" + c.warns; w.text(err) != want {
+			t.Errorf("%s: %s\nwant %s", c.why, w.text(err), want)
+		}
+	}
+}
+
+func TestHoldsOfObjects(t *testing.T) {
+	const mode, deny = application.ModeAnnotation, application.HoldAnnotation
+	former := func(renewed bool, since time.Duration) *application.Hold {
+		return &application.Hold{Until: metav1.NewTime(noon.Add(30 * time.Minute)), Asked: "2026-01-02T12:30:00Z", Since: ago(since), Renewed: renewed}
+	}
+	for _, c := range []struct {
+		why         string
+		annotations []string
+		former      *application.Hold
+		lasts       time.Duration
+		strange     bool
+		want        string
+	}{
+		{why: "a hold", lasts: time.Hour, want: "held until 2026-01-02T13:00:00Z; hold-until=2026-01-02T13:00:00Z"},
+		{why: "as long as an agent allows", lasts: 4 * time.Hour, want: "held until 2026-01-02T16:00:00Z; hold-until=2026-01-02T16:00:00Z"},
+		{
+			why: "longer", lasts: 5 * time.Hour,
+			want: "held until 2026-01-02T17:00:00Z; hold-until=2026-01-02T17:00:00Z; warning: an agent holds an object for 4h at most, " +
+				"unless its --max-hold says otherwise, so that this one is repaired from 2026-01-02T16:00:00Z on: to hold the whole Application for longer, kubectl krake hold web",
+		},
+		{
+			why: "longer, and so is the Application's own", lasts: 5 * time.Hour, annotations: []string{application.HoldUntilAnnotation, "2026-01-03T12:00:00Z"},
+			want: "held until 2026-01-02T17:00:00Z; hold-until=2026-01-02T17:00:00Z",
+		},
+		{why: "renewed", lasts: 2 * time.Hour, former: former(false, time.Hour), want: "held until 2026-01-02T14:00:00Z; hold-until=2026-01-02T14:00:00Z"},
+		{
+			why: "renewed again", lasts: 2 * time.Hour, former: former(true, time.Hour),
+			want: "refused: it was held at 2026-01-02T11:00:00Z and renewed since, and no agent counts a second renewal: it is held until 2026-01-02T12:30:00Z at the latest: hold the whole Application (kubectl krake hold web)",
+		},
+		{why: "made shorter", lasts: 10 * time.Minute, former: former(true, time.Hour), want: "held until 2026-01-02T12:10:00Z; hold-until=2026-01-02T12:10:00Z"},
+		{
+			why: "the owner denies it", lasts: time.Hour, annotations: []string{deny, "deny"},
+			want: "refused: annotation krake.dev/hold of the Application is deny, so that a hold on one of its objects does not count: hold the whole Application (kubectl krake hold web)",
+		},
+		{
+			why: "somebody else's object", lasts: time.Hour, strange: true,
+			want: "refused: its annotation krake.dev/owner does not say that it belongs to the Application, whose agent leaves it alone: see condition Conflict (kubectl krake describe web)",
+		},
+		{
+			why: "nothing is repaired", lasts: time.Hour, annotations: []string{mode, "observe"},
+			want: "held until 2026-01-02T13:00:00Z; hold-until=2026-01-02T13:00:00Z; warning: mode observe reverts nothing as it is, so that there is nothing to hold until it is taken off (kubectl krake resume web)",
+		},
+	} {
+		stored := recorded(t, admitted(t, created("web", c.annotations...)), func(app *application.Application) { app.Status.Objects[0].Hold = c.former })
+		app := itemOf(stored).app
+		live := liveWeb(app)
+		if c.strange {
+			live["metadata"].(map[string]any)["annotations"] = map[string]any{}
+		}
+		w, err := holdWisher(noon.Add(c.lasts), noon).object(app, idOf("Deployment", "web"), live)
+		if w.text(err) != c.want {
+			t.Errorf("%s: %s\nwant %s", c.why, w.text(err), c.want)
+		}
+	}
+}
+
+func TestResumeOfObjects(t *testing.T) {
+	for _, c := range []struct {
+		why         string
+		annotations []string
+		live        []string
+		want        string
+	}{
+		{"held", nil, []string{application.HoldUntilAnnotation, "2026-01-02T13:00:00Z"}, "resumed; hold-until=-"},
+		{"not held", nil, nil, "neither held nor suspended"},
+		{"the mode of an object is nobody's", nil, []string{application.ModeAnnotation, "suspend"}, "neither held nor suspended"},
+		{
+			"the Application is suspended", []string{application.ModeAnnotation, "suspend"}, []string{application.HoldUntilAnnotation, "2026-01-02T13:00:00Z"},
+			"resumed; hold-until=-; warning: the Application as a whole is held, or its mode is not enforce, so that nothing is repaired yet: kubectl krake resume web",
+		},
+	} {
+		app := itemOf(recorded(t, admitted(t, created("web", c.annotations...)), nil)).app
+		w, err := resumeWisher(noon).object(app, idOf("Deployment", "web"), liveWeb(app, c.live...))
+		if w.text(err) != c.want {
+			t.Errorf("%s: %s\nwant %s", c.why, w.text(err), c.want)
+		}
+	}
+}
+
+func TestUntilOf(t *testing.T) {
+	tokyo := noon.In(time.FixedZone("JST", 9*60*60)) // 21:00
+	for _, c := range []struct {
+		why   string
+		lasts time.Duration
+		until string
+		now   time.Time
+		want  string
+	}{
+		{"for some time", 90 * time.Minute, "", noon, "2026-01-02T13:30:00Z"},
+		{"until a time", time.Hour, "2026-01-03T08:00:00+09:00", noon, "2026-01-02T23:00:00Z"},
+		{"until the clock here shows it", time.Hour, "23:30", tokyo, "2026-01-02T14:30:00Z"},
+		{"tomorrow", time.Hour, "08:00", tokyo, "2026-01-02T23:00:00Z"},
+		{"now is tomorrow", time.Hour, "12:00", noon, "2026-01-03T12:00:00Z"},
+		{"no time", 0, "", noon, "--for: 0s holds nothing: name a duration of at least a second, as 90m"},
+		{"back", -time.Hour, "", noon, "--for: -1h0m0s holds nothing: name a duration of at least a second, as 90m"},
+		{"past", time.Hour, "2026-01-02T11:59:00Z", noon, "--until: 2026-01-02T11:59:00Z is past, so that nothing would be held: name a time that is to come"},
+		{"in words", time.Hour, "tomorrow", noon, "--until: it has to be a time as in RFC 3339: 2026-01-02T15:04:05Z, or that of a clock here: 15:04"},
+	} {
+		got, err := untilOf(c.lasts, c.until, c.now)
+		text := timeText(got)
+		if err != nil {
+			text = err.Error()
+		}
+		if text != c.want {
+			t.Errorf("%s: %s, want %s", c.why, text, c.want)
+		}
+	}
+}
+
+func TestSubjectOf(t *testing.T) {
+	for _, c := range []struct {
+		why, arguments, selector, want string
+	}{
+		{"some", "a b", "", "a b"},
+		{"an object of one", "a deployment/web", "", "a deployment/web"},
+		{"in whatever order", "deployment/web a", "", "a deployment/web"},
+		{"by labels", "", "team=shop", "team=shop"},
+		{"none", "", "", "no Application: name some, or choose them by --selector"},
+		{"an object of nobody", "deployment/web", "", "deployment/web: name the one Application that has it, as NAME deployment/web"},
+		{"an object of two", "a b deployment/web", "", "deployment/web: name the one Application that has it, as NAME deployment/web"},
+		{"two objects", "a deployment/web service/web", "", "deployment/web and service/web: name one object at a time"},
+		{"an object by labels", "deployment/web", "team=shop", "deployment/web: name the one Application that has it, as NAME deployment/web"},
+		{"both", "a", "team=shop", "there are names and a --selector: leave one of the two out"},
+	} {
+		s, err := subjectOf(strings.Fields(c.arguments), c.selector)
+		got := strings.Join(append(append([]string{}, s.applications...), strings.Fields(s.selector+" "+s.object)...), " ")
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.why, got, c.want)
+		}
+	}
+}
+
+func TestInInventory(t *testing.T) {
+	app := itemOf(webApp(t)).app
+	elsewhere := idOf("Service", "both")
+	elsewhere.Namespace = "other"
+	app.Inventory = append(app.Inventory, idOf("Service", "both"), elsewhere)
+	for _, c := range []struct{ why, kind, group, name, want string }{
+		{"held", "Deployment", "apps", "web", "apps/v1 Deployment demo/web"},
+		{"a kind of another group", "Deployment", "example.org", "web", "the Application web has no object deployment/web: it has deployment/web, service/web, service/both, service/both"},
+		{"in two namespaces", "Service", "", "both", "the Application has 2 objects service/both, in several namespaces: annotate the one that is meant by kubectl, with krake.dev/hold-until"},
+	} {
+		id, err := inInventory(app, c.kind, c.group, c.name)
+		got := id.String()
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.why, got, c.want)
+		}
+	}
+	app.Inventory = []manifest.ID{}
+	if _, err := inInventory(app, "Service", "", "web"); err == nil || !strings.Contains(err.Error(), "has no object yet") {
+		t.Errorf("nothing applied: %v", err)
+	}
+}
+
+// Wishes become patches: what was read stays as it was.
+func TestWishesLeaveTheStoredAlone(t *testing.T) {
+	stored := created("web", application.ModeAnnotation, "suspend")
+	before := maps.Clone(stored.Annotations)
+	for _, by := range []wisher{holdWisher(noon.Add(time.Hour), noon), suspendWisher(), resumeWisher(noon)} {
+		if _, err := by.application(itemOf(stored)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !maps.Equal(before, stored.Annotations) {
+		t.Errorf("annotations %v, before %v", stored.Annotations, before)
+	}
+}
