@@ -1,0 +1,32 @@
+package manifests
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// What to begin with is the base, but for what lets it start from an image that was
+// loaded into the nodes and is in no registry.
+func TestDefault(t *testing.T) {
+	objects := make([]runtime.Object, 0, 50)
+	for _, object := range installation(t, "overlays/default").objects {
+		object = object.DeepCopyObject()
+		if deployment, ok := object.(*appsv1.Deployment); ok {
+			for i := range deployment.Spec.Template.Spec.Containers {
+				container := &deployment.Spec.Template.Spec.Containers[i]
+				if container.ImagePullPolicy != corev1.PullIfNotPresent {
+					t.Errorf("%s: the image is pulled %q", deployment.Name, container.ImagePullPolicy)
+				}
+				container.ImagePullPolicy = ""
+			}
+		}
+		objects = append(objects, object)
+	}
+	if diff := cmp.Diff(installation(t, "base").objects, objects); diff != "" {
+		t.Errorf("(-base +default):\n%s", diff)
+	}
+}

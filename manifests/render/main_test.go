@@ -1,0 +1,81 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/manifests"
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// What is rendered is what kubectl makes of the same folder.
+func TestRenderIsWhatKubectlBuilds(t *testing.T) {
+	binaries, err := cluster.Build(t.Context(), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, manifests.Files); err != nil {
+		t.Fatal(err)
+	}
+	for _, overlay := range []string{"default", "hub", "strict"} {
+		want, err := exec.CommandContext(t.Context(), binaries.Kubectl, "kustomize", filepath.Join(folder, "overlays", overlay)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, want)
+		}
+		var out strings.Builder
+		if err := run([]string{"--overlay", overlay}, &out); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff("# Rendered from manifests/overlays/"+overlay+".\n"+string(want), out.String()); diff != "" {
+			t.Errorf("%s (-kubectl +render):\n%s", overlay, diff)
+		}
+	}
+}
+
+func TestImage(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	for _, c := range []struct{ why, given, want string }{
+		{"a tag", "example.org/krake:v1", "image: example.org/krake:v1"},
+		{"a registry with a port", "localhost:5000/krake:v1", "image: localhost:5000/krake:v1"},
+		{"a digest", "example.org/krake@" + digest, "image: example.org/krake@" + digest},
+	} {
+		var out strings.Builder
+		if err := run([]string{"--image", c.given}, &out); err != nil {
+			t.Errorf("%s: %v", c.why, err)
+			continue
+		}
+		if n := strings.Count(out.String(), c.want+"\n"); n != 2 {
+			t.Errorf("%s: webhook and agent have %q %d times", c.why, c.want, n)
+		}
+	}
+}
+
+// What is mistyped is said, and nothing is printed that somebody might apply.
+func TestMistakes(t *testing.T) {
+	for _, c := range []struct {
+		why       string
+		arguments []string
+		want      string
+	}{
+		{"an overlay that there is not", []string{"--overlay", "west"}, "--overlay: manifests/overlays/west is none"},
+		{"one elsewhere", []string{"--overlay", "../base/../../x"}, "--overlay: "},
+		{"an image without a tag would be another one each day", []string{"--image", "example.org/krake"}, "has to be NAME:TAG"},
+		{"a port is no tag", []string{"--image", "localhost:5000/krake"}, "has to be NAME:TAG"},
+		{"a digest that is none", []string{"--image", "krake@v1"}, "has to be NAME:TAG"},
+		{"no tag behind the colon", []string{"--image", "krake:"}, "has to be NAME:TAG"},
+		{"an argument", []string{"default"}, "no arguments"},
+	} {
+		var out strings.Builder
+		err := run(c.arguments, &out)
+		if err == nil || !strings.Contains(err.Error(), c.want) || out.Len() > 0 {
+			t.Errorf("%s: error %v, want %q; %d bytes are printed", c.why, err, c.want, out.Len())
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package uninstall
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// timeout is how long anything may take that a test waits for. It is long,
+// because machines are slow, and not because anything needs it.
+const timeout = 2 * time.Minute
+
+// server is the cluster that all tests share, one after the other: each leaves it as it
+// was.
+var server *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cluster.RunTests(ctx, m, func(c *cluster.Cluster) { server = c })
+	stop()
+	os.Exit(code)
+}
+
+// kubectl runs a command, which must not fail, and gives what it says.
+func kubectl(t *testing.T, arguments ...string) string {
+	t.Helper()
+	text, err := try(t, server.Kubectl(), arguments...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
+	}
+	return text
+}
+
+// krake runs the plugin as it was built with the installation, and gives what it says
+// and its exit status.
+func krake(t *testing.T, arguments ...string) (text string, status int) {
+	t.Helper()
+	text, err := try(t, filepath.Join(server.Dir(), "installation", "kubectl-krake"), arguments...)
+	exit, failed := err.(*exec.ExitError) //nolint:errorlint // of this very command
+	switch {
+	case failed:
+		return text, exit.ExitCode()
+	case err != nil:
+		t.Fatal(err)
+	}
+	return text, 0
+}
+
+func try(t *testing.T, program string, arguments ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), program, append([]string{"--kubeconfig", server.Kubeconfig()}, arguments...)...)
+	text, err := command.CombinedOutput()
+	return string(text), err
+}
+
+// eventually waits until there is no problem.
+func eventually(t *testing.T, problem func() string) {
+	t.Helper()
+	deadline := time.After(timeout)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text := problem()
+		if text == "" {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatal(text)
+		case <-tick.C:
+		}
+	}
+}
+
+// checkGone fails if anything of an installation is left.
+func checkGone(t *testing.T) {
+	t.Helper()
+	const kinds = "namespaces,clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations," +
+		"validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses,customresourcedefinitions"
+	left := kubectl(t, "get", kinds, "-l", "app.kubernetes.io/part-of=krake-observer", "-o", "name", "--ignore-not-found")
+	for _, namespace := range []string{"krake-system", "krake-agents"} {
+		left += kubectl(t, "get", "namespace", namespace, "-o", "name", "--ignore-not-found")
+	}
+	if left != "" {
+		t.Errorf("the cluster still has\n%s", left)
+	}
+}
+
+// file writes a text to a folder of the test's own.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// rendered is what make install.yaml makes.
+func rendered(t *testing.T) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "run", "../../manifests/render")
+	var problems strings.Builder
+	command.Stderr = &problems
+	text, err := command.Output()
+	if err != nil {
+		t.Fatalf("render: %v\n%s", err, &problems)
+	}
+	return file(t, "install.yaml", string(text))
+}

@@ -1,0 +1,165 @@
+package uninstall
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/krake-observer/krake-observer/test/installation"
+)
+
+const application = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web, namespace: demo, annotations: {krake.dev/application: v1}}
+data:
+  spec.manifest: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: settings}
+    data: {colour: blue}
+`
+
+// An operator holds, suspends and resumes, and then takes everything away in the order
+// that is said: nothing is left, and nothing waits.
+func TestFromHoldToUninstall(t *testing.T) {
+	installed, err := installation.InstallWith(t.Context(), server, installation.Options{Overlay: "default"}, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "create", "namespace", "demo")
+	kubectl(t, "create", "-f", file(t, "web.yaml", application))
+	eventually(t, isColour(t, "blue"))
+
+	t.Run("hold", holds)
+	t.Run("suspend", suspends)
+	t.Run("rights", refuses)
+	t.Run("uninstall", uninstalls)
+
+	if err := installed.StopAgent(); err != nil {
+		t.Error(err)
+	}
+	if err := installed.StopWebhook(); err != nil {
+		t.Error(err)
+	}
+	kubectl(t, "delete", "-k", filepath.Join(installed.Manifests(), "run"))
+	kubectl(t, "delete", "namespace", "demo")
+	checkGone(t)
+}
+
+func isColour(t *testing.T, want string) func() string {
+	t.Helper()
+	return func() string {
+		got := kubectl(t, "get", "configmap", "settings", "--namespace", "demo", "-o", "jsonpath={.data.colour}", "--ignore-not-found")
+		if got != want {
+			return fmt.Sprintf("the colour is %q, want %q", got, want)
+		}
+		return ""
+	}
+}
+
+// paint has somebody change an observed field.
+func paint(t *testing.T, colour string) {
+	t.Helper()
+	kubectl(t, "patch", "configmap", "settings", "--namespace", "demo", "--type=merge", "--patch", `{"data": {"colour": "`+colour+`"}}`)
+}
+
+// isDriftHeld tells if the agent says so, and keeps a hold on the object, or neither.
+func isDriftHeld(t *testing.T, want, onObject bool) func() string {
+	t.Helper()
+	return func() string {
+		status := kubectl(t, "get", "configmap", "web", "--namespace", "demo", "-o", "jsonpath={.data.status}")
+		held := regexp.MustCompile(`"reason":\s*"Held"`).MatchString(status)
+		if held != want || strings.Contains(status, `"asked"`) != onObject {
+			return fmt.Sprintf("drift held: %t, want %t; hold on the object: want %t: %s", held, want, onObject, status)
+		}
+		return ""
+	}
+}
+
+// says compares what a command says with a pattern.
+func says(t *testing.T, status int, pattern string, arguments ...string) {
+	t.Helper()
+	text, got := krake(t, append([]string{"--namespace", "demo"}, arguments...)...)
+	if got != status || !regexp.MustCompile("^"+pattern+"$").MatchString(text) {
+		t.Errorf("kubectl krake %s: exit status %d, want %d; says\n%swant\n%s", strings.Join(arguments, " "), got, status, text, pattern)
+	}
+}
+
+// someTime is one as in annotations.
+const someTime = `20..-..-..T..:..:..Z`
+
+func holds(t *testing.T) {
+	says(t, 0, "application.krake.dev/web held until "+someTime+` \(server dry run\)\n`, "hold", "web", "--dry-run=server")
+	says(t, 0, "application.krake.dev/web held until "+someTime+`\n`, "hold", "web", "--for=10m")
+	paint(t, "red")
+	eventually(t, isDriftHeld(t, true, false))
+	if problem := isColour(t, "red")(); problem != "" {
+		t.Error(problem)
+	}
+	says(t, 0, `application.krake.dev/web resumed\n`, "resume", "web")
+	eventually(t, isColour(t, "blue"))
+	eventually(t, isDriftHeld(t, false, false))
+
+	says(t, 0, "configmap/settings held until "+someTime+`\n`, "hold", "web", "cm/settings", "--for=10m")
+	paint(t, "green")
+	eventually(t, isDriftHeld(t, true, true))
+	says(t, 0, wasHeld+`application.krake.dev/web neither held nor suspended\n`, "resume", "web")
+	if problem := isColour(t, "green")(); problem != "" {
+		t.Error(problem)
+	}
+	says(t, 0, `configmap/settings resumed\n`, "resume", "web", "configmap/settings")
+	eventually(t, isColour(t, "blue"))
+	eventually(t, isDriftHeld(t, false, true))
+}
+
+const wasHeld = `Warning: application.krake.dev/web: configmap/settings was held by an annotation of its own, until ` + someTime +
+	` at the latest: unless that is gone, kubectl krake resume web configmap/settings\n`
+
+func suspends(t *testing.T) {
+	says(t, 0, `application.krake.dev/web suspended\n`, "suspend", "web")
+	says(t, 0, `Warning: metadata.annotations\[krake.dev/hold-until\]: mode suspend reverts nothing as it is.*\n`+
+		"application.krake.dev/web held until "+someTime+`\n`, "hold", "web")
+	paint(t, "red")
+	says(t, 0, "("+wasHeld+`)?application.krake.dev/web resumed\n`, "resume", "web")
+	eventually(t, isColour(t, "blue"))
+}
+
+// Who may see Applications, and not write them, is told so in the API server's own words.
+func refuses(t *testing.T) {
+	kubectl(t, "create", "role", "anna", "--verb=get,list", "--resource=configmaps", "--namespace", "demo")
+	kubectl(t, "create", "rolebinding", "anna", "--role=anna", "--user=anna", "--namespace", "demo")
+	eventually(t, func() string {
+		if answer, _ := try(t, server.Kubectl(), "auth", "can-i", "get", "configmaps", "--namespace", "demo", "--as=anna"); answer != "yes\n" {
+			return "anna may not see ConfigMaps: " + answer
+		}
+		return ""
+	})
+	says(t, 2, `error: application.krake.dev/web: configmaps "web" is forbidden: User "anna" cannot patch resource "configmaps" in API group "" in the namespace "demo"\n`,
+		"--as=anna", "suspend", "web")
+	says(t, 2, `error: list the Applications of all namespaces: configmaps is forbidden: .*\n`, "--as=anna", "uninstall", "--check")
+}
+
+func uninstalls(t *testing.T) {
+	text, status := krake(t, "uninstall", "--check")
+	if status != 1 || !strings.Contains(text, "1 Application is held by agents") {
+		t.Fatalf("exit status %d, says\n%s", status, text)
+	}
+	t.Log(text)
+	steps := regexp.MustCompile(`(?m)^ *\d+\. kubectl (delete configmap .*)$`).FindAllStringSubmatch(text, -1)
+	if len(steps) != 1 {
+		t.Fatalf("the order is\n%s", text)
+	}
+	for _, step := range steps {
+		kubectl(t, strings.Fields(step[1])...)
+	}
+	if text, status = krake(t, "uninstall", "--check"); status != 0 || !strings.HasPrefix(text, "Nothing is in the way") {
+		t.Fatalf("exit status %d, says\n%s", status, text)
+	}
+	if left := kubectl(t, "get", "configmap", "settings", "--namespace", "demo", "-o", "name", "--ignore-not-found"); left != "" {
+		t.Errorf("there still is %s", left)
+	}
+}
