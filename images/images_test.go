@@ -1,0 +1,461 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"crypto/x509"
+	"debug/elf"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// platforms are those of the test. The first is where it runs.
+func platforms(t *testing.T) []platform {
+	t.Helper()
+	all := []platform{{"linux", "amd64"}, {"linux", "arm64"}}
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		t.Skipf("the commands of no image run on %s/%s", runtime.GOOS, runtime.GOARCH)
+	}
+	if runtime.GOARCH == "arm64" {
+		slices.Reverse(all)
+	}
+	return all
+}
+
+// made builds everything for the platforms, and gives the folder and what was said.
+func made(t *testing.T, source string, all []platform) (folder, said string) {
+	t.Helper()
+	names := make([]string, 0, len(all))
+	for _, p := range all {
+		names = append(names, p.os+"/"+p.arch)
+	}
+	folder = filepath.Join(t.TempDir(), "out")
+	var out strings.Builder
+	if err := run(t.Context(), []string{"--source", source, "--out", folder, "--platforms", strings.Join(names, ",")}, &out); err != nil {
+		t.Fatal(err)
+	}
+	return folder, out.String()
+}
+
+// Built twice, from another folder, with other settings of Go, and with other times of
+// the files: nothing differs. What is in the image starts.
+func TestImages(t *testing.T) {
+	all := platforms(t)
+	first, said := made(t, "..", all)
+	t.Run("twice", func(t *testing.T) {
+		source := copied(t)
+		for name, value := range map[string]string{
+			"GOFLAGS": "-tags=other", "GOAMD64": "v3", "GOARM64": "v9.0", "CGO_ENABLED": "1", "GOOS": "plan9", "TZ": "Asia/Tokyo", "TMPDIR": t.TempDir(),
+		} {
+			t.Setenv(name, value)
+		}
+		second, again := made(t, source, all)
+		if a, b := digestIn(t, said), digestIn(t, again); a != b {
+			t.Errorf("digest %s, and built again %s", a, b)
+		}
+		if a, b := sums(t, first), sums(t, second); !reflect.DeepEqual(a, b) {
+			t.Errorf("files\n%v, and built again\n%v", a, b)
+		}
+	})
+	index := checkArchive(t, first, digestIn(t, said), len(all))
+	for i, p := range all {
+		t.Run(p.String(), func(t *testing.T) {
+			checkPlatform(t, first, index.Manifests[i], p)
+		})
+	}
+	t.Run("the commands start", func(t *testing.T) {
+		files := layerOf(t, first, index.Manifests[0])
+		for command, flag := range map[string]string{"agent": "--cluster", "webhook": "--namespace"} {
+			checkStarts(t, command, files[command], flag)
+		}
+	})
+	t.Run("the plugin starts", func(t *testing.T) {
+		text, err := os.ReadFile(filepath.Join(first, plugin+"-"+all[0].String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkStarts(t, plugin, text, "--context")
+	})
+}
+
+// copied gives a copy of the sources elsewhere, as of today.
+func copied(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range []string{"cmd", "internal", "pkg", "manifests"} {
+		if err := os.CopyFS(filepath.Join(folder, name), os.DirFS(filepath.Join("..", name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// digestIn gives the digest that was said.
+func digestIn(t *testing.T, said string) string {
+	t.Helper()
+	digest := regexp.MustCompile(`@(sha256:[0-9a-f]{64}) `).FindStringSubmatch(said)
+	if digest == nil {
+		t.Fatalf("no digest in %q", said)
+	}
+	return digest[1]
+}
+
+// sums are those of all files in a folder.
+func sums(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	names, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(text)
+		found[filepath.Base(name)] = hex.EncodeToString(sum[:])
+	}
+	if len(found) == 0 {
+		t.Fatal("nothing was built")
+	}
+	return found
+}
+
+// unpacked gives the headers of an archive, and what is in its files.
+func unpacked(t *testing.T, from io.Reader) (headers []*tar.Header, files map[string][]byte) {
+	t.Helper()
+	files = map[string][]byte{}
+	for reader := tar.NewReader(from); ; {
+		header, err := reader.Next()
+		if err == io.EOF { //nolint:errorlint // as archive/tar has it
+			return headers, files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers = append(headers, header)
+		if header.Typeflag == tar.TypeReg {
+			files[header.Name] = text
+		}
+	}
+}
+
+// checkHeaders: they tell nothing of who made the archive, and when.
+func checkHeaders(t *testing.T, headers []*tar.Header) {
+	t.Helper()
+	for _, h := range headers {
+		if !h.ModTime.Equal(time.Unix(0, 0)) || h.Uid != 0 || h.Gid != 0 || h.Uname != "" || h.Gname != "" || len(h.PAXRecords) > 0 || h.Mode&0o022 != 0 {
+			t.Errorf("%s tells of its maker, or may be written: %+v", h.Name, h)
+		}
+	}
+}
+
+func archiveIn(t *testing.T, folder string) map[string][]byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers, files := unpacked(t, bytes.NewReader(text))
+	checkHeaders(t, headers)
+	return files
+}
+
+// blob gives what has a digest, which is looked at.
+func blob(t *testing.T, files map[string][]byte, digest v1.Hash) []byte {
+	t.Helper()
+	text, ok := files["blobs/sha256/"+digest.Hex]
+	if sum := sha256.Sum256(text); !ok || hex.EncodeToString(sum[:]) != digest.Hex {
+		t.Fatalf("the archive has no blob of digest %s", digest)
+	}
+	return text
+}
+
+func decoded[T any](t *testing.T, text []byte) T {
+	t.Helper()
+	var value T
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return value
+}
+
+// checkArchive reads the layout as a program would that loads it, by the name to which
+// the manifests refer.
+func checkArchive(t *testing.T, folder, digest string, platforms int) v1.IndexManifest {
+	t.Helper()
+	files := archiveIn(t, folder)
+	if version := decoded[map[string]string](t, files["oci-layout"])["imageLayoutVersion"]; version != "1.0.0" {
+		t.Errorf("layout version %q", version)
+	}
+	entry := decoded[v1.IndexManifest](t, files["index.json"])
+	if len(entry.Manifests) != 1 || entry.Manifests[0].Digest.String() != digest {
+		t.Fatalf("index.json has %+v, want the one that was said, %s", entry.Manifests, digest)
+	}
+	const name = "docker.io/krake-observer/krake-observer:latest"
+	if got := entry.Manifests[0].Annotations["io.containerd.image.name"]; got != name {
+		t.Errorf("its name is %q, want %q", got, name)
+	}
+	index := decoded[v1.IndexManifest](t, blob(t, files, entry.Manifests[0].Digest))
+	if len(index.Manifests) != platforms {
+		t.Fatalf("the index has %d images, want %d", len(index.Manifests), platforms)
+	}
+	return index
+}
+
+// layerOf gives the files of the one layer of an image.
+func layerOf(t *testing.T, folder string, descriptor v1.Descriptor) map[string][]byte {
+	t.Helper()
+	files := archiveIn(t, folder)
+	manifest := decoded[v1.Manifest](t, blob(t, files, descriptor.Digest))
+	if len(manifest.Layers) != 1 {
+		t.Fatalf("%d layers", len(manifest.Layers))
+	}
+	text, err := gzip.NewReader(bytes.NewReader(blob(t, files, manifest.Layers[0].Digest)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers, content := unpacked(t, text)
+	checkHeaders(t, headers)
+	return content
+}
+
+func checkPlatform(t *testing.T, folder string, descriptor v1.Descriptor, p platform) {
+	t.Helper()
+	if descriptor.Platform == nil || descriptor.Platform.OS != p.os || descriptor.Platform.Architecture != p.arch {
+		t.Fatalf("it is for %v", descriptor.Platform)
+	}
+	files := archiveIn(t, folder)
+	manifest := decoded[v1.Manifest](t, blob(t, files, descriptor.Digest))
+	config := decoded[v1.ConfigFile](t, blob(t, files, manifest.Config.Digest))
+	if config.OS != p.os || config.Architecture != p.arch || config.Config.User != "65532:65532" || config.RootFS.Type != "layers" || len(config.RootFS.DiffIDs) != 1 {
+		t.Errorf("config %+v", config)
+	}
+	content := layerOf(t, folder, descriptor)
+	if names := slices.Sorted(maps.Keys(content)); !slices.Equal(names, []string{"agent", "etc/ssl/certs/ca-certificates.crt", "webhook"}) {
+		t.Errorf("the image has %v", names)
+	}
+	machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[p.arch]
+	for _, command := range inImage {
+		program, err := elf.NewFile(bytes.NewReader(content[command]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		interpreted := slices.ContainsFunc(program.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+		if program.Machine != machine || interpreted {
+			t.Errorf("%s is for %s, and wants a loader that the image does not have: %t", command, program.Machine, interpreted)
+		}
+	}
+	checkAuthorities(t, content["etc/ssl/certs/ca-certificates.crt"])
+	checkBill(t, folder, descriptor, p, content)
+}
+
+func checkAuthorities(t *testing.T, text []byte) {
+	t.Helper()
+	count := 0
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if certificate, err := x509.ParseCertificate(block.Bytes); err != nil || !certificate.IsCA {
+			t.Errorf("certificate %d is none of an authority: %v", count, err)
+		}
+		count++
+	}
+	if count < 50 {
+		t.Errorf("only %d authorities", count)
+	}
+}
+
+// checkBill compares the bill of materials with what go version says of the commands.
+func checkBill(t *testing.T, folder string, descriptor v1.Descriptor, p platform, content map[string][]byte) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "krake-observer-"+p.String()+".spdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := decoded[bill](t, text)
+	ids := identified(t, b)
+	if ids[imageID].Version != descriptor.Digest.String() {
+		t.Errorf("it is of image %s, want %s", ids[imageID].Version, descriptor.Digest)
+	}
+	want := map[string]bool{}
+	for _, command := range inImage {
+		sum := sha256.Sum256(content[command])
+		if sums := ids[idOf(command)].Checksums; len(sums) != 1 || sums[0].Value != hex.EncodeToString(sum[:]) {
+			t.Errorf("%s has checksums %v", command, sums)
+		}
+		for _, module := range versions(t, content[command]) {
+			want[command+" "+module] = true
+		}
+	}
+	if got := dependencies(b, ids); len(want) < 20 || !reflect.DeepEqual(got, want) {
+		t.Errorf("modules %v, want %v", got, want)
+	}
+	if !slices.ContainsFunc(b.Packages, func(one packageInfo) bool { return strings.HasSuffix(one.Name, "x509roots/fallback") }) {
+		t.Error("it says nothing of where the authorities are from")
+	}
+}
+
+// identified gives the packages by their identifiers, of which each is legal and there
+// once, and all that is related is there.
+func identified(t *testing.T, b bill) map[string]packageInfo {
+	t.Helper()
+	ids := map[string]packageInfo{}
+	for _, one := range b.Packages {
+		if _, twice := ids[one.ID]; twice || !regexp.MustCompile(`^SPDXRef-[A-Za-z0-9.-]+$`).MatchString(one.ID) {
+			t.Errorf("identifier %q is not legal, or there twice", one.ID)
+		}
+		ids[one.ID] = one
+	}
+	for _, r := range b.Relationships {
+		if _, ok := ids[r.To]; !ok || r.From != documentID && ids[r.From].ID == "" {
+			t.Errorf("%+v is of something that there is not", r)
+		}
+	}
+	return ids
+}
+
+// dependencies are the modules of the commands, as "agent k8s.io/api@v0.37.2".
+func dependencies(b bill, ids map[string]packageInfo) map[string]bool {
+	found := map[string]bool{}
+	for _, r := range b.Relationships {
+		if r.Type == "DEPENDS_ON" && ids[r.To].Name != "stdlib" {
+			found[ids[r.From].Name+" "+ids[r.To].Name+"@"+ids[r.To].Version] = true
+		}
+	}
+	return found
+}
+
+// versions asks go version for the modules of a command.
+func versions(t *testing.T, program []byte) []string {
+	t.Helper()
+	file := executable(t, "command", program)
+	text, err := exec.CommandContext(t.Context(), "go", "version", "-m", file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var modules []string
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) >= 3 && fields[0] == "dep" {
+			modules = append(modules, fields[1]+"@"+fields[2])
+		}
+	}
+	return modules
+}
+
+func executable(t *testing.T, name string, program []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// checkStarts runs a command without anything of the environment, as in the image.
+func checkStarts(t *testing.T, name string, program []byte, says string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), executable(t, name, program), "--help")
+	command.Env = []string{"PATH=/"}
+	text, err := command.CombinedOutput()
+	if err != nil || !strings.Contains(string(text), says) {
+		t.Errorf("%s --help: %v, and says\n%s\nwant %s", name, err, text, says)
+	}
+}
+
+func TestParse(t *testing.T) {
+	o, err := parse([]string{"--platforms", "linux/arm64, linux/amd64", "--name", "localhost:5000/team/krake:v1"}, "1700000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := options{
+		source: "..", out: "../bin", name: "localhost:5000/team/krake:v1",
+		platforms: []platform{{"linux", "arm64"}, {"linux", "amd64"}}, created: time.Unix(1700000000, 0).UTC(),
+	}
+	if !reflect.DeepEqual(o, want) {
+		t.Errorf("options %+v, want %+v", o, want)
+	}
+	for _, c := range []struct {
+		why, arguments, epoch, want string
+	}{
+		{"a platform that no command was tried on", "--platforms windows/amd64", "", "--platforms: \"windows/amd64\" has to be"},
+		{"an architecture that there is not", "--platforms linux/x86", "", "--platforms"},
+		{"one platform twice", "--platforms linux/amd64,linux/amd64", "", "named twice"},
+		{"a name without a tag", "--name docker.io/krake-observer/krake-observer", "", "--name"},
+		{"a name without a registry", "--name krake:v1", "", "--name"},
+		{"a name with a digest", "--name docker.io/krake@sha256:00", "", "--name"},
+		{"an argument", "all", "", "no arguments"},
+		{"a time that is none", "", "yesterday", "SOURCE_DATE_EPOCH"},
+		{"a time before all", "", "-1", "SOURCE_DATE_EPOCH"},
+	} {
+		if _, err := parse(strings.Fields(c.arguments), c.epoch); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.why, err, c.want)
+		}
+	}
+}
+
+// Sources that do not compile make no image, and the compiler says why.
+func TestABuildThatFails(t *testing.T) {
+	out := t.TempDir()
+	err := run(t.Context(), []string{"--source", t.TempDir(), "--out", out}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "build agent, webhook, kubectl-krake for linux/amd64") || !strings.Contains(err.Error(), "go.mod") {
+		t.Errorf("error %v", err)
+	}
+	if left, err := os.ReadDir(out); err != nil || len(left) > 0 {
+		t.Errorf("there is %v, %v", left, err)
+	}
+}
+
+// Folders stand before what is in them, whatever the order was.
+func TestPack(t *testing.T) {
+	var first, second bytes.Buffer
+	entries := []entry{{name: "b/c/d", mode: 0o644, content: []byte("d")}, {name: "a", mode: 0o755, content: []byte("a")}, {name: "b/c/e", mode: 0o644}}
+	if err := pack(&first, entries, time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(entries)
+	if err := pack(&second, entries, time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Error("the order of the entries shows")
+	}
+	headers, files := unpacked(t, &first)
+	checkHeaders(t, headers)
+	names := make([]string, 0, len(headers))
+	for _, h := range headers {
+		names = append(names, h.Name)
+	}
+	if !slices.Equal(names, []string{"b/", "b/c/", "a", "b/c/d", "b/c/e"}) || string(files["b/c/d"]) != "d" {
+		t.Errorf("entries %v, files %q", names, files)
+	}
+}

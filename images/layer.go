@@ -1,0 +1,112 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/pem"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// entry is a file to be packed: its content, or the path of what has it.
+type entry struct {
+	name    string
+	mode    int64
+	content []byte
+	from    string
+}
+
+// entriesOf are the files of an image: nothing but the commands, and whom to trust.
+func entriesOf(folder string) []entry {
+	entries := []entry{{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()}}
+	for _, command := range inImage {
+		entries = append(entries, entry{name: command, mode: 0o755, from: filepath.Join(folder, command)})
+	}
+	return entries
+}
+
+// authorities are the public ones, as Mozilla has them. The agent trusts them where a
+// hub, or what is behind the URL of an Application, has no authority of its own. Those
+// that are trusted with a condition are left out, because a file cannot say it.
+func authorities() []byte {
+	var b bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			b.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
+		}
+	}
+	return b.Bytes()
+}
+
+// pack writes files, and the folders that they are in, as a tar archive that tells
+// nothing of when, where and by whom it was made.
+func pack(out io.Writer, entries []entry, at time.Time) error {
+	writer := tar.NewWriter(out)
+	for _, folder := range foldersOf(entries) {
+		header := &tar.Header{Typeflag: tar.TypeDir, Name: folder + "/", Mode: 0o755, ModTime: at, Format: tar.FormatUSTAR}
+		if err := writer.WriteHeader(header); err != nil {
+			return err
+		}
+	}
+	sorted := slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	for _, e := range sorted {
+		if err := e.write(writer, at); err != nil {
+			return err
+		}
+	}
+	return writer.Close()
+}
+
+func foldersOf(entries []entry) []string {
+	var folders []string
+	for _, e := range entries {
+		for folder := path.Dir(e.name); folder != "."; folder = path.Dir(folder) {
+			folders = append(folders, folder)
+		}
+	}
+	slices.Sort(folders) // each behind that which it is in
+	return slices.Compact(folders)
+}
+
+func (e entry) write(writer *tar.Writer, at time.Time) error {
+	content := io.Reader(bytes.NewReader(e.content))
+	size := int64(len(e.content))
+	if e.from != "" {
+		file, err := os.Open(e.from)
+		if err != nil {
+			return err
+		}
+		defer file.Close() //nolint:errcheck // it was only read
+		info, err := file.Stat()
+		if err != nil {
+			return err
+		}
+		content, size = file, info.Size()
+	}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: size, ModTime: at, Format: tar.FormatUSTAR}
+	if err := writer.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err := io.Copy(writer, content)
+	return err
+}
+
+// packFile does so into a file.
+func packFile(name string, entries []entry, at time.Time) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := pack(file, entries, at); err != nil {
+		_ = file.Close() // there is a worse error
+		return err
+	}
+	return file.Close()
+}
