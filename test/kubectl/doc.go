@@ -10,21 +10,9 @@
 //   - carl does everything with ConfigMaps, and nothing else;
 //   - vera has the ClusterRole view.
 //
-// Beside the commands of testscript there is
-//
-//	mask FILE
-//	until PATTERN COMMAND...
-//	soon VARIABLE DURATION
-//	past TIME
-//	bytes COUNT TEMPLATE FILE
-//
-// The first prints a file, or stdout or stderr of the last command, with what
-// differs each time (UIDs, times, versions, temporary files) replaced by its name.
-// The second repeats a command until what it prints matches. The third sets a
-// variable to the time in so long; the fourth fails if a time is still to come.
-// The last writes a file with so many bytes in the place of the word BYTES of
-// another one. After a text was changed on purpose, this writes what is said now
-// into the sessions, for the author to read in the diff:
+// The commands beside those of testscript are in test/session. After a text was
+// changed on purpose, this writes what is said now into the sessions, for the author to
+// read in the diff:
 //
 //	go test ./test/kubectl -update
 package kubectl

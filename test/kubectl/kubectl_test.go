@@ -11,19 +11,14 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/session"
 )
-
-// timeout is how long anything may take that a test waits for. It is long,
-// because machines are slow, and not because anything needs it.
-const timeout = 2 * time.Minute
 
 var update = flag.Bool("update", false, "write what kubectl says into the sessions")
 
@@ -100,52 +95,22 @@ func TestSessions(t *testing.T) {
 		RequireExplicitExec: true,
 		UpdateScripts:       *update,
 		Setup:               begin,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"mask":  mask,
-			"until": until,
-			"soon":  soon,
-			"past":  past,
-			"bytes": bytesOf,
-		},
+		Cmds:                session.Commands(t.Context()),
 	})
 }
 
 // begin gives a session its namespace, the rights of the people in it, and a
 // kubectl that is theirs.
-func begin(session *testscript.Env) error {
+func begin(script *testscript.Env) error {
 	ctx := context.Background() // of the session there is none
-	namespace := namespaceOf(session.WorkDir)
+	namespace := session.Namespace(script)
 	if err := makeNamespace(ctx, namespace); err != nil {
 		return err
 	}
-	session.Defer(func() {
+	script.Defer(func() {
 		if err := removeNamespace(ctx, namespace); err != nil {
-			session.T().Fatal(err)
+			script.T().Fatal(err)
 		}
 	})
-	config, err := clientcmd.LoadFromFile(env.cluster.Kubeconfig())
-	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
-	}
-	for _, user := range config.AuthInfos {
-		user.Impersonate = edith
-	}
-	for _, one := range config.Contexts {
-		one.Namespace = namespace
-	}
-	if err := clientcmd.ResolveLocalPaths(config); err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
-	}
-	home := filepath.Join(session.WorkDir, ".home")
-	kubeconfig := filepath.Join(home, "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
-		return fmt.Errorf("write kubeconfig: %w", err)
-	}
-	session.Setenv("HOME", home)
-	session.Setenv("KUBECONFIG", kubeconfig)
-	session.Setenv("NAMESPACE", namespace)
-	// What the server can do is found out once, and not by each session.
-	session.Setenv("KUBECACHEDIR", filepath.Join(env.cluster.Dir(), "kubectl-cache"))
-	session.Setenv("PATH", filepath.Dir(env.kubectl)+string(filepath.ListSeparator)+session.Getenv("PATH"))
-	return nil
+	return session.Home(script, env.cluster, edith, filepath.Dir(env.kubectl))
 }

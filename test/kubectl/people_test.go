@@ -3,15 +3,14 @@ package kubectl
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"strings"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/test/session"
 )
 
 // The people of the sessions.
@@ -20,11 +19,6 @@ const (
 	carl  = "carl"  // does everything with ConfigMaps, and nothing else
 	vera  = "vera"  // has the ClusterRole view
 )
-
-// namespaceOf gives the namespace of a session, by the name of its folder.
-func namespaceOf(folder string) string {
-	return strings.TrimPrefix(filepath.Base(folder), "script-")
-}
 
 // makeNamespace makes a namespace in which people have their rights.
 func makeNamespace(ctx context.Context, name string) error {
@@ -57,7 +51,7 @@ func makeNamespace(ctx context.Context, name string) error {
 		}
 	}
 	// The root certificate comes a moment later, and would be in some lists only.
-	return await(ctx, "kube-root-ca.crt", func() (bool, error) {
+	return session.Await(ctx, "kube-root-ca.crt", func() (bool, error) {
 		_, err := env.client.CoreV1().ConfigMaps(name).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -72,7 +66,7 @@ func awaitRight(ctx context.Context, who, verb, resource, namespace string) erro
 		User:               who,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Namespace: namespace},
 	}}
-	return await(ctx, fmt.Sprintf("%s may %s %s", who, verb, resource), func() (bool, error) {
+	return session.Await(ctx, fmt.Sprintf("%s may %s %s", who, verb, resource), func() (bool, error) {
 		answer, err := env.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		return err == nil && answer.Status.Allowed, err
 	})
@@ -85,31 +79,11 @@ func removeNamespace(ctx context.Context, name string) error {
 	if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", name, err)
 	}
-	return await(ctx, "namespace "+name+" is gone", func() (bool, error) {
+	return session.Await(ctx, "namespace "+name+" is gone", func() (bool, error) {
 		_, err := namespaces.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
 		return false, err
 	})
-}
-
-// await asks until the answer is yes.
-func await(ctx context.Context, what string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	for {
-		yes, err := done()
-		if err != nil {
-			return fmt.Errorf("wait until %s: %w", what, err)
-		}
-		if yes {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w", what, ctx.Err())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }

@@ -1,0 +1,176 @@
+package journeys
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/session"
+)
+
+var update = flag.Bool("update", false, "write what is said into the journeys")
+
+// server is the cluster that all tests share, one after the other: each leaves it as it
+// was.
+var server *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := run(ctx, m)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "journeys:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(ctx context.Context, m *testing.M) (code int, err error) {
+	server, err = cluster.Start(ctx, cluster.Options{PretendKubelet: true})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	return m.Run(), nil
+}
+
+// leaving is the journey that takes the installation away.
+const leaving = "uninstall.txtar"
+
+// What whoever has Applications goes through.
+func TestJourneys(t *testing.T) {
+	files, err := filepath.Glob("*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(name string) bool { return name == leaving })
+	if len(files) == 0 {
+		t.Fatal("there are no journeys")
+	}
+	installed := install(t)
+	t.Cleanup(func() { admin(t, "delete", "-k", folderOf(installed)) })
+	travel(t, installed, "edith", files...)
+}
+
+// What an administrator goes through at the end. Nothing of the installation is left,
+// and nothing waits.
+func TestUninstall(t *testing.T) {
+	installed := install(t)
+	travel(t, installed, "", leaving)
+	const kinds = "namespaces,clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations," +
+		"validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses,customresourcedefinitions"
+	if left := admin(t, "get", kinds, "-l", "app.kubernetes.io/part-of=krake-observer", "-o", "name"); left != "" {
+		t.Errorf("the cluster still has\n%s", left)
+	}
+}
+
+// install has webhook and agent run until the test is over.
+func install(t *testing.T) *installation.Installation {
+	t.Helper()
+	installed, err := installation.InstallWith(t.Context(), server, installation.Options{Overlay: "default"}, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := installed.Look(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(installed.StopAgent(), installed.StopWebhook()); err != nil {
+			t.Error(err)
+		}
+	})
+	return installed
+}
+
+// folderOf gives the folder that was applied.
+func folderOf(installed *installation.Installation) string {
+	return filepath.Join(installed.Manifests(), "run")
+}
+
+// travel runs journeys, each in a namespace of its own, all at the same time, and returns
+// when they are over.
+func travel(t *testing.T, installed *installation.Installation, user string, files ...string) {
+	t.Helper()
+	kubectl, err := exec.LookPath(server.Kubectl())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugin := filepath.Join(server.Dir(), "installation") // built with the other commands
+	t.Run("of", func(t *testing.T) {
+		testscript.Run(t, testscript.Params{
+			Files:               files,
+			RequireUniqueNames:  true,
+			RequireExplicitExec: true,
+			UpdateScripts:       *update,
+			Setup: func(script *testscript.Env) error {
+				if err := makeNamespace(script, user); err != nil {
+					return err
+				}
+				script.Setenv("INSTALLED", folderOf(installed))
+				return session.Home(script, server, user, filepath.Dir(kubectl), plugin)
+			},
+			Cmds: session.Commands(t.Context()),
+		})
+	})
+}
+
+// makeNamespace makes the namespace of a journey, in which its user has rights, and
+// removes it when the journey is over, if there still is one.
+func makeNamespace(script *testscript.Env, user string) error {
+	ctx := context.Background() // of the script there is none
+	name := session.Namespace(script)
+	if text, err := try(ctx, "create", "namespace", name); err != nil {
+		return fmt.Errorf("%w: %s", err, text)
+	}
+	script.Defer(func() {
+		if text, err := try(ctx, "delete", "namespace", name, "--ignore-not-found"); err != nil {
+			script.T().Fatal(text)
+		}
+	})
+	if user == "" {
+		return nil
+	}
+	if text, err := try(ctx, "create", "rolebinding", user, "--clusterrole=edit", "--user="+user, "--namespace="+name); err != nil {
+		return fmt.Errorf("%w: %s", err, text)
+	}
+	return session.Await(ctx, user+" may write", func() (bool, error) {
+		answer, err := try(ctx, "auth", "can-i", "create", "services", "--as="+user, "--namespace="+name)
+		// The exit status says no as well.
+		var no *exec.ExitError
+		if errors.As(err, &no) && strings.HasPrefix(answer, "no") {
+			err = nil
+		}
+		return strings.HasPrefix(answer, "yes"), err
+	})
+}
+
+// admin runs kubectl as the administrator. It must not fail.
+func admin(t *testing.T, arguments ...string) string {
+	t.Helper()
+	// Of the test's own context no cleanup has anything.
+	text, err := try(context.WithoutCancel(t.Context()), arguments...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
+	}
+	return text
+}
+
+func try(ctx context.Context, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, server.Kubectl(), append([]string{"--kubeconfig", server.Kubeconfig()}, arguments...)...)
+	text, err := command.CombinedOutput()
+	return string(text), err
+}

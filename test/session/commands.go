@@ -1,0 +1,168 @@
+// Package session has what sessions of people with kubectl are made of: the commands of
+// their scripts beside those of testscript, and a kubeconfig for one of them.
+//
+// The commands are
+//
+//	mask FILE
+//	table FILE
+//	until PATTERN COMMAND...
+//	soon VARIABLE DURATION
+//	past TIME
+//	bytes COUNT TEMPLATE FILE
+//
+// The first prints a file, or stdout or stderr of the last command, with what
+// differs each time (UIDs, times, versions, temporary files) replaced by its name.
+// The second does so with tables, of which it masks ages and addresses as well, and
+// leaves two blanks between columns.
+// The third repeats a command until what it prints matches. The fourth sets a
+// variable to the time in so long; the fifth fails if a time is still to come.
+// The last writes a file with so many bytes in the place of the word BYTES of
+// another one.
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// timeout is how long anything may take that a session waits for. It is long,
+// because machines are slow, and not because anything needs it.
+const timeout = 2 * time.Minute
+
+// Commands are those of the scripts, for testscript.Params. None waits longer than ctx.
+func Commands(ctx context.Context) map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"mask":  masker("mask", varying),
+		"table": masker("table", slices.Concat(varying, varyingInTables)),
+		"until": until(ctx),
+		"soon":  soon,
+		"past":  past,
+		"bytes": bytesOf,
+	}
+}
+
+type replacement struct {
+	pattern *regexp.Regexp
+	by      string
+}
+
+// varying is what differs each time, and what is read in its place.
+var varying = []replacement{
+	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "UID"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| ?[+-]\d{4}\b)?`), "TIME"},
+	{regexp.MustCompile(`\bsha256:[0-9a-f]{64}\b`), "sha256:DIGEST"},
+	{regexp.MustCompile(`((?:resourceVersion"?|Resource Version): *"?)\d+`), "${1}VERSION"},
+	// As in kubectl diff and in what kubectl edit keeps.
+	{regexp.MustCompile(`/\S*/(LIVE|MERGED)-\d+/`), "${1}/"},
+	{regexp.MustCompile(`/\S*/kubectl-edit-\d+\.yaml`), "kubectl-edit.yaml"},
+	// Some versions of kubectl say so, others do not.
+	{regexp.MustCompile(`(?m)(" deleted) from \S+ namespace`), "${1}"},
+	{regexp.MustCompile(`\bin \d+(\.\d+)?(µs|ms|s)\b`), "in DURATION"},
+	// Ages, and the columns behind them, which move with their width.
+	{regexp.MustCompile(`(?m) +\b((?:\d+[smh]){1,2}|<unknown>)( +\(x\d+ over \d+[smh]\))?\b *`), "  AGE  "},
+}
+
+// varyingInTables is what differs each time in tables, and moves their columns.
+var varyingInTables = []replacement{
+	{regexp.MustCompile(`\b(\d+[dhms]){1,2}\b`), "AGE"},
+	{regexp.MustCompile(`\b10(\.\d+){3}\b`), "ADDRESS"},
+	{regexp.MustCompile(`(\S) {2,}`), "${1}  "},
+	{regexp.MustCompile(`(?m) +$`), ""},
+}
+
+// masker makes a command that prints a file, or stdout or stderr of the last command,
+// with what varies replaced.
+func masker(name string, replacements []replacement) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 1 {
+			ts.Fatalf("usage: %s FILE|stdout|stderr", name)
+		}
+		text := ts.ReadFile(args[0])
+		for _, r := range replacements {
+			text = r.pattern.ReplaceAllString(text, r.by)
+		}
+		_, err := io.WriteString(ts.Stdout(), text)
+		ts.Check(err)
+	}
+}
+
+// until repeats a command until what it prints matches: for what the agent does,
+// that kubectl wait cannot be told of.
+func until(ctx context.Context) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) < 2 {
+			ts.Fatalf("usage: until PATTERN COMMAND...")
+		}
+		pattern, err := regexp.Compile(args[0])
+		ts.Check(err)
+		ts.Check(Await(ctx, args[0], func() (bool, error) {
+			err := ts.Exec(args[1], args[2:]...)
+			return err == nil && pattern.MatchString(ts.ReadFile("stdout")), err
+		}))
+	}
+}
+
+// soon sets a variable to the time in so long, as it is written in annotations:
+// whole seconds, never less than was asked for.
+func soon(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: soon VARIABLE DURATION")
+	}
+	wait, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	ts.Setenv(args[0], time.Now().Add(wait+time.Second).UTC().Format(time.RFC3339))
+}
+
+// past fails if a time is still to come: what was to happen then has happened too
+// early.
+func past(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: past TIME")
+	}
+	at, err := time.Parse(time.RFC3339, args[0])
+	ts.Check(err)
+	if wait := time.Until(at); wait > 0 {
+		ts.Fatalf("%s is %s ahead", args[0], wait.Round(time.Millisecond))
+	}
+}
+
+// bytesOf writes a file with a text of so many bytes in the place of "BYTES" in
+// another one: sessions with large files would be no fun to read.
+func bytesOf(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: bytes COUNT TEMPLATE FILE")
+	}
+	count, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	text := strings.ReplaceAll(ts.ReadFile(args[1]), "BYTES", strings.Repeat("x", count))
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(text), 0o600))
+}
+
+// Await asks until the answer is yes.
+func Await(ctx context.Context, what string, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		yes, err := done()
+		if err != nil {
+			return fmt.Errorf("wait until %s: %w", what, err)
+		}
+		if yes {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s: %w", what, ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// Namespace gives the namespace of a session, by the name of its folder, which has that
+// of its script.
+func Namespace(session *testscript.Env) string {
+	return strings.TrimPrefix(filepath.Base(session.WorkDir), "script-")
+}
+
+// Home gives a session a home with the kubeconfig of a user, by whose name the
+// administrator acts (the administrator's own without a name), in the namespace of the
+// session, and the programs of some folders.
+func Home(session *testscript.Env, in *cluster.Cluster, user string, folders ...string) error {
+	config, err := clientcmd.LoadFromFile(in.Kubeconfig())
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	for _, one := range config.AuthInfos {
+		one.Impersonate = user
+	}
+	for _, one := range config.Contexts {
+		one.Namespace = Namespace(session)
+	}
+	if err := clientcmd.ResolveLocalPaths(config); err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	home := filepath.Join(session.WorkDir, ".home")
+	kubeconfig := filepath.Join(home, "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	session.Setenv("HOME", home)
+	session.Setenv("KUBECONFIG", kubeconfig)
+	session.Setenv("NAMESPACE", Namespace(session))
+	// What the server can do is found out once, and not by each session.
+	session.Setenv("KUBECACHEDIR", filepath.Join(in.Dir(), "kubectl-cache"))
+	paths := slices.Concat(folders, []string{session.Getenv("PATH")})
+	session.Setenv("PATH", strings.Join(paths, string(os.PathListSeparator)))
+	return nil
+}
