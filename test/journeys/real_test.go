@@ -1,0 +1,146 @@
+package journeys
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/session"
+)
+
+// The resources of the world, which the environment names, do not differ once they are
+// created: the plugin sees no drift where nobody has changed anything.
+func TestRealResources(t *testing.T) {
+	file := os.Getenv("KRAKE_REAL_MANIFESTS")
+	if file == "" {
+		t.Skip("KRAKE_REAL_MANIFESTS names no file of real-world resources: the plugin was tried with those of the journeys only")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var world struct {
+		Applications []struct {
+			App       string
+			Resources []map[string]any
+		}
+	}
+	if err := json.Unmarshal(text, &world); err != nil {
+		t.Fatal(err)
+	}
+	installed := install(t)
+	t.Cleanup(func() { admin(t, "delete", "-k", folderOf(installed)) })
+	// Not what is shipped: here it is about what differs, and not about rights.
+	admin(t, "create", "clusterrolebinding", "real", "--clusterrole=cluster-admin", "--serviceaccount=krake-agents:local")
+	t.Cleanup(func() { admin(t, "delete", "clusterrolebinding", "real") })
+	kinds := namespacedKinds(t)
+	compared := 0
+	for _, of := range world.Applications {
+		resources := inNamespace(t, of.Resources, kinds)
+		if len(resources) > 0 {
+			compared += len(resources)
+			t.Run(of.App, func(t *testing.T) {
+				t.Parallel()
+				compare(t, of.App, resources)
+			})
+		}
+	}
+	t.Logf("%d resources", compared)
+	if compared < 40 {
+		t.Errorf("%d resources are too few to show anything", compared)
+	}
+}
+
+// namespacedKinds gives the kinds that the cluster serves in namespaces, without those
+// that hand out rights, which agents do not write for users.
+func namespacedKinds(t *testing.T) []string {
+	t.Helper()
+	var kinds []string
+	for line := range strings.Lines(admin(t, "api-resources", "--namespaced=true", "--no-headers")) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			kinds = append(kinds, fields[len(fields)-1])
+		}
+	}
+	return slices.DeleteFunc(kinds, func(kind string) bool { return kind == "Role" || kind == "RoleBinding" })
+}
+
+// inNamespace gives the resources that an Application of one namespace may have here,
+// and says which those are that it may not.
+func inNamespace(t *testing.T, resources []map[string]any, kinds []string) []string {
+	t.Helper()
+	var texts []string
+	for _, resource := range resources {
+		kind, _ := resource["kind"].(string)
+		metadata, ok := resource["metadata"].(map[string]any)
+		if !ok || !slices.Contains(kinds, kind) {
+			t.Logf("left out: %v %v, which no Application of one namespace may have here", kind, metadata["name"])
+			continue
+		}
+		delete(metadata, "namespace")
+		if kind == "Secret" { // which Applications have without values
+			delete(resource, "data")
+			delete(resource, "stringData")
+		}
+		text, err := json.Marshal(resource)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
+}
+
+func compare(t *testing.T, namespace string, resources []string) {
+	cm := corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "app", Annotations: map[string]string{application.FormatAnnotation: application.Format},
+		},
+		Data: map[string]string{application.ManifestKey: strings.Join(resources, "\n---\n")},
+	}
+	text, err := json.Marshal(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "app.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	admin(t, "create", "namespace", namespace)
+	t.Cleanup(func() { admin(t, "delete", "namespace", namespace) })
+	admin(t, "create", "-f", file)
+	err = session.Await(t.Context(), "the agent has carried out "+namespace+"/app", func() (bool, error) { return isReconciled(t, namespace) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arguments := range [][]string{{"app"}, {"-f", file}} {
+		diff := exec.CommandContext(t.Context(), filepath.Join(server.Dir(), "installation", "kubectl-krake"),
+			append([]string{"diff", "--kubeconfig", server.Kubeconfig(), "--cache-dir", t.TempDir(), "--namespace", namespace}, arguments...)...)
+		if said, err := diff.CombinedOutput(); err != nil || len(said) > 0 {
+			t.Errorf("kubectl krake diff %s: %v\n%s", strings.Join(arguments, " "), err, said)
+		}
+	}
+}
+
+func isReconciled(t *testing.T, namespace string) (bool, error) {
+	t.Helper()
+	var cm corev1.ConfigMap
+	if err := json.Unmarshal([]byte(admin(t, "get", "configmap", "app", "--namespace", namespace, "-o", "json")), &cm); err != nil {
+		return false, err
+	}
+	app, err := application.Read(&cm)
+	if err != nil {
+		return false, fmt.Errorf("read %s/app: %w", namespace, err)
+	}
+	return meta.IsStatusConditionTrue(app.Status.Conditions, application.ReconciledCondition), nil
+}
