@@ -279,15 +279,14 @@ func (s sample) tamper(t *testing.T, h home, count *tally) {
 	expected, resource := s.workload()
 	name := s.habitat()
 	uid := h.get(t, resource, name).GetUID()
-	// One Event that does not come does not hide the others.
-	const patience = 15 * time.Second
 	var reverted, refused []string
 	for i, leaf := range leavesOf(expected) {
 		who := fmt.Sprintf("hand-%d", i)
 		if told := s.change(t, h, resource, leaf, who); told != nil {
 			reverted = append(reverted, leaf.String())
-			if complaint := await(patience, func() string { return h.tells(t, name, "Warning", "Overwritten", told...) }); complaint != "" {
-				t.Errorf("%s: after %s: %s", leaf, patience, complaint)
+			// A request of client-go for an Event that fails is tried again after 10 s.
+			if complaint := await(timeout, func() string { return h.tells(t, name, "Warning", "Overwritten", told...) }); complaint != "" {
+				t.Errorf("%s: after %s: %s", leaf, timeout, complaint) // it does not hide the others
 			}
 		} else {
 			refused = append(refused, leaf.String())
@@ -371,6 +370,7 @@ func tamperPeers(t *testing.T, h home, count *tally) {
 	for _, leaf := range leavesOf(expected) {
 		if s.change(t, h, configMaps, leaf, "hand") != nil {
 			reverted = append(reverted, leaf.String())
+			// A request of client-go for an Event that fails is tried again after 10 s.
 		} else {
 			refused = append(refused, leaf.String())
 		}
