@@ -1,32 +1,51 @@
 # Nothing but Go is needed: what the tests run against is built from Go modules,
 # once, and kept in the user's cache folder.
 
-.PHONY: demo test lint cluster build images install.yaml
+.PHONY: demo test faults lint cluster build images install.yaml reference e2e release
 
 # The main job, live, on a real API server that is started for it.
 demo:
 	go run ./test/demo
 
 # Everything: unit tests, the test cluster's own tests, and the end-to-end tests.
+# The tests wait more than they compute: at one time there may be one package more than
+# there are processors.
 test: cluster
 	go vet ./...
-	go test -timeout 30m -count=1 ./...
+	go test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 30m -count=1 ./...
 	go -C images vet ./...
 	go -C images test -timeout 30m -count=1 ./...
+
+# The end-to-end tests alone: in Pods on kind where Docker answers, on the cluster of
+# KRAKE_E2E_KUBECONFIG, or beside a control plane of their own.
+e2e: cluster
+	go test -timeout 40m -count=1 -v ./test/e2e
+
+# The release tier of test/faults: every fault at every call, which takes an hour, and half
+# an hour of soak. What was tried is in bin/faults: make faults goes on where it was ended,
+# and with another ROUNDS it adds rounds, in which other people meddle.
+ROUNDS ?= 1
+faults: cluster
+	KRAKE_FAULTS_RESULTS=$(CURDIR)/bin/faults KRAKE_FAULTS_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 \
+		-run 'TestA40$$|TestA41|TestOvertaken|TestDoubleFaults|TestRaces|TestWalks|TestServers|TestNeighbours|TestSoak' ./test/faults; \
+	tested=$$?; go run ./test/faults/table bin/faults && exit $$tested
 
 # The programs of the test cluster: 4 to 7 minutes on 2 cores, the first time.
 # Never inside go test, which would give up after its timeout.
 cluster:
 	go run ./test/cluster/run --build-only
 
-# The linter comes from a module of its own, and takes minutes to build, the first time.
+# The linter comes from a module of its own, and takes minutes to build, the first time. That
+# of the workflows needs another version of a library than it does.
 lint:
 	cd tools && go build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run ./...
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 	cd images && ../bin/golangci-lint run ./...
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
+	install cmd/kubectl-krake/kubectl_complete-krake bin/
 
 # The image of agent and webhook: by Docker where it answers, else without it, as
 # bin/krake-observer.oci.tar for amd64 and arm64, with the plugin and what is in all
@@ -36,9 +55,19 @@ images:
 	then docker build -t krake-observer/krake-observer .; \
 	else go -C images run . --out ../bin; fi
 
+# What a release is made of, for VERSION=v1.2.3, and IMAGE=registry.example.org/krake-observer:v1.2.3
+# sent to its registry, as docker login says who may.
+release:
+	go -C images run . --out ../bin --name "$(IMAGE)" --push --release "$(VERSION)"
+
 # bin/install.yaml is manifests/overlays/default for kubectl apply -f, with another image
 # by make install.yaml IMAGE=registry.example.org/krake-observer:v1
 install.yaml:
 	mkdir -p bin
 	go run ./manifests/render $(if $(IMAGE),--image $(IMAGE)) > bin/install.yaml.new
 	mv bin/install.yaml.new bin/install.yaml
+
+# docs/reference.md, from the code.
+reference:
+	go run ./test/reference > docs/reference.md.new
+	mv docs/reference.md.new docs/reference.md

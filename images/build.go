@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -18,17 +19,39 @@ var (
 // platform is where an image runs.
 type platform struct{ os, arch string }
 
-func parsePlatform(text string) (platform, error) {
-	switch system, arch, _ := strings.Cut(strings.TrimSpace(text), "/"); {
-	case system == "linux" && (arch == "amd64" || arch == "arm64"):
-		return platform{system, arch}, nil
-	default:
-		return platform{}, fmt.Errorf("--platforms: %q has to be linux/amd64 or linux/arm64", text)
+// The platforms that images and plugins are made for.
+var (
+	imagePlatforms  = []platform{{"linux", "amd64"}, {"linux", "arm64"}}
+	pluginPlatforms = append(imagePlatforms[:2:2], platform{"darwin", "amd64"}, platform{"darwin", "arm64"}, platform{"windows", "amd64"})
+)
+
+// parsePlatforms reads platforms with commas between, each of which has to be possible.
+func parsePlatforms(flag, text string, possible []platform) ([]platform, error) {
+	var all []platform
+	for one := range strings.SplitSeq(text, ",") {
+		system, arch, _ := strings.Cut(strings.TrimSpace(one), "/")
+		p := platform{system, arch}
+		if !slices.Contains(possible, p) {
+			return nil, fmt.Errorf("%s: %q has to be one of %s", flag, one, possible)
+		}
+		if slices.Contains(all, p) {
+			return nil, fmt.Errorf("%s: %s is named twice", flag, one)
+		}
+		all = append(all, p)
 	}
+	return all, nil
 }
 
 // String gives "linux-amd64", as in names of files.
 func (p platform) String() string { return p.os + "-" + p.arch }
+
+// program is what the file of a command is called there.
+func (p platform) program(command string) string {
+	if p.os == "windows" {
+		return command + ".exe"
+	}
+	return command
+}
 
 // build compiles commands into a folder. What goes into them is the sources and the
 // version of Go, and nothing of this machine: no paths, no state of the checkout, no C,

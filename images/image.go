@@ -49,6 +49,14 @@ func (o options) makeAll(ctx context.Context, scratch string, out io.Writer) err
 	if err := o.writeArchive(filepath.Join(scratch, "layout"), index); err != nil {
 		return fmt.Errorf("write the image: %w", err)
 	}
+	if err := o.publish(ctx, index); err != nil {
+		return err
+	}
+	if o.release != "" {
+		if err := o.makePlugins(ctx, scratch); err != nil {
+			return err
+		}
+	}
 	digest, err := index.Digest()
 	if err != nil {
 		return err

@@ -95,21 +95,26 @@ func TestImages(t *testing.T) {
 	})
 }
 
+// sources are what the commands are built from.
+var sources = []string{"go.mod", "go.sum", "cmd", "internal", "manifests", "pkg"}
+
 // copied gives a copy of the sources elsewhere, as of today.
 func copied(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	for _, name := range []string{"cmd", "internal", "pkg", "manifests"} {
-		if err := os.CopyFS(filepath.Join(folder, name), os.DirFS(filepath.Join("..", name))); err != nil {
-			t.Fatal(err)
+	for _, name := range sources {
+		from, to := filepath.Join("..", name), filepath.Join(folder, name)
+		if info, err := os.Stat(from); err == nil && info.IsDir() {
+			if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+				t.Fatal(err)
+			}
+			continue
 		}
-	}
-	for _, name := range []string{"go.mod", "go.sum"} {
-		text, err := os.ReadFile(filepath.Join("..", name))
+		text, err := os.ReadFile(from)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+		if err := os.WriteFile(to, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -169,6 +174,15 @@ func unpacked(t *testing.T, from io.Reader) (headers []*tar.Header, files map[st
 			files[header.Name] = text
 		}
 	}
+}
+
+func unzipped(t *testing.T, from io.Reader) io.Reader {
+	t.Helper()
+	reader, err := gzip.NewReader(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reader
 }
 
 // checkHeaders: they tell nothing of who made the archive, and when.
@@ -242,11 +256,7 @@ func layerOf(t *testing.T, folder string, descriptor v1.Descriptor) map[string][
 	if len(manifest.Layers) != 1 {
 		t.Fatalf("%d layers", len(manifest.Layers))
 	}
-	text, err := gzip.NewReader(bytes.NewReader(blob(t, files, manifest.Layers[0].Digest)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	headers, content := unpacked(t, text)
+	headers, content := unpacked(t, unzipped(t, bytes.NewReader(blob(t, files, manifest.Layers[0].Digest))))
 	checkHeaders(t, headers)
 	return content
 }
@@ -399,7 +409,7 @@ func TestParse(t *testing.T) {
 	}
 	want := options{
 		source: "..", out: "../bin", name: "localhost:5000/team/krake:v1",
-		platforms: []platform{{"linux", "arm64"}, {"linux", "amd64"}}, created: time.Unix(1700000000, 0).UTC(),
+		platforms: []platform{{"linux", "arm64"}, {"linux", "amd64"}}, plugins: pluginPlatforms, created: time.Unix(1700000000, 0).UTC(),
 	}
 	if !reflect.DeepEqual(o, want) {
 		t.Errorf("options %+v, want %+v", o, want)
@@ -413,6 +423,9 @@ func TestParse(t *testing.T) {
 		{"a name without a tag", "--name docker.io/krake-observer/krake-observer", "", "--name"},
 		{"a name without a registry", "--name krake:v1", "", "--name"},
 		{"a name with a digest", "--name docker.io/krake@sha256:00", "", "--name"},
+		{"a release that is no version", "--release latest", "", "--release"},
+		{"a release without its v", "--release 1.2.3", "", "--release"},
+		{"a plugin for what there is not", "--plugins plan9/386", "", "--plugins"},
 		{"an argument", "all", "", "no arguments"},
 		{"a time that is none", "", "yesterday", "SOURCE_DATE_EPOCH"},
 		{"a time before all", "", "-1", "SOURCE_DATE_EPOCH"},

@@ -6,7 +6,15 @@
 //
 //	krake-observer.oci.tar                 the image of agent and webhook, for all platforms
 //	krake-observer-linux-amd64.spdx.json   what is in the image of one platform
+//	krake-observer.digest                  the digest of the image for all platforms
 //	kubectl-krake-linux-amd64              the plugin, which is in no image
+//
+// With --push it also sends the image to the registry of its name, and with --release
+// v1.2.3 it makes what else belongs to a release:
+//
+//	kubectl-krake-v1.2.3-darwin-arm64.tar.gz   the plugin, for each platform that people have
+//	checksums.txt                              their sums
+//	krake.yaml                                 by which krew installs them
 //
 // The archive is an OCI image layout, which ctr images import, kind load image-archive
 // and podman load read. The same sources, built by the same version of Go, have the
@@ -21,7 +29,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,6 +51,9 @@ type options struct {
 	out       string
 	name      string
 	platforms []platform
+	push      bool
+	release   string     // empty if none is to be made
+	plugins   []platform // of a release
 	// created is the time of everything in the image.
 	created time.Time
 }
@@ -73,7 +83,10 @@ func parse(arguments []string, epoch string) (options, error) {
 	flags.StringVar(&o.source, "source", "..", "folder of the repository")
 	flags.StringVar(&o.out, "out", "../bin", "folder to write to")
 	flags.StringVar(&o.name, "name", "docker.io/krake-observer/krake-observer:latest", "name of the image, with its registry and its tag")
-	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms, with commas between")
+	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms of the image, with commas between")
+	flags.BoolVar(&o.push, "push", false, "send the image to the registry of its name, as docker login says who may")
+	flags.StringVar(&o.release, "release", "", "version, as v1.2.3: make archives with the plugin, too")
+	plugins := flags.String("plugins", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "platforms of the plugin in a release")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -83,25 +96,30 @@ func parse(arguments []string, epoch string) (options, error) {
 	if tagOf(o.name) == "" {
 		return o, fmt.Errorf("--name: %q has to be REGISTRY/NAME:TAG", o.name)
 	}
-	for text := range strings.SplitSeq(*platforms, ",") {
-		p, err := parsePlatform(text)
-		if err != nil {
-			return o, err
-		}
-		if slices.Contains(o.platforms, p) {
-			return o, fmt.Errorf("--platforms: %s is named twice", text)
-		}
-		o.platforms = append(o.platforms, p)
+	if o.release != "" && !isVersion.MatchString(o.release) {
+		return o, fmt.Errorf("--release: %q has to be a version, as v1.2.3 or v1.2.3-rc.1", o.release)
 	}
-	o.created = time.Unix(0, 0).UTC()
-	if epoch != "" {
-		seconds, err := strconv.ParseInt(epoch, 10, 64)
-		if err != nil || seconds < 0 {
-			return o, fmt.Errorf("SOURCE_DATE_EPOCH: %q has to be a number of seconds since 1970", epoch)
-		}
-		o.created = time.Unix(seconds, 0).UTC()
+	var err error
+	if o.platforms, err = parsePlatforms("--platforms", *platforms, imagePlatforms); err != nil {
+		return o, err
 	}
-	return o, nil
+	if o.plugins, err = parsePlatforms("--plugins", *plugins, pluginPlatforms); err != nil {
+		return o, err
+	}
+	o.created, err = parseEpoch(epoch)
+	return o, err
+}
+
+// parseEpoch reads the time of everything, which is 1970 where nothing is said.
+func parseEpoch(epoch string) (time.Time, error) {
+	if epoch == "" {
+		return time.Unix(0, 0).UTC(), nil
+	}
+	seconds, err := strconv.ParseInt(epoch, 10, 64)
+	if err != nil || seconds < 0 {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH: %q has to be a number of seconds since 1970", epoch)
+	}
+	return time.Unix(seconds, 0).UTC(), nil
 }
 
 // tagOf gives the tag of a full name, or nothing if it is none.

@@ -9,16 +9,20 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // as kubectl logs in
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/krake-observer/krake-observer/internal/cli"
 	"github.com/krake-observer/krake-observer/internal/enrol"
 )
 
 func main() {
+	klog.SetLogger(logr.Discard()) // what fails is told by its error, and once
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := newCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).ExecuteContext(ctx)
 	stop()
@@ -26,13 +30,13 @@ func main() {
 }
 
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	root := cli.NewCommand(streams)
-	root.AddCommand(newEnrolCommand(streams.Out), newRemoveCommand(streams.Out))
-	return root
+	return cli.NewCommand(streams,
+		func(hub func() (*rest.Config, error)) *cobra.Command { return newEnrolCommand(hub, streams.Out) },
+		func(hub func() (*rest.Config, error)) *cobra.Command { return newRemoveCommand(hub, streams.Out) })
 }
 
-func newEnrolCommand(out io.Writer) *cobra.Command {
-	var options enrol.Options
+func newEnrolCommand(hub func() (*rest.Config, error), out io.Writer) *cobra.Command {
+	options := enrol.Options{Hub: enrol.Connection{Config: hub}}
 	return clusterCommand("enrol", "Make a cluster a target of the hub", &options, func(ctx context.Context, cluster string) error {
 		options.Cluster = cluster
 		if err := options.Validate(); err != nil {
@@ -42,8 +46,8 @@ func newEnrolCommand(out io.Writer) *cobra.Command {
 	})
 }
 
-func newRemoveCommand(out io.Writer) *cobra.Command {
-	var options enrol.RemoveOptions
+func newRemoveCommand(hub func() (*rest.Config, error), out io.Writer) *cobra.Command {
+	options := enrol.RemoveOptions{Hub: enrol.Connection{Config: hub}}
 	return clusterCommand("remove", "Take a cluster out of the hub", &options, func(ctx context.Context, cluster string) error {
 		options.Cluster = cluster
 		if err := options.Validate(); err != nil {
@@ -56,7 +60,7 @@ func newRemoveCommand(out io.Writer) *cobra.Command {
 // clusterCommand makes a command whose argument is a cluster.
 func clusterCommand(name, short string, options interface{ AddFlags(flags *pflag.FlagSet) }, run func(ctx context.Context, cluster string) error) *cobra.Command {
 	command := &cobra.Command{
-		Use: name + " CLUSTER", Short: short, Args: cobra.ExactArgs(1),
+		Use: name + " CLUSTER", Short: short, Args: cli.One("cluster"),
 		RunE: func(command *cobra.Command, arguments []string) error { return run(command.Context(), arguments[0]) },
 	}
 	options.AddFlags(command.Flags())

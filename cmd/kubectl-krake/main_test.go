@@ -1,7 +1,14 @@
 package main
 
 import (
+	"encoding/pem"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +25,8 @@ func TestRun(t *testing.T) {
 		{"by name", "--help", "remove      Take a cluster", ""},
 		{"the flags of one", "enrol --help", "kubectl krake enrol CLUSTER", ""},
 		{"a command that there is not", "enroll east", "", `unknown command "enroll"`},
-		{"no cluster", "enrol --out x", "", "accepts 1 arg(s)"},
-		{"two clusters", "remove east west", "", "accepts 1 arg(s)"},
+		{"no cluster", "enrol --out x", "", "name one cluster: kubectl krake enrol CLUSTER"},
+		{"two clusters", "remove east west", "", "name one cluster, and not 2"},
 		{"a flag of the other command", "enrol east --force", "", "unknown flag: --force"},
 		{"a flag that cannot be", "enrol east", "", "--out: must name a folder"},
 		{"a cluster that cannot be", "remove local", "", "the hub itself"},
@@ -34,6 +41,53 @@ func TestRun(t *testing.T) {
 		}
 		if !strings.Contains(out.String(), c.says) || !strings.Contains(err.Error(), c.err) || (c.err == "") != (err.Error() == "") {
 			t.Errorf("%s: says %q and fails with %q, want %q and %q", c.why, out.String(), err, c.says, c.err)
+		}
+	}
+}
+
+// A plugin that is started for each question must not link what makes servers: it would be
+// twice as large as it is.
+func TestLinks(t *testing.T) {
+	text, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := strings.Fields(string(text))
+	if !slices.Contains(linked, "k8s.io/cli-runtime/pkg/genericclioptions") {
+		t.Fatalf("the list shows nothing: %d packages", len(linked))
+	}
+	for _, path := range linked {
+		for _, server := range []string{
+			"sigs.k8s.io/controller-runtime/pkg/manager", "k8s.io/apiserver/", "k8s.io/component-base/tracing", "google.golang.org/grpc",
+			"go.opentelemetry.io/otel/exporters/", "github.com/google/cel-go/",
+		} {
+			if strings.HasPrefix(path, server) {
+				t.Errorf("it links %s: go list -deps -f '{{.ImportPath}} {{.Imports}}' ./cmd/kubectl-krake tells what imports it", path)
+			}
+		}
+	}
+}
+
+// Enrol and remove act as whom the flags of kubectl name, as all other commands do.
+func TestClusterCommandsActAsTheUser(t *testing.T) {
+	for _, arguments := range []string{"enrol east --hub-server https://hub --out " + t.TempDir(), "remove east"} {
+		var users []string
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			users = append(users, r.Header.Get("Impersonate-User"))
+			w.WriteHeader(http.StatusForbidden)
+		}))
+		authority := filepath.Join(t.TempDir(), "ca.crt")
+		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		if err := os.WriteFile(authority, block, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		streams, _, _, _ := genericiooptions.NewTestIOStreams()
+		command := newCommand(streams)
+		command.SetArgs(append(strings.Fields(arguments), "--kubeconfig", "/dev/null", "--server", server.URL, "--certificate-authority", authority, "--as", "vic"))
+		err := command.ExecuteContext(t.Context())
+		server.Close()
+		if err == nil || len(users) == 0 || slices.ContainsFunc(users, func(user string) bool { return user != "vic" }) {
+			t.Errorf("%s: %v: asked as %q", arguments, err, users)
 		}
 	}
 }

@@ -106,11 +106,14 @@ func (c *changes) tell(change leases.Change) {
 	}
 }
 
+// duplicateAgent is the reason of the Event of an agent that must not act.
+const duplicateAgent = "DuplicateAgent"
+
 // refused tells why where people look for it: at the Lease that is not had.
 func (c *changes) refused(why string) {
 	lease := &corev1.ObjectReference{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
 		Namespace: application.AgentsNamespace, Name: application.HubLease(c.cluster),
 	}
-	c.recorder.Eventf(lease, nil, corev1.EventTypeWarning, "DuplicateAgent", "Acquire", "%s", cut(why))
+	c.recorder.Eventf(lease, nil, corev1.EventTypeWarning, duplicateAgent, "Acquire", "%s", cut(why))
 }

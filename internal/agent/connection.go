@@ -36,6 +36,6 @@ func newConnection(config *rest.Config) (connection, error) {
 		return connection{}, err
 	}
 	shared := rest.CopyConfig(config)
-	shared.Host, shared.Transport, shared.TLSClientConfig, shared.Proxy = url.String(), transport, rest.TLSClientConfig{}, nil
+	shared.Host, shared.Transport, shared.TLSClientConfig, shared.Proxy = url.String(), patient{transport, answerPatience}, rest.TLSClientConfig{}, nil
 	return connection{shared, dialer.CloseAll}, nil
 }

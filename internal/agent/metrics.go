@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
@@ -215,14 +214,6 @@ func (g *gauges) Collect(found chan<- prometheus.Metric) {
 	gauge(g.contendedObjects, float64(g.contended()))
 }
 
-// states are the values of the label state.
-func states() []application.State {
-	return []application.State{
-		application.StateCreating, application.StateMigrating, application.StateRunning, application.StateRestarting, application.StateDegraded,
-		application.StateCompleted, application.StateFailed, application.StateDeleting,
-	}
-}
-
 // noState counts the Applications that no agent has written to yet.
 const noState application.State = "none"
 
@@ -231,15 +222,15 @@ const noState application.State = "none"
 // only leaving the cluster counts where it goes.
 func countStates(apps []corev1.ConfigMap, cluster string) map[application.State]int {
 	counts := map[application.State]int{noState: 0}
-	for _, state := range states() {
-		counts[state] = 0
+	for _, known := range application.States() {
+		counts[known.State] = 0
 	}
 	for i := range apps {
 		if application.ClusterOf(&apps[i]) != cluster {
 			continue
 		}
 		state := application.State(apps[i].Labels[application.StateLabel])
-		if !slices.Contains(states(), state) {
+		if _, known := counts[state]; !known {
 			state = noState
 		}
 		counts[state]++

@@ -116,8 +116,11 @@ krake_applications{state="DEGRADED"} 0
 krake_applications{state="DELETING"} 0
 krake_applications{state="FAILED"} 1
 krake_applications{state="MIGRATING"} 0
+krake_applications{state="READY_FOR_ACTION"} 0
 krake_applications{state="RESTARTING"} 0
 krake_applications{state="RUNNING"} 2
+krake_applications{state="TRANSLATING"} 0
+krake_applications{state="WAITING_FOR_CLEANING"} 0
 krake_applications{state="none"} 2
 # HELP krake_contended_objects Objects of which somebody else changes observed fields again and again.
 # TYPE krake_contended_objects gauge

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/krake-observer/krake-observer/internal/options"
+	"github.com/krake-observer/krake-observer/internal/reach"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
@@ -27,7 +28,7 @@ type Options struct {
 	// Connection is that to the target, where the objects are.
 	Connection options.Connection
 	Logging    options.Logging
-	Reach      options.Reach
+	Reach      reach.Options
 	Metrics    options.Metrics
 	Lease      Lease
 	Namespaces Namespaces

@@ -53,8 +53,28 @@ func cut(text string) string {
 // changed back, is worth a look.
 func eventType(action reconcile.Action) string {
 	switch action {
-	case reconcile.Reverted, reconcile.Recreated, reconcile.Detected, reconcile.Contended, reconcile.Conflict, reconcile.Failed:
+	case reconcile.Reverted, reconcile.Recreated, reconcile.Detected, reconcile.Contended, reconcile.Conflict, reconcile.Failed,
+		reconcile.NotShutDown:
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal
+}
+
+// EventMeaning is an Event that agents write, and what it tells.
+type EventMeaning struct {
+	Type, Reason string
+	// On is what it is about, in words.
+	On      string
+	Meaning string
+}
+
+// Events are all that agents write.
+func Events() []EventMeaning {
+	var all []EventMeaning
+	for _, one := range reconcile.Actions() {
+		all = append(all, EventMeaning{eventType(one.Action), string(one.Action), "Application, and the object on its cluster", one.Meaning})
+	}
+	return append(all, EventMeaning{
+		corev1.EventTypeWarning, duplicateAgent, "Lease of the cluster on the hub", "another target, or another agent, has the name of this agent's cluster",
+	})
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // item is an Application as it is stored.
@@ -21,6 +22,8 @@ type item struct {
 	// for the reason of err.
 	app *application.Application
 	err error
+	// holds tells of objects that were looked at whether they are held.
+	holds map[manifest.ID]bool
 }
 
 // admitted tells if the webhook has admitted it: what it has not, no agent sees.
@@ -28,7 +31,7 @@ func (i item) admitted() bool { return application.IsAdmitted(i.stored) }
 
 func itemOf(cm *corev1.ConfigMap) item {
 	app, err := application.Read(cm)
-	return item{cm, app, err}
+	return item{stored: cm, app: app, err: err}
 }
 
 // page is how many ConfigMaps are read at once: each may have 1 MiB.
@@ -72,8 +75,11 @@ func (e *environment) listAt(ctx context.Context, namespace string, options meta
 // get reads one Application of the namespace that the user means.
 func (e *environment) get(ctx context.Context, name string) (item, error) {
 	client, namespace, err := e.applications()
-	if err != nil {
+	switch {
+	case err != nil:
 		return item{}, err
+	case strings.Contains(name, "/"):
+		return item{}, fmt.Errorf("%q is no name of an Application: name it without a kind, as %s", name, name[strings.LastIndex(name, "/")+1:])
 	}
 	cm, err := client.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {

@@ -32,10 +32,10 @@ Fields that differ have a * in the column DRIFT. Values that the Application doe
 and that were learned from the cluster, are marked as pinned; those that are yet to be
 learned, as (to be pinned).
 
-Values of Secrets, and of the fields where passwords are put, are shown as ***.`,
+Values that may be secrets are shown as ***: see --show-private.`,
 		Example: `  # Who has scaled it?
   kubectl krake blame web --object deployment/web`,
-		Args: cobra.ExactArgs(1),
+		Args: One("Application"),
 		RunE: func(command *cobra.Command, names []string) error {
 			blames, err := e.blame(command.Context(), names[0], named)
 			if err != nil {
@@ -49,6 +49,7 @@ Values of Secrets, and of the fields where passwords are put, are shown as ***.`
 	}
 	command.Flags().StringVar(&named, "object", "", "show one object only, as deployment/web")
 	output.addTo(command, asTable, asWide, asJSON, asYAML)
+	e.addPrivateTo(command)
 	e.target.addFlags(command.Flags())
 	return command
 }
@@ -113,13 +114,14 @@ func (e *environment) blame(ctx context.Context, name, named string) ([]blame, e
 		if err != nil {
 			return nil, err
 		}
-		blames = append(blames, blameOf(app, object, live))
+		blames = append(blames, blameOf(app, object, live, e.showPrivate))
 	}
 	return blames, nil
 }
 
-// blameOf looks at one object of an Application; live is nil if there is none.
-func blameOf(app *application.Application, e reconcile.Expected, live map[string]any) blame {
+// blameOf looks at one object of an Application; live is nil if there is none. Values
+// that may be secrets are shown if private says so.
+func blameOf(app *application.Application, e reconcile.Expected, live map[string]any, private bool) blame {
 	found := blame{ID: placed(app, e.ID), Missing: live == nil}
 	if live == nil {
 		return found
@@ -131,7 +133,7 @@ func blameOf(app *application.Application, e reconcile.Expected, live map[string
 	desired := application.Marks(app.NamespacedName, app.UID, id).On(placedDesired(e.Desired, id.Namespace))
 	differences := e.Schema.Compare(desired, live)
 	for _, value := range e.Schema.Values(desired, live) {
-		found.Fields = append(found.Fields, blamedFieldOf(e, value, differences, live))
+		found.Fields = append(found.Fields, blamedFieldOf(e, value, differences, live, sight{e.ID.Kind, private}))
 	}
 	for _, d := range differences {
 		if d.Kind == schema.TooShort || d.Kind == schema.TooLong {
@@ -142,9 +144,9 @@ func blameOf(app *application.Application, e reconcile.Expected, live map[string
 	return found
 }
 
-func blamedFieldOf(e reconcile.Expected, value schema.Value, differences schema.Differences, live map[string]any) blamedField {
+func blamedFieldOf(e reconcile.Expected, value schema.Value, differences schema.Differences, live map[string]any, s sight) blamedField {
 	field := blamedField{Path: value.Place.String()}
-	field.Value, field.Desired = concealment{e.ID.Kind, value.Place}.pair(value.Have, value.Want)
+	field.Value, field.Desired = concealment{s, value.Place}.pair(value.Have, value.Want)
 	if value.Path == nil {
 		return field
 	}

@@ -100,7 +100,7 @@ func blamed(t *testing.T) blame {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return blameOf(app, expected[0], markedAs("web", "1", parsed(t, scaled)))
+	return blameOf(app, expected[0], markedAs("web", "1", parsed(t, scaled)), false)
 }
 
 // Each observed field has its value where it is now, and its last writer.
@@ -154,7 +154,7 @@ func TestBlameOfWhatIsMissing(t *testing.T) {
 	}
 	var out bytes.Buffer
 	short := markedAs("web", "1", parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: []}}`))
-	if err := printBlames(&out, []blame{blameOf(app, expected[0], nil), blameOf(app, expected[0], short)}, true, time.Time{}); err != nil {
+	if err := printBlames(&out, []blame{blameOf(app, expected[0], nil, false), blameOf(app, expected[0], short, false)}, true, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	want := `

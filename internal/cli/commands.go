@@ -17,5 +17,6 @@ func commands(e *environment) []*cobra.Command {
 		newSuspendCommand(e),
 		newTopCommand(e),
 		newUninstallCommand(e),
+		newVersionCommand(e),
 	}
 }

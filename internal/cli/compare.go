@@ -52,12 +52,16 @@ func (e *environment) getExpected(ctx context.Context, name string) (*applicatio
 // comparison is one object as it is and as its Application wants it: texts of its
 // observed fields, and what they do not show.
 type comparison struct {
-	id            manifest.ID
+	id manifest.ID
+	// private: values that may be secrets are shown.
+	private       bool
 	live, desired string
 	notes         []string
 }
 
 func (c comparison) differs() bool { return len(c.notes) > 0 || c.live != c.desired }
+
+func (c comparison) sight() sight { return sight{c.id.Kind, c.private} }
 
 func (c *comparison) note(format string, arguments ...any) {
 	c.notes = append(c.notes, fmt.Sprintf(format, arguments...))
@@ -82,12 +86,13 @@ func fileName(id manifest.ID) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
 }
 
-// compare looks at one object of an Application; live is nil if there is none.
-func compare(app *application.Application, e reconcile.Expected, live map[string]any) (comparison, error) {
-	c := comparison{id: e.ID}
+// compare looks at one object of an Application; live is nil if there is none. Values
+// that may be secrets are shown if private says so.
+func compare(app *application.Application, e reconcile.Expected, live map[string]any, private bool) (comparison, error) {
+	c := comparison{id: e.ID, private: private}
 	if live == nil {
 		c.id = placed(app, e.ID)
-		_, desired := conceal(e.ID.Kind, nil, e.Desired)
+		_, desired := conceal(c.sight(), nil, e.Desired)
 		var err error
 		c.desired, err = textOf(desired)
 		return c, err
@@ -110,17 +115,17 @@ func (c *comparison) observed(s schema.Schema, desired, live map[string]any) err
 	for _, d := range differences {
 		switch {
 		case d.Kind == schema.Unknown:
-			c.note("%s: would be pinned to what it is: %s", d.Path, shown(c.id.Kind, d.Path, d.Have))
+			c.note("%s: would be pinned to what it is: %s", d.Path, shown(c.sight(), d.Path, d.Have))
 		case len(schema.Differences{d}.Patch()) == 0:
 			c.note("%s: the list has a length that is not legal, as it has in the manifest: no repair is possible", d.Path)
 		}
 		for _, index := range d.Cut {
 			path := below(d.Path, "", index)
-			c.note("%s: the list is too long, and this would be removed: %s", path, shown(c.id.Kind, path, along(live, path)))
+			c.note("%s: the list is too long, and this would be removed: %s", path, shown(c.sight(), path, along(live, path)))
 		}
 	}
 	before, after := s.Project(desired, live), s.Project(desired, s.Overlay(desired, live))
-	hiddenBefore, hiddenAfter := conceal(c.id.Kind, before, after)
+	hiddenBefore, hiddenAfter := conceal(c.sight(), before, after)
 	var err error
 	if c.live, err = textOf(legible(hiddenBefore)); err != nil {
 		return err
@@ -158,27 +163,12 @@ func (c *comparison) noteLabels(marks manifest.Marks, live map[string]any) {
 
 // noteReleased tells what left a spec that was not carried out yet.
 func (c *comparison) noteReleased(app *application.Application, e reconcile.Expected, live map[string]any) {
-	former := entryOf(app.LastObserved, e.ID, app.Namespace)
-	if former == nil || app.Status.ObservedSpec == app.Spec.Digest() {
+	if e.LastObserved == nil || app.Status.ObservedSpec == app.Spec.Digest() {
 		return
 	}
-	for _, d := range e.Schema.Released(e.Desired, former, entryOf(app.Learned, e.ID, app.Namespace), live) {
-		c.note("%s: it left the Application, and would be removed: %s", d.Path, shown(c.id.Kind, d.Path, d.Have))
+	for _, d := range e.Schema.Released(e.Desired, e.LastObserved, e.Learned, live) {
+		c.note("%s: it left the Application, and would be removed: %s", d.Path, shown(c.sight(), d.Path, d.Have))
 	}
-}
-
-// entryOf gives the entry of an object in a document. Home is the namespace of what
-// says none.
-func entryOf(document []map[string]any, id manifest.ID, home string) map[string]any {
-	id.Namespace = cmp.Or(id.Namespace, home)
-	for _, entry := range document {
-		other, err := manifest.Identify(entry)
-		other.Namespace = cmp.Or(other.Namespace, home)
-		if err == nil && other == id {
-			return entry
-		}
-	}
-	return nil
 }
 
 // placed gives the identity of an object with the namespace where it is, by what the

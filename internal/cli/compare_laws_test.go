@@ -167,13 +167,16 @@ func TestNothingPrivateIsTold(t *testing.T) {
 		desired["whole"] = map[string]any{"password": secret}
 		s := schemaOf(t, desired)
 		for _, observed := range []schema.Schema{s, whole} {
-			comparison := comparison{id: observed.ID()}
-			if err := comparison.observed(observed, desired, live); err != nil {
-				t.Fatal(err)
-			}
-			text := comparison.String()
-			if text == "" || strings.Contains(text, secret) {
-				t.Errorf("%s: %s", c.why, text)
+			for _, private := range []bool{false, true} {
+				comparison := comparison{id: observed.ID(), private: private}
+				if err := comparison.observed(observed, desired, live); err != nil {
+					t.Fatal(err)
+				}
+				text := comparison.String()
+				shows := private && c.kind != "Secret" // of which nothing ever is shown
+				if text == "" || strings.Contains(text, secret) != shows {
+					t.Errorf("%s, private %v: %s", c.why, private, text)
+				}
 			}
 		}
 	}

@@ -123,15 +123,15 @@ diff live/apps.v1.Deployment.demo.web desired/apps.v1.Deployment.demo.web
  kind: Deployment
  metadata:
    labels:
--    team: '*** (before)'
-+    team: '*** (after)'
+-    team: food
++    team: shop
    name: web
  spec:
    replicas: 2
 @@ -17,6 +17,6 @@
        containers:
        - env:
-         - name: '***'
+         - name: PASSWORD
 -          value: '*** (before)'
 -        image: nginx:2
 +          value: '*** (after)'
@@ -248,7 +248,7 @@ diff live/v1.ConfigMap.demo.web desired/v1.ConfigMap.demo.web
 			if c.owner != "" {
 				live = markedAs(c.owner, c.uid, live)
 			}
-			got, err := compare(app, expected[0], live)
+			got, err := compare(app, expected[0], live, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -271,7 +271,7 @@ func TestMissingLabel(t *testing.T) {
 	}
 	live := markedAs("web", "1", parsed(t, service))
 	delete(live["metadata"].(map[string]any)["labels"].(map[string]any), application.OwnedByLabel)
-	got, err := compare(app, expected[0], live)
+	got, err := compare(app, expected[0], live, false)
 	if want := "the label by which its agent finds it is missing"; err != nil || !strings.Contains(got.String(), want) {
 		t.Errorf("%q, %v: want %q", got.String(), err, want)
 	}
@@ -305,11 +305,11 @@ func TestMappedNamespace(t *testing.T) {
 	}
 	live := parsed(t, strings.Replace(service, "name: web", "name: web, namespace: shop", 1))
 	live = application.Marks(app.NamespacedName, app.UID, id).On(live)
-	got, err := compare(app, expected[0], live)
+	got, err := compare(app, expected[0], live, false)
 	if err != nil || got.differs() {
 		t.Errorf("%v: %s", err, got)
 	}
-	for _, field := range blameOf(app, expected[0], live).Fields {
+	for _, field := range blameOf(app, expected[0], live, false).Fields {
 		if field.Drift {
 			t.Errorf("%v is drift", field)
 		}

@@ -24,7 +24,8 @@ func newDescribeCommand(e *environment) *cobra.Command {
 		Long: `Show all that is known of Applications: what they are to be, how their objects are, the
 conditions, and what has drifted, by whom, when, and repaired after how long.
 
-All of it is what the agent has written. How the objects differ now is told by
+All of it is what the agent has written, but for holds on objects, which are looked at on
+their cluster, as far as you may read them. How the objects differ now is told by
 "kubectl krake diff", and who has set which field by "kubectl krake blame".`,
 		Example: `  kubectl krake describe web
   kubectl krake describe -l team=blue`,
@@ -41,6 +42,7 @@ All of it is what the agent has written. How the objects differ now is told by
 			if len(items) == 0 {
 				fmt.Fprintln(e.ErrOut, noneFound(o))
 			}
+			e.lookAtHolds(ctx, items)
 			beats, now := e.heartbeatsOr(ctx, items), e.now()
 			for at, i := range items {
 				if at > 0 {
@@ -55,6 +57,7 @@ All of it is what the agent has written. How the objects differ now is told by
 		},
 	}
 	o.addTo(command)
+	e.target.addFlags(command.Flags())
 	return command
 }
 
@@ -292,10 +295,15 @@ func (d description) objectMessage(object application.ObjectStatus) string {
 		parts = append(parts, object.Message)
 	}
 	text := strings.Join(parts, ": ")
-	if hold := object.Hold; hold != nil && hold.Until.After(d.now) && object.Reason == "" {
-		return strings.TrimPrefix(text+"; held until "+timeOf(hold.Until.Time)+", unless its annotation was taken off", "; ")
+	until, sure := d.heldUntil(object, d.now)
+	if until.IsZero() || object.Reason == reasonHeld { // of which the message tells
+		return text
 	}
-	return text
+	text += "; held until " + timeOf(until)
+	if !sure {
+		text += ", unless its annotation was taken off"
+	}
+	return strings.TrimPrefix(text, "; ")
 }
 
 func healthColour(health string) colour {

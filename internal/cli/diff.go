@@ -34,7 +34,8 @@ be deleted.
 With -f, the Applications are those of a file, whether they are stored already or not:
 what would be created, changed and pinned.
 
-Values of Secrets, and of the fields where passwords are put, are shown as ***.
+Values that may be secrets are shown as ***, and as *** (before) and *** (after) where
+they differ: see --show-private.
 
 The exit status is 0 without a difference, 1 with one, and 2 if anything went wrong.`,
 		Example: `  # What has drifted
@@ -53,6 +54,7 @@ The exit status is 0 without a difference, 1 with one, and 2 if anything went wr
 		},
 	}
 	command.Flags().StringVarP(&name, "filename", "f", "", "file with Applications to compare, - for the standard input")
+	e.addPrivateTo(command)
 	e.target.addFlags(command.Flags())
 	return command
 }
@@ -177,7 +179,7 @@ func becomes(app *application.Application, id manifest.ID) string {
 }
 
 func (e *environment) diffObject(app *application.Application, expected reconcile.Expected, live map[string]any, found *findings) error {
-	comparison, err := compare(app, expected, live)
+	comparison, err := compare(app, expected, live, e.showPrivate)
 	if err != nil || !comparison.differs() {
 		return err
 	}

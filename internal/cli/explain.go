@@ -174,7 +174,7 @@ func (x explanation) value() string {
 	case along(x.expected.Manifest, x.path) != nil || isIdentity(x.path):
 		return ""
 	case desired != nil:
-		return "; its value was learned from the cluster, and is pinned: " + shown(x.expected.ID.Kind, x.path, desired)
+		return "; its value was learned from the cluster, and is pinned: " + shown(sight{kind: x.expected.ID.Kind}, x.path, desired)
 	}
 	return "; no value is known yet: the first one that the agent sees is pinned"
 }

@@ -4,10 +4,35 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // errDifferent is no failure: there are differences, and the exit status says so.
 var errDifferent = errors.New("there are differences")
+
+// One wants one argument, which is named in what is said without it.
+func One(what string) cobra.PositionalArgs {
+	return func(command *cobra.Command, arguments []string) error {
+		switch len(arguments) {
+		case 0:
+			return fmt.Errorf("name one %s: %s", what, command.UseLine())
+		case 1:
+			return nil
+		}
+		return fmt.Errorf("name one %s, and not %d: %s", what, len(arguments), command.UseLine())
+	}
+}
+
+// noArguments wants no arguments.
+func noArguments(command *cobra.Command, arguments []string) error {
+	if len(arguments) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is too much: %s", arguments[0], command.UseLine())
+}
 
 // Exit statuses, as kubectl diff has them.
 const (
@@ -24,6 +49,36 @@ func Fail(err error, out io.Writer) int {
 	case errors.Is(err, errDifferent):
 		return exitDifferent
 	}
-	fmt.Fprintln(out, "error:", err)
+	for _, failure := range apart(err) {
+		fmt.Fprintln(out, "error:", toldOf(failure))
+	}
 	return exitFailed
+}
+
+// apart gives the errors that were joined.
+func apart(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var failures []error
+	for _, failure := range joined.Unwrap() {
+		failures = append(failures, apart(failure)...)
+	}
+	return failures
+}
+
+// toldOf gives the text of an error, and what to do about it where its author, the API
+// server or the way to it, does not know.
+func toldOf(err error) string {
+	var connection net.Error
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return err.Error() + ": log in again, or name another user by --user or --context"
+	case apierrors.IsForbidden(err):
+		return err.Error() + ": kubectl auth can-i --list tells what you may do in a namespace; whoever administers it can bind a ClusterRole, as view or edit"
+	case errors.As(err, &connection):
+		return err.Error() + ": no API server answers there: is it the right --context, and does the cluster run?"
+	}
+	return err.Error()
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -42,6 +43,9 @@ func (e *environment) resolve(s *scope, names []string) error {
 		return errors.New("a name belongs to one namespace: leave out -A, or the names")
 	case s.selector != "" && len(names) > 0:
 		return errors.New("names and a selector say different things: leave out -l, or the names")
+	}
+	if _, err := labels.Parse(s.selector); err != nil {
+		return fmt.Errorf("--selector: %w: it is of the form team=blue,env!=test", err)
 	}
 	s.names = names
 	if s.namespace = namespace; s.all {

@@ -73,6 +73,7 @@ func (e *environment) getApplications(ctx context.Context, o getOptions) error {
 	if failure != nil && len(items) == 0 {
 		return failure
 	}
+	e.lookAtHolds(ctx, items)
 	beats, now := e.heartbeatsOr(ctx, items), e.now()
 	if o.output.isDocument() {
 		return cmp.Or(e.printDocuments(o, items, beats, now), failure)
@@ -154,8 +155,8 @@ type applicationDocument struct {
 	Ready   metav1.ConditionStatus `json:"ready"`
 	Message string                 `json:"message,omitempty"`
 	Mode    application.Mode       `json:"mode,omitempty"`
-	// HeldUntil is the hold of the whole Application, HeldObjects how many differ and are
-	// left so by a hold of their own.
+	// HeldUntil is the hold of the whole Application, HeldObjects how many objects are
+	// held by an annotation of their own.
 	HeldUntil   *metav1.Time `json:"heldUntil,omitempty"`
 	HeldObjects int          `json:"heldObjects"`
 	// Drifts is how often anything has drifted, at least, OpenDrifts how many fields

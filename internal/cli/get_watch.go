@@ -80,6 +80,7 @@ func (w *watcher) saying(i item, now time.Time) line {
 
 // changed takes a change.
 func (w *watcher) changed(ctx context.Context, c change) error {
+	w.lookAtHolds(ctx, c.items)
 	changed, gone := w.known.take(c)
 	if !w.begun {
 		if w.begun = true; len(w.options.names) > 0 {

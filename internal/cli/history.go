@@ -20,14 +20,17 @@ func newHistoryCommand(e *environment) *cobra.Command {
 		Short: "Show what has drifted, by whom, and what became of it",
 		Long: fmt.Sprintf(`Show what has drifted, by whom, and what became of it, the newest first.
 
-The status of an Application remembers the last %d drifts. One that came back by the
-same hand is counted, and not another one. BY is the field manager that the object
-itself names: a hint, not a proof. Values of Secrets, and of fields into which people
-put passwords, are stored nowhere, and not shown.`, application.MaxDrifts),
+The status of an Application remembers the last %d drifts. COUNT is how often the same
+fields of an object were changed by the same field manager, each time after they were in
+order again. One that was left as it was, while it was held for instance, and repaired
+later, counts once: REPAIRED tells how long after it was seen.
+
+BY is the field manager that the object itself names: a hint, not a proof. Values that
+may be secrets, and those of annotations, are stored nowhere, and not shown.`, application.MaxDrifts),
 		Example: `  kubectl krake history web
   kubectl krake history web -o wide
   kubectl krake history web -o json`,
-		Args:              cobra.ExactArgs(1),
+		Args:              One("Application"),
 		ValidArgsFunction: e.completeName,
 		RunE: func(command *cobra.Command, names []string) error {
 			i, err := e.get(command.Context(), names[0])

@@ -83,7 +83,7 @@ func TestHistoryFails(t *testing.T) {
 	for _, c := range []struct{ arguments, err string }{
 		{"nope", "there is no Application nope"},
 		{"future", `unknown format version "v9"`},
-		{"", "accepts 1 arg(s)"},
+		{"", "name one Application: history NAME"},
 	} {
 		if _, _, err := run(t, newHub(t, future), newHistoryCommand, strings.Fields(c.arguments)...); err == nil || !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%q: %v", c.arguments, err)

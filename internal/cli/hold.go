@@ -172,6 +172,9 @@ func (w *wishing) onApplication(ctx context.Context, name string, by wisher) err
 		if err != nil {
 			return err
 		}
+		if by.looks {
+			i.holds = w.holdsOf(ctx, i)
+		}
 		if done, err = by.application(i); err != nil {
 			return err
 		}

@@ -173,6 +173,10 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if parts[0] == "apis" {
 		parts = parts[1:]
 	}
+	if len(parts) < 3 { // discovery: of other kinds nothing is known
+		answer(w, http.StatusNotFound, typed(apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path)))
+		return
+	}
 	parts = parts[2:] // the group's version
 	var namespace, name string
 	if parts[0] == "namespaces" {

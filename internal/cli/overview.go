@@ -34,8 +34,7 @@ type overview struct {
 	// message is what is wrong, as far as one line can say it.
 	message string
 	mode    application.Mode
-	// heldUntil is the hold of the whole, held how many objects are left as they are by one
-	// of their own.
+	// heldUntil is the hold of the whole, held how many objects have one of their own.
 	heldUntil time.Time
 	held      int
 	drifts    drifts
@@ -67,7 +66,7 @@ func overviewOf(i item, beats heartbeats, now time.Time) overview {
 		o.heldUntil = app.Wishes.HoldUntil
 	}
 	for _, object := range app.Status.Objects {
-		if isHeld(object, now) {
+		if until, sure := i.heldUntil(object, now); sure && !until.IsZero() {
 			o.held++
 		}
 	}
@@ -77,12 +76,6 @@ func overviewOf(i item, beats heartbeats, now time.Time) overview {
 
 // reasonHeld is that of an object that differs, and is held.
 const reasonHeld = "Held"
-
-// isHeld tells if a hold on the object itself keeps it as it is. That there is a hold is
-// remembered for longer than it lasts: whoever takes it off must not be told of one.
-func isHeld(object application.ObjectStatus, now time.Time) bool {
-	return object.Hold != nil && object.Hold.Until.After(now) && object.Reason == reasonHeld
-}
 
 // standing gives state, readiness and what is wrong. What is stored counts only if there
 // is somebody who keeps it up to date.
@@ -161,7 +154,9 @@ func driftsOf(status application.Status) drifts {
 	}
 	if meta.IsStatusConditionTrue(status.Conditions, application.DriftedCondition) {
 		for _, object := range status.Objects {
-			d.open += len(object.Fields)
+			if len(object.Fields) > 0 {
+				d.open++
+			}
 		}
 		d.open = max(d.open, 1) // a whole object may be missing
 	}

@@ -170,7 +170,7 @@ var said = regexp.MustCompile(`(?s)^(?:.*\bdocument (\d+): )?.*\bline (\d+)\b`)
 func (p part) place(path, says string) string {
 	parts := fragments([]byte(p.text))
 	if path == "" {
-		return fmt.Sprintf("%s:%d", p.file, p.before+lineSaid(parts, says))
+		return fmt.Sprintf("%s:%d", p.file, max(1, p.before+lineSaid(parts, says)))
 	}
 	inner, rest, _ := strings.Cut(path[1:], "]")
 	resources := resourcesIn(parts)

@@ -67,15 +67,18 @@ func must(err error) {
 }
 
 // printDocument prints a value as JSON or as YAML. The latter is a document that others
-// may follow.
+// may follow; where YAML would write out what commands a terminal, it is JSON, which is
+// YAML as well, and has escapes for it.
 func printDocument(out io.Writer, format string, value any) error {
 	if format == asYAML {
 		text, err := yaml.Marshal(value)
 		if err != nil {
 			return err
 		}
-		_, err = out.Write(text)
-		return err
+		if !strings.ContainsFunc(string(text), isInvisible) {
+			_, err = out.Write(text)
+			return err
+		}
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json" // reads integers as such
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
@@ -23,6 +24,10 @@ type proposal struct {
 	document map[string]any
 	// author is the manager whose fields are observed; empty if nobody is known.
 	author string
+	// unsaid: the author has said nowhere what he has written, so that defaults of the API
+	// server are taken for his, unless they are known. A note tells if they are not.
+	unsaid bool
+	note   string
 	// left are the fields that are left out, lists those whose length is left open.
 	left  []leftOut
 	lists []schema.Path
@@ -35,8 +40,9 @@ type leftOut struct {
 
 // propose gives an observer schema of a resource of a manifest, by what others write to
 // the live object, which is nil if there is none. Without a resource, that is what the
-// author of the live object has written: who has set more of it than others.
-func propose(resource, live map[string]any) (proposal, error) {
+// author of the live object has written, who has set more of it than others, without the
+// defaults.
+func propose(resource, live map[string]any, defaults []schema.Path) (proposal, error) {
 	base := resource
 	if resource == nil {
 		base = live
@@ -48,7 +54,7 @@ func propose(resource, live map[string]any) (proposal, error) {
 	kind := apitypes.BuiltIn().Of(observed.ID())
 	observed, ofServer := observed.WithoutServerOwned()
 	observed = observed.Align(kind)
-	p := proposer{live: live, fromLive: resource == nil, reasons: map[string]string{}, paths: map[string]schema.Path{}}
+	p := proposer{live: live, fromLive: resource == nil, defaults: defaults, reasons: map[string]string{}, paths: map[string]schema.Path{}}
 	p.id = observed.ID()
 	p.weigh(observed.Values(base, live), writersOf(live))
 	if p.fromLive && p.author == "" {
@@ -85,6 +91,7 @@ const (
 	ofStatus     = "values of a Secret do not belong into the status, which whoever may read ConfigMaps can see"
 	ofScheduler  = "the scheduler sets it"
 	ofKubectl    = "kubectl keeps there what it has applied"
+	ofDefaults   = "the API server fills it in if nobody says it"
 	notNecessary = "the namespace is that of the Application"
 )
 
@@ -94,6 +101,7 @@ type proposer struct {
 
 	live     map[string]any
 	fromLive bool
+	defaults []schema.Path
 	// reasons are those for which values are left out, by their places.
 	reasons map[string]string
 	// paths are those of places in the live object.
@@ -124,6 +132,7 @@ func (p *proposer) weigh(values []schema.Value, managers []writer) {
 	for j, manager := range managers {
 		if !manager.subresource && counts[j] > 0 && (author < 0 || counts[j] > counts[author]) {
 			author, p.author = j, manager.name
+			p.unsaid = p.fromLive && manager.operation != string(metav1.ManagedFieldsOperationApply)
 		}
 	}
 	for i, value := range values {
@@ -143,7 +152,7 @@ func (p *proposer) reason(value schema.Value, managers []writer, writes []bool, 
 		switch {
 		case !writes[j]:
 		case j == author || manager.name == p.author:
-			return ""
+			return p.byDefault(value.Place)
 		case !slices.Contains(others, manager.name):
 			others = append(others, manager.name)
 		}
@@ -155,6 +164,14 @@ func (p *proposer) reason(value schema.Value, managers []writer, writes []bool, 
 		return strings.Join(others, " and ") + " write it"
 	case p.fromLive:
 		return onlyServer
+	}
+	return ""
+}
+
+// byDefault gives the reason if a place is in one of the defaults.
+func (p *proposer) byDefault(place schema.Path) string {
+	if slices.ContainsFunc(p.defaults, func(path schema.Path) bool { return len(place) >= len(path) && slices.Equal(place[:len(path)], path) }) {
+		return ofDefaults
 	}
 	return ""
 }
@@ -377,6 +394,9 @@ func (p proposal) text() (string, error) {
 		}
 		fmt.Fprintln(&b, "# not observed, as", oneLine(reason+": "+texts(paths)))
 	}
+	if p.note != "" {
+		fmt.Fprintln(&b, "#", oneLine(p.note))
+	}
 	if len(p.lists) > 0 {
 		fmt.Fprintln(&b, "# of any length, as others add elements:", oneLine(texts(p.lists)))
 	}
@@ -406,6 +426,7 @@ func (p proposal) reasonsLeft() []string {
 type writer struct {
 	name        string
 	subresource bool
+	operation   string
 	// object is the object, as if nobody else had written it.
 	object map[string]any
 }
@@ -422,12 +443,13 @@ func writersOf(live map[string]any) []writer {
 		entry, _ := raw.(map[string]any)
 		name, _ := entry["manager"].(string)
 		subresource, _ := entry["subresource"].(string)
+		operation, _ := entry["operation"].(string)
 		alone, object := maps.Clone(metadata), maps.Clone(live)
 		alone["managedFields"] = []any{raw}
 		object["metadata"] = alone
 		managers = append(managers, writer{
 			name:        observer.Culprit{Manager: name, Subresource: subresource}.Name(),
-			subresource: subresource != "", object: object,
+			subresource: subresource != "", operation: operation, object: object,
 		})
 	}
 	return managers

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
@@ -28,7 +29,7 @@ The exit status is 2 if the webhook would refuse anything.`,
 
   # What is observed of these, and what is wrong with the schema?
   kubectl krake render -f manifest.yaml --observer-schema schema.yaml`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return r.run(e) },
 	}
 	command.Flags().StringVarP(&r.filename, "filename", "f", "", "file with Applications, or a manifest, - for the standard input")
@@ -94,6 +95,9 @@ func (r rendering) drafts(e *environment) ([]draft, error) {
 			return nil, err
 		}
 		d = draftOf(r.name, file, &observerSchema)
+	}
+	if values, err := manifest.Decode(file.text); err == nil && len(values) == 0 {
+		return nil, fmt.Errorf("%s has no resource: name a file with Applications, or with a manifest", file.name)
 	}
 	if d.cm.Name == "" {
 		d.cm.Name = file.base()

@@ -178,6 +178,8 @@ func TestRenderOfWhatCannotBe(t *testing.T) {
 		{"-f web.yaml --name x", "leave out --name and --observer-schema"},
 		{"-f web.yaml -n other", "says namespace demo, and the flag --namespace other"},
 		{"-f empty.yaml --observer-schema nowhere", "no such file"},
+		{"-f empty.yaml", "empty.yaml has no resource: name a file with Applications, or with a manifest"},
+		{"-f web.yaml x", "x is too much: kubectl krake render -f FILE"},
 		{"-f web.yaml -o table", "it has to be one of yaml, json"},
 	} {
 		out, says, status := rendered(t, files, strings.Fields(c.arguments)...)

@@ -17,12 +17,24 @@ type environment struct {
 	// their objects, if it is another one.
 	hub    *genericclioptions.ConfigFlags
 	target targetFlags
-	now    func() time.Time
+	// showPrivate: values are shown that may be secrets.
+	showPrivate bool
+	now         func() time.Time
 }
+
+// addPrivateTo adds the flag --show-private to a command that looks at objects.
+func (e *environment) addPrivateTo(command *cobra.Command) {
+	command.Flags().BoolVar(&e.showPrivate, "show-private", false,
+		"show values that may be secrets: of the environment and the arguments of containers, of the data of ConfigMaps, of fields that are called passwords; never those of a Secret")
+}
+
+// Further makes a command beside those of this package, which reaches the hub as the
+// flags of kubectl say.
+type Further func(hub func() (*rest.Config, error)) *cobra.Command
 
 // NewCommand makes the command "kubectl krake". What it prints goes to the streams. Its
 // errors are for [Fail] to print.
-func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(streams genericiooptions.IOStreams, further ...Further) *cobra.Command {
 	e := &environment{IOStreams: streams, now: time.Now}
 	e.hub = e.newFlags()
 	root := &cobra.Command{
@@ -39,6 +51,9 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	e.hub.AddFlags(root.PersistentFlags())
 	root.AddCommand(commands(e)...)
+	for _, command := range further {
+		root.AddCommand(command(e.hub.ToRESTConfig))
+	}
 	return root
 }
 

@@ -35,9 +35,12 @@ With --explain, tell why a field of its objects is or is not observed.
 
 With --propose, print an observer schema of an object on the cluster that leaves out
 what others than its author write, and what only the server sets, with the reasons as
-comments. The author is the manager that has set the most of it; of an object that kubectl
-apply has applied, it observes what was applied. With -f, it observes what the resources
-of a manifest say, but for what others write to their objects.`,
+comments. The author is the manager that has set the most of it. Of an object that was
+applied, it observes what was applied. Of one that was created or updated otherwise, no
+record tells defaults of the API server from what the author wrote: the API server is
+asked, by dry runs that create nothing and take the right to create such an object. With
+-f, it observes what the resources of a manifest say, but for what others write to their
+objects.`,
 		Example: `  # What is observed?
   kubectl krake schema web
 
@@ -46,7 +49,7 @@ of a manifest say, but for what others write to their objects.`,
 
   # An observer schema of what is there
   kubectl krake schema --propose deployment/web`,
-		Args: cobra.MaximumNArgs(1),
+		Args: schemaArguments,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return flags.run(command.Context(), e, arguments)
 		},
@@ -69,6 +72,8 @@ func (f schemaFlags) run(ctx context.Context, e *environment, arguments []string
 		return errors.New("-f names a manifest to propose a schema of: add --propose")
 	case f.propose && one == (f.filename != ""):
 		return errors.New("what is to be looked at is missing: name an object as KIND/NAME, or a manifest by -f, and not both")
+	case (f.propose || f.path != "") && f.output.value == asJSON:
+		return errors.New("--propose and --explain print comments and sentences, which JSON has not: leave out -o json")
 	case f.propose && one:
 		return e.proposeOf(ctx, arguments[0])
 	case f.propose:
@@ -79,6 +84,13 @@ func (f schemaFlags) run(ctx context.Context, e *environment, arguments []string
 		return e.explain(ctx, arguments[0], f.path, f.named)
 	}
 	return e.printSchemas(ctx, arguments[0], f.output.value)
+}
+
+func schemaArguments(command *cobra.Command, arguments []string) error {
+	if len(arguments) > 1 {
+		return One("Application, or one object")(command, arguments)
+	}
+	return nil
 }
 
 // printSchemas prints the mangled observer schemas.
@@ -153,7 +165,14 @@ func (e *environment) proposeOf(ctx context.Context, named string) error {
 	if live == nil {
 		return fmt.Errorf("there is no %s %s in namespace %s: name one that is there, or propose from a manifest, by -f", mapping.GroupVersionKind.Kind, name, namespace)
 	}
-	return e.printProposal(lastApplied(live), live, true)
+	proposal, err := propose(lastApplied(live), live, nil)
+	if err == nil {
+		proposal, err = withoutDefaults(proposal, live, objects.trialIn(ctx, mapping, namespace))
+	}
+	if err != nil {
+		return err
+	}
+	return e.printProposal(proposal, true)
 }
 
 func idAt(mapping *meta.RESTMapping, name string) manifest.ID {
@@ -189,18 +208,18 @@ func (e *environment) proposeFor(ctx context.Context, filename string) error {
 		if live == nil {
 			fmt.Fprintln(e.ErrOut, oneLine(id.String()+": it is not on the cluster, so that nothing is known of what others write"))
 		}
-		if err := e.printProposal(resource, live, i == 0); err != nil {
+		proposal, err := propose(resource, live, nil)
+		if err != nil {
+			return err
+		}
+		if err := e.printProposal(proposal, i == 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *environment) printProposal(resource, live map[string]any, first bool) error {
-	proposal, err := propose(resource, live)
-	if err != nil {
-		return err
-	}
+func (e *environment) printProposal(proposal proposal, first bool) error {
 	text, err := proposal.text()
 	if err != nil {
 		return err

@@ -187,7 +187,7 @@ type: null
 			if c.live != "" {
 				live = parsed(t, c.live)
 			}
-			p, err := propose(resource, live)
+			p, err := propose(resource, live, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,13 +226,13 @@ func TestProposalEndsTheDrift(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := compare(app, expected[0], live)
+		c, err := compare(app, expected[0], live, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c.differs()
 	}
-	p, err := propose(parsed(t, deployment), live)
+	p, err := propose(parsed(t, deployment), live, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestProposalEndsTheDrift(t *testing.T) {
 }
 
 func TestProposeNeedsManagedFields(t *testing.T) {
-	_, err := propose(nil, parsed(t, service))
+	_, err := propose(nil, parsed(t, service), nil)
 	if err == nil || !strings.Contains(err.Error(), "propose from a manifest, by -f") {
 		t.Error(err)
 	}

@@ -13,12 +13,25 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// hidden stands for a value that is shown nowhere.
+// hidden stands for a value that is not shown.
 const hidden = "***"
 
-// shown gives a value on one line, without what is private in it.
-func shown(kind string, path schema.Path, value any) string {
-	_, value = concealment{kind, path}.pair(nil, value)
+// sight is what is shown of the objects of a kind: no value that may be a secret, unless
+// the user wants to see those, too.
+type sight struct {
+	kind    string
+	private bool
+}
+
+// hides tells of values that are not shown. Those of a Secret never are, but for its
+// identity.
+func (s sight) hides(path schema.Path, value any) bool {
+	return value != nil && !isIdentity(path) && (!s.private || s.kind == "Secret") && reconcile.IsPrivate(s.kind, path, value)
+}
+
+// shown gives a value on one line, without what is hidden of it.
+func shown(s sight, path schema.Path, value any) string {
+	_, value = concealment{s, path}.pair(nil, value)
 	return plainText(value)
 }
 
@@ -53,23 +66,19 @@ func along(value any, path schema.Path) any {
 	return value
 }
 
-// isPrivate tells of values that are shown nowhere. The identity is shown of a Secret, too.
-func isPrivate(kind string, path schema.Path) bool {
-	return !isIdentity(path) && reconcile.IsPrivate(kind, path)
-}
-
 func isIdentity(path schema.Path) bool {
 	return slices.Contains([]string{"apiVersion", "kind", "metadata.name", "metadata.namespace"}, path.String())
 }
 
 // conceal hides the private values of an object before and after a change, and shows
 // which of them are others then.
-func conceal(kind string, before, after any) (hiddenBefore, hiddenAfter any) {
-	return concealment{kind: kind}.pair(before, after)
+func conceal(s sight, before, after any) (hiddenBefore, hiddenAfter any) {
+	return concealment{sight: s}.pair(before, after)
 }
 
 type concealment struct {
-	kind string
+	sight
+
 	path schema.Path
 }
 
@@ -85,7 +94,7 @@ func (c concealment) pair(before, after any) (hiddenBefore, hiddenAfter any) {
 		hiddenBefore, _ = c.pair(before, nil)
 		_, hiddenAfter = c.pair(nil, after)
 		return hiddenBefore, hiddenAfter
-	case !isPrivate(c.kind, c.path):
+	case !c.hides(c.path, before) && !c.hides(c.path, after):
 		return before, after
 	case before == nil:
 		return nil, hidden

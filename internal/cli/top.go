@@ -34,7 +34,7 @@ It is refreshed as Applications change, until it is interrupted. With --once, an
 the output is no terminal, it is printed once.`,
 		Example: `  kubectl krake top -A
   kubectl krake top -A --once | head`,
-		Args:              cobra.NoArgs,
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := e.resolve(&o, nil); err != nil {

@@ -26,7 +26,7 @@ func newUninstallCommand(e *environment) *cobra.Command {
 		Long: "Tell what keeps an uninstall from being clean, and in which order to go about it. Nothing is changed. " +
 			"An Application that is deleted when its agent is gone waits for ever, and so does its namespace. " +
 			"Exit status 0: nothing is in the way, 1: something is, 2: it could not be found out.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if !check {
 				return errors.New("nothing is uninstalled by this command: with --check it tells what is to be done before, and in which order")
@@ -62,9 +62,6 @@ func (e *environment) checkUninstall(ctx context.Context) error {
 	return errDifferent
 }
 
-// enrolmentLabel is on all that an enrolment has made; its value is the cluster.
-const enrolmentLabel = application.Prefix + "enrolment"
-
 // enrolled are the clusters that were enrolled, sorted.
 func (e *environment) enrolled(ctx context.Context) ([]string, error) {
 	config, err := e.hub.ToRESTConfig()
@@ -76,13 +73,13 @@ func (e *environment) enrolled(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	accounts := client.Resource(corev1.SchemeGroupVersion.WithResource("serviceaccounts")).Namespace(application.AgentsNamespace)
-	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: enrolmentLabel})
+	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: application.EnrolmentLabel})
 	if err != nil {
 		return nil, err
 	}
 	clusters := map[string]bool{}
 	for i := range list.Items {
-		clusters[list.Items[i].Labels[enrolmentLabel]] = true
+		clusters[list.Items[i].Labels[application.EnrolmentLabel]] = true
 	}
 	return slices.Sorted(maps.Keys(clusters)), nil
 }
@@ -182,7 +179,7 @@ func (r remains) print(out io.Writer, p painter) error {
 	printFree(out, r.free)
 	fmt.Fprintln(out, "In this order:")
 	for number, step := range r.steps() {
-		fmt.Fprintf(out, "%3d. %s\n", number+1, step)
+		fmt.Fprintf(out, "%3d. %s\n", number+1, visible(step))
 	}
 	return nil
 }

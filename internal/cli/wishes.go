@@ -32,6 +32,8 @@ func (w *wish) warn(format string, arguments ...any) {
 
 // wisher decides what to write, by what is stored.
 type wisher struct {
+	// looks: which objects are held is to be known.
+	looks bool
 	// application is for the Application as a whole.
 	application func(i item) (wish, error)
 	// object is for one of the objects as it is on its cluster.
@@ -136,29 +138,28 @@ func errGoing(what string) error {
 // resumeWisher takes off what keeps an agent from repairing.
 func resumeWisher(now time.Time) wisher {
 	return wisher{
+		looks: true,
 		application: func(i item) (wish, error) {
-			w := takenOff(i.stored.Annotations, application.HoldUntilAnnotation, application.ModeAnnotation)
+			w := takenOff(i.stored.Annotations, now, application.HoldUntilAnnotation, application.ModeAnnotation)
 			if i.app == nil {
 				return w, nil
 			}
-			// The status has a hold for as long as it could be renewed, also if it is gone.
 			for _, object := range i.app.Status.Objects {
-				if object.Hold != nil && object.Hold.Until.After(now) {
-					named := strings.ToLower(object.Kind) + "/" + object.Name
-					w.warn("%s was held by an annotation of its own, until %s at the latest: unless that is gone, kubectl krake resume %s %s",
-						named, timeText(object.Hold.Until.Time), i.app.Name, named)
+				until, sure := i.heldUntil(object, now)
+				named := strings.ToLower(object.Kind) + "/" + object.Name
+				switch {
+				case until.IsZero():
+				case sure:
+					w.warn("%s is held by an annotation of its own until %s: kubectl krake resume %s %s", named, timeText(until), i.app.Name, named)
+				default:
+					w.warn("%s may be held by an annotation of its own until %s, and could not be looked at: if it is, kubectl krake resume %s %s",
+						named, timeText(until), i.app.Name, named)
 				}
 			}
 			return w, nil
 		},
 		object: func(app *application.Application, _ manifest.ID, live map[string]any) (wish, error) {
-			annotations := map[string]string{}
-			metadata, _ := live["metadata"].(map[string]any)
-			stored, _ := metadata["annotations"].(map[string]any)
-			for name, value := range stored {
-				annotations[name], _ = value.(string)
-			}
-			w := takenOff(annotations, application.HoldUntilAnnotation)
+			w := takenOff(annotationsOf(live), now, application.HoldUntilAnnotation)
 			if app.Wishes.HoldUntil.After(now) || app.Wishes.Mode != application.Enforce {
 				w.warn("the Application as a whole is held, or its mode is not %s, so that nothing is repaired yet: kubectl krake resume %s", application.Enforce, app.Name)
 			}
@@ -167,16 +168,25 @@ func resumeWisher(now time.Time) wisher {
 	}
 }
 
-// takenOff takes off those of the annotations that are there.
-func takenOff(annotations map[string]string, names ...string) wish {
-	w := wish{annotations: map[string]any{}, done: "resumed"}
+// takenOff takes off those of the annotations that are there. One that was without effect
+// is not told of as if there had been something to end.
+func takenOff(annotations map[string]string, now time.Time, names ...string) wish {
+	w := wish{annotations: map[string]any{}, done: "neither held nor suspended"}
+	ended := false
 	for _, name := range names {
-		if _, there := annotations[name]; there {
-			w.annotations[name] = nil
+		value, there := annotations[name]
+		if !there || name == application.ModeAnnotation && value == string(application.Enforce) {
+			continue
 		}
+		w.annotations[name] = nil
+		until, err := application.ParseHold(value)
+		ended = ended || name == application.ModeAnnotation || err == nil && until.After(now)
 	}
-	if len(w.annotations) == 0 {
-		w.done = "neither held nor suspended"
+	switch {
+	case ended:
+		w.done = "resumed"
+	case len(w.annotations) > 0:
+		w.done += ": what was left of a former hold is taken off"
 	}
 	return w
 }

@@ -78,7 +78,9 @@ func TestWishesOfApplications(t *testing.T) {
 		{"suspend one that goes", suspend, deleted(created("web")), "refused: it is being deleted, and mode suspend does not keep its objects: annotation krake.dev/deletion-policy=orphan does"},
 		{"resume", resume, created("web", mode, "suspend", until, "2026-01-02T13:00:00Z"), "resumed; hold-until=-; mode=-"},
 		{"resume what only is held", resume, created("web", until, "2026-01-02T13:00:00Z"), "resumed; hold-until=-"},
-		{"what nobody can read is taken off, too", resume, created("web", until, "soon"), "resumed; hold-until=-"},
+		{"what nobody can read is taken off, too", resume, created("web", until, "soon"), "neither held nor suspended: what was left of a former hold is taken off; hold-until=-"},
+		{"a hold that is over", resume, created("web", until, "2026-01-02T11:00:00Z"), "neither held nor suspended: what was left of a former hold is taken off; hold-until=-"},
+		{"the mode that is so anyway", resume, created("web", mode, "enforce"), "neither held nor suspended"},
 		{"nothing to resume", resume, created("web"), "neither held nor suspended"},
 		{"one for a newer version", resume, future, "resumed; mode=-"},
 	} {
@@ -93,18 +95,28 @@ func TestWishesOfApplications(t *testing.T) {
 // Whoever resumes an Application is told of what may be held all the same.
 func TestResumeTellsOfObjects(t *testing.T) {
 	for _, c := range []struct {
-		why   string
-		until time.Time
-		warns string
+		why    string
+		until  time.Time
+		reason string
+		looked map[manifest.ID]bool
+		warns  string
 	}{
-		{"held", noon.Add(time.Hour), "; warning: deployment/web was held by an annotation of its own, until 2026-01-02T13:00:00Z at the latest: " +
-			"unless that is gone, kubectl krake resume web deployment/web"},
-		{"held before", noon, ""},
+		{"held, as its agent says, that leaves it as it is", noon.Add(time.Hour), "Held", nil,
+			"; warning: deployment/web is held by an annotation of its own until 2026-01-02T13:00:00Z: kubectl krake resume web deployment/web"},
+		{"held, as the object says", noon.Add(time.Hour), "", map[manifest.ID]bool{idOf("Deployment", "web"): true},
+			"; warning: deployment/web is held by an annotation of its own until 2026-01-02T13:00:00Z: kubectl krake resume web deployment/web"},
+		{"perhaps held", noon.Add(time.Hour), "", nil, "; warning: deployment/web may be held by an annotation of its own until 2026-01-02T13:00:00Z, " +
+			"and could not be looked at: if it is, kubectl krake resume web deployment/web"},
+		{"the hold was taken off, and its agent remembers it", noon.Add(time.Hour), "", map[manifest.ID]bool{idOf("Deployment", "web"): false}, ""},
+		{"held before", noon, "", nil, ""},
 	} {
 		stored := recorded(t, admitted(t, created("web", application.ModeAnnotation, "suspend")), func(app *application.Application) {
 			app.Status.Objects[0].Hold = &application.Hold{Until: metav1.NewTime(c.until), Asked: timeText(c.until), Since: ago(time.Hour)}
+			app.Status.Objects[0].Reason = c.reason
 		})
-		w, err := resumeWisher(noon).application(itemOf(stored))
+		i := itemOf(stored)
+		i.holds = c.looked
+		w, err := resumeWisher(noon).application(i)
 		if want := "resumed; mode=-" + c.warns; w.text(err) != want {
 			t.Errorf("%s: %s\nwant %s", c.why, w.text(err), want)
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/pflag"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -12,22 +11,19 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Connection says how to reach the hub, as kubectl does.
+// Connection says how to reach the hub, as its administrator.
 type Connection struct {
+	// Config gives what the flags of kubectl say; nil: what the kubeconfig file says.
+	Config     func() (*rest.Config, error)
 	Kubeconfig string
-	Context    string
-}
-
-// AddFlags adds the flags --kubeconfig and --context.
-func (c *Connection) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "kubeconfig file of the hub's administrator (default: as kubectl)")
-	flags.StringVar(&c.Context, "context", "", "context of the kubeconfig file (default: the current one)")
 }
 
 func (c *Connection) config() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.Kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
+	read := c.Config
+	if read == nil {
+		read = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", c.Kubeconfig) }
+	}
+	config, err := read()
 	if err != nil {
 		return nil, fmt.Errorf("configure the connection to the hub: %w", err)
 	}

@@ -7,7 +7,7 @@
 //
 // On the hub a cluster is a ServiceAccount in the namespace krake-agents of the
 // cluster's name, a Role in each namespace whose Applications it reads, and a
-// Secret that its token is bound to. All of it carries the label [Label], by
+// Secret that its token is bound to. All of it carries the label [application.EnrolmentLabel], by
 // which it is found when the cluster is removed; what has the name but not the
 // label is somebody else's, and so is what has the label but another name.
 //

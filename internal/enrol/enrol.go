@@ -103,7 +103,7 @@ func (h *hub) checkFree(ctx context.Context, cluster string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for the ServiceAccount: %w", err)
-	case account.Labels[Label] != cluster:
+	case account.Labels[application.EnrolmentLabel] != cluster:
 		return fmt.Errorf("the ServiceAccount %s/%s of the hub is not of an enrolment: an agent that runs there has the name: choose another one", application.AgentsNamespace, cluster)
 	}
 	return nil
@@ -146,7 +146,7 @@ func (h *hub) inNamespace(ctx context.Context, options Options, namespace string
 		return slices.Concat(objects, rights), err
 	case err != nil:
 		return nil, fmt.Errorf("look for the namespace: %w", err)
-	case found.Labels[Label] != cluster && !named:
+	case found.Labels[application.EnrolmentLabel] != cluster && !named:
 		return nil, fmt.Errorf("the namespace %s of the hub exists already, and the agent would read all its ConfigMaps: name it by --hub-namespaces if it is meant", namespace)
 	}
 	return rights, nil

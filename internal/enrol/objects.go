@@ -15,13 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-const (
-	// Label is on everything that an enrolment makes on the hub; its value is the
-	// name of the cluster.
-	Label = application.Prefix + "enrolment"
-
-	fieldManager = "kubectl-krake"
-)
+const fieldManager = "kubectl-krake"
 
 // read gives the objects of a file of manifests/enrolment, for a cluster and a
 // namespace of the hub.
@@ -47,7 +41,7 @@ func labelled(labels map[string]string, cluster string) map[string]string {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[Label] = cluster
+	labels[application.EnrolmentLabel] = cluster
 	labels["app.kubernetes.io/part-of"] = "krake-observer"
 	return labels
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/krake-observer/krake-observer/internal/options"
+	"github.com/krake-observer/krake-observer/internal/reach"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
@@ -38,7 +38,7 @@ type Options struct {
 	// RequireServiceAccount has the agent write as the Applications' accounts only.
 	RequireServiceAccount bool
 	// Reach says how far Applications may reach on the cluster.
-	Reach options.Reach
+	Reach reach.Options
 	// Hooks has the agent serve the hooks of Applications.
 	Hooks bool
 	// Out is the folder to write.
@@ -47,7 +47,6 @@ type Options struct {
 
 // AddFlags adds the flags with their defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	o.Hub.AddFlags(flags)
 	flags.StringSliceVar(&o.HubNamespaces, "hub-namespaces", nil, "namespaces of the hub that have the cluster's Applications (default: one of the cluster's name, which is created)")
 	flags.StringSliceVar(&o.NamespaceMap, "namespace-map", nil, "where on the cluster the objects of a namespace of the hub are, as hub=target,... (default: in the namespace of the same name)")
 	flags.StringVar(&o.Image, "image", "", "image of the agent (default: that of the manifests)")
@@ -133,7 +132,7 @@ func validateCluster(name string) error {
 	case application.LocalCluster:
 		return fmt.Errorf("cluster name %q: that is the hub itself, whose agent is in manifests/base", name)
 	case "default", "true", "false":
-		return fmt.Errorf("cluster name %q: the name has another meaning", name)
+		return fmt.Errorf("cluster name %q: the name has another meaning: choose another one", name)
 	}
 	return nil
 }

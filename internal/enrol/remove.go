@@ -34,7 +34,6 @@ type RemoveOptions struct {
 
 // AddFlags adds the flags with their defaults.
 func (o *RemoveOptions) AddFlags(flags *pflag.FlagSet) {
-	o.Hub.AddFlags(flags)
 	flags.BoolVar(&o.Force, "force", false, "remove the cluster although Applications are on it: what they have there is left there")
 }
 
@@ -114,7 +113,7 @@ func (h *hub) remove(ctx context.Context, cluster string, say func(string, ...an
 	err = h.client.CoordinationV1().Leases(application.AgentsNamespace).Delete(ctx, lease, metav1.DeleteOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && deleted == 0:
-		return fmt.Errorf("cluster %q is not enrolled", cluster)
+		return fmt.Errorf("cluster %q is not enrolled: kubectl get serviceaccounts --namespace %s lists those that are", cluster, application.AgentsNamespace)
 	case apierrors.IsNotFound(err):
 		return nil // no agent has ever connected
 	case err != nil:
@@ -139,7 +138,7 @@ func kinds() []schema.GroupVersionResource {
 // how much that was.
 func (h *hub) prune(ctx context.Context, cluster string, keep []*unstructured.Unstructured, say func(string, ...any)) (deleted int, err error) {
 	for _, kind := range kinds() {
-		list, err := h.dynamic.Resource(kind).List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + cluster})
+		list, err := h.dynamic.Resource(kind).List(ctx, metav1.ListOptions{LabelSelector: application.EnrolmentLabel + "=" + cluster})
 		if err != nil {
 			return deleted, fmt.Errorf("list %s of cluster %s: %w", kind.Resource, cluster, err)
 		}

@@ -39,13 +39,7 @@ func setOf(ctx context.Context, from client.Reader, h habitat.Habitat, cm *corev
 // carries tells if annotations are the marks of an object of the Application, which
 // the agent alone sets.
 func carries(annotations map[string]string, cm *corev1.ConfigMap, id manifest.ID) bool {
-	marks := application.Marks(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, cm.UID, id)
-	for name, value := range marks.Annotations {
-		if annotations[name] != value {
-			return false
-		}
-	}
-	return true
+	return application.Marks(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, cm.UID, id).ProveBy(annotations)
 }
 
 // differs gives what the StatefulSet has otherwise than the Habitat says. Both are

@@ -1,4 +1,4 @@
-// Package options has the flags that all commands share: how to reach a
+// Package options has the flags that all servers share: how to reach a
 // cluster, how to log, and where to serve metrics.
 package options
 
@@ -15,8 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
-	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
 // Connection says how to reach a cluster.
@@ -91,25 +89,6 @@ func (l *Logging) level() (slog.Level, error) {
 	var level slog.Level
 	err := level.UnmarshalText([]byte(l.Level))
 	return level, err
-}
-
-// Reach says how far Applications may reach.
-type Reach struct {
-	Scope mutate.Scope
-}
-
-// AddFlags adds the flag --scope.
-func (r *Reach) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar((*string)(&r.Scope), "scope", string(mutate.NamespaceScope),
-		"how far an Application may reach, on webhook and agent alike: namespace (its own) or cluster (every one, and what is in none)")
-}
-
-// Validate checks the flag.
-func (r *Reach) Validate() error {
-	if r.Scope != mutate.NamespaceScope && r.Scope != mutate.ClusterScope {
-		return fmt.Errorf("--scope: %q is neither %s nor %s", r.Scope, mutate.NamespaceScope, mutate.ClusterScope)
-	}
-	return nil
 }
 
 // Metrics says where the metrics are served.

@@ -1,13 +1,10 @@
 package webhook
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,21 +14,6 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
-
-// difference answers with the JSON patch between two ConfigMaps. Both are
-// encoded alike, so that the patch holds what was changed and nothing else, and
-// both are whole, so that it adds a "data" that was missing before what is in it.
-func difference(before, after *corev1.ConfigMap) admission.Response {
-	from, err := json.Marshal(before)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	to, err := json.Marshal(after)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	return admission.PatchResponseFromRaw(from, to)
-}
 
 // invalid answers 422 with one cause for each refusal.
 func invalid(name string, refusals field.ErrorList) admission.Response {

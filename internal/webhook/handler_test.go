@@ -242,9 +242,9 @@ binaryData: {status.learned: AAAA}
 `,
 			operations: []string{
 				"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema",
-				"add /metadata/labels/holder.krake.dev~1local", "add /metadata/labels/krake.dev~1cluster",
+				"add /metadata/finalizers", "add /metadata/labels/holder.krake.dev~1local", "add /metadata/labels/krake.dev~1cluster",
 				"remove /binaryData", "remove /data/inventory.local", "remove /data/status",
-				"remove /metadata/finalizers/1", "remove /metadata/labels/krake.dev~1state", "replace /metadata/finalizers/0",
+				"remove /metadata/labels/krake.dev~1state",
 			},
 			want: `
 apiVersion: v1

@@ -10,6 +10,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/certificates"
 	"github.com/krake-observer/krake-observer/internal/options"
+	"github.com/krake-observer/krake-observer/internal/reach"
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
@@ -17,7 +18,7 @@ import (
 type Options struct {
 	Connection options.Connection
 	Logging    options.Logging
-	Reach      options.Reach
+	Reach      reach.Options
 	Metrics    options.Metrics
 
 	// RequireServiceAccount asks whoever submits an Application for the right to act

@@ -139,6 +139,14 @@ const (
 	StateLabel   = Prefix + "state"
 )
 
+// Labels of what administrators have for webhook and agents.
+const (
+	// AggregateLabel, "true", makes the rights of a ClusterRole those of the agents.
+	AggregateLabel = Prefix + "aggregate-to-agent"
+	// EnrolmentLabel is on all that the hub keeps for a further cluster, with its name.
+	EnrolmentLabel = Prefix + "enrolment"
+)
+
 // Marks on applied objects.
 const (
 	// OwnedByLabel selects the objects of all Applications; its value is an

@@ -62,7 +62,8 @@ type Status struct {
 	// Cluster is the cluster of which status and documents speak; empty: local.
 	Cluster string `json:"cluster,omitempty"`
 	// Target identifies it whatever its name, while the Application is moved: the UID
-	// of its namespace kube-system.
+	// of its namespace kube-system, and after a slash the namespace of the objects where
+	// that is not the Application's.
 	Target types.UID `json:"target,omitempty"`
 	// Awaiting is the cluster whose agent could carry the Application out, and waits for
 	// it to shut down where it was.
@@ -168,13 +169,17 @@ func (s Status) Object(id manifest.ID) (object ObjectStatus, ok bool) {
 	return s.Objects[at], true
 }
 
-// Remember puts a drift before the others. One that goes on, or comes back by
-// the same hand, is counted: a fight must not push everything else out.
+// Remember puts a drift before the others. One that comes back by the same hand is
+// counted: a fight must not push everything else out. One that was left as it is until
+// now, and is repaired at last, is the same drift and not another.
 func (s *Status) Remember(drift Drift) {
 	drift.Count = 1
+	if drift.Repaired != "" {
+		s.closeLeft(drift)
+	}
 	for i, former := range s.Drifts {
 		if former.SameAs(drift) {
-			drift.Count += former.Count
+			drift = s.after(former, drift)
 			s.Drifts = slices.Delete(slices.Clone(s.Drifts), i, i+1)
 			break
 		}
@@ -183,6 +188,36 @@ func (s *Status) Remember(drift Drift) {
 	if len(s.Drifts) > MaxDrifts {
 		s.Drifts = s.Drifts[:MaxDrifts]
 	}
+}
+
+// after gives a drift that follows a former one like it.
+func (s *Status) after(former, drift Drift) Drift {
+	if drift.Repaired == "" || former.Repaired != "" || !s.isLeft(drift.Object) {
+		drift.Count += former.Count
+		return drift
+	}
+	drift.Count = former.Count
+	return drift.since(former.Seen)
+}
+
+// closeLeft has other drifts that were left as they are until now, repaired along with
+// one that has all their fields: somebody has changed more of the object meanwhile.
+func (s *Status) closeLeft(by Drift) {
+	if !s.isLeft(by.Object) {
+		return
+	}
+	s.Drifts = slices.Clone(s.Drifts)
+	for i, former := range s.Drifts {
+		if former.Object == by.Object && former.Repaired == "" && !former.SameAs(by) && by.hasFieldsOf(former) {
+			s.Drifts[i].Repaired, s.Drifts[i].After = by.Repaired, by.since(former.Seen).After
+		}
+	}
+}
+
+// isLeft tells if something of an object was left as it is when the status was written.
+func (s *Status) isLeft(id manifest.ID) bool {
+	object, _ := s.Object(id)
+	return object.Reason != ""
 }
 
 // tooLarge says that not all is there. The time is that of another condition:
@@ -198,6 +233,26 @@ func (s Status) tooLarge() Status {
 	others := slices.DeleteFunc(slices.Clone(s.Conditions), func(c metav1.Condition) bool { return c.Type == TooLargeCondition })
 	s.Conditions = append(others, tooLarge)
 	return s
+}
+
+// since gives the drift as one that was seen at an earlier time, and took the longer for it.
+func (d Drift) since(seen metav1.Time) Drift {
+	if !seen.Before(&d.Seen) {
+		return d
+	}
+	after := d.Seen.Sub(seen.Time)
+	if d.After != nil {
+		after += d.After.Duration
+	}
+	d.Seen, d.After = seen, &metav1.Duration{Duration: after}
+	return d
+}
+
+// hasFieldsOf tells if all fields of another drift are among those of this one.
+func (d Drift) hasFieldsOf(other Drift) bool {
+	return len(other.Fields) > 0 && !slices.ContainsFunc(other.Fields, func(field DriftedField) bool {
+		return !slices.ContainsFunc(d.Fields, func(own DriftedField) bool { return own.Path == field.Path })
+	})
 }
 
 // SameAs tells if two drifts are of the same fields, by the same hand.

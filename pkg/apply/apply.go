@@ -125,9 +125,19 @@ func (c *Cluster) Delete(ctx context.Context, ref manifest.Ref, proof Proof) (le
 		case err != nil:
 			return live, err
 		default:
-			return c.present(ctx, ref)
+			return c.rest(ctx, ref, live)
 		}
 	}
+}
+
+// rest gives what is left of an object that was deleted: another one that has taken
+// its name is nothing of it.
+func (c *Cluster) rest(ctx context.Context, ref manifest.Ref, deleted map[string]any) (left map[string]any, err error) {
+	left, err = c.present(ctx, ref)
+	if left != nil && uid(left) != uid(deleted) {
+		return nil, err
+	}
+	return left, err
 }
 
 func (c *Cluster) delete(ctx context.Context, ref manifest.Ref, live map[string]any) error {
@@ -171,6 +181,10 @@ func (c *Cluster) resource(ref manifest.Ref) dynamic.ResourceInterface {
 		return resource
 	}
 	return resource.Namespace(ref.Namespace)
+}
+
+func uid(live map[string]any) types.UID {
+	return (&unstructured.Unstructured{Object: live}).GetUID()
 }
 
 func resourceVersion(live map[string]any) string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/apply"
@@ -84,6 +85,26 @@ func TestDeleteOfARecreatedObject(t *testing.T) {
 	}
 	if diff := cmp.Diff(another, f.get(t, "a")); diff != "" {
 		t.Errorf("the other object (-before +after):\n%s", diff)
+	}
+}
+
+// Another object takes the name as soon as it is free: what was deleted is gone.
+func TestDeleteOfAnObjectThatIsReplaced(t *testing.T) {
+	f := newFixture(t)
+	live := f.create(t, "a")
+	f.answered = func() {
+		f.answered = nil
+		another := &unstructured.Unstructured{Object: f.object("a")}
+		if _, err := f.configMaps().Create(t.Context(), another, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	left, err := f.Delete(t.Context(), f.ref("a"), only(live))
+	if err != nil || left != nil {
+		t.Errorf("left is %v, error %v", left, err)
+	}
+	if now := f.get(t, "a"); now == nil || uid(now) == uid(live) {
+		t.Errorf("there is %v", now)
 	}
 }
 

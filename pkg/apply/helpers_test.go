@@ -28,7 +28,9 @@ const ourselves = "ourselves"
 type fixture struct {
 	*apply.Cluster
 
-	sent      []request
+	sent []request
+	// answered is called when a write was answered, before we are told; nil: nobody is.
+	answered  func()
 	somebody  dynamic.Interface
 	namespace string
 }
@@ -43,7 +45,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{somebody: connect(t, rest.CopyConfig(server))}
 	recorded := rest.CopyConfig(server)
-	recorded.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, &f.sent} })
+	recorded.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, f} })
 	f.Cluster = apply.New(connect(t, recorded), ourselves, func(string) {})
 
 	namespace := &unstructured.Unstructured{Object: map[string]any{
@@ -69,19 +71,24 @@ func connect(t *testing.T, config *rest.Config) dynamic.Interface {
 
 type recorder struct {
 	next http.RoundTripper
-	sent *[]request
+	*fixture
 }
 
 func (r recorder) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method != http.MethodGet {
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		req.Body = io.NopCloser(bytes.NewReader(body))
-		*r.sent = append(*r.sent, request{req.Method, strings.TrimSpace(string(body))})
+	if req.Method == http.MethodGet {
+		return r.next.RoundTrip(req)
 	}
-	return r.next.RoundTrip(req)
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	r.sent = append(r.sent, request{req.Method, strings.TrimSpace(string(body))})
+	response, err := r.next.RoundTrip(req)
+	if r.answered != nil {
+		r.answered()
+	}
+	return response, err
 }
 
 func (f *fixture) ref(name string) manifest.Ref {

@@ -135,7 +135,7 @@ func decodeJSON(document []byte) (any, error) {
 		return nil, fmt.Errorf("parse JSON: %w", err)
 	}
 	if TooDeep(value) {
-		return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
+		return nil, fmt.Errorf("nested deeper than %d: write it flatter", MaxDepth)
 	}
 	return value, nil
 }

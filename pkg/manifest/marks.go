@@ -31,12 +31,21 @@ func (m Marks) On(resource map[string]any) map[string]any {
 func (m Marks) Prove(live map[string]any) bool {
 	metadata, _ := live["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	for key, value := range m.Annotations {
-		if annotations[key] != value {
+	return areAmong(m.Annotations, annotations)
+}
+
+// ProveBy is [Marks.Prove] by the annotations of a live object.
+func (m Marks) ProveBy(annotations map[string]string) bool {
+	return areAmong(m.Annotations, annotations)
+}
+
+func areAmong[V any](marks map[string]string, annotations map[string]V) bool {
+	for key, value := range marks {
+		if any(annotations[key]) != any(value) {
 			return false
 		}
 	}
-	return len(m.Annotations) > 0
+	return len(marks) > 0
 }
 
 func copied(fields map[string]any) map[string]any {

@@ -20,6 +20,14 @@ func decodeYAML(document []byte) (any, error) {
 	if err := check(tree, 0); err != nil {
 		return nil, err
 	}
+	if value, ok := decodePlain(document, tree); ok {
+		return value, nil
+	}
+	return decodeYAML11(document, tree)
+}
+
+// decodeYAML11 reads what the tree of YAML 1.2 leaves open.
+func decodeYAML11(document []byte, tree *yamltree.Node) (any, error) {
 	text, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
 		return nil, withoutValues(err)
@@ -63,7 +71,7 @@ func check(node *yamltree.Node, depth int) error {
 	case node.Tag == "!!merge":
 		return fmt.Errorf("line %d: merge keys are not supported: write the fields out", node.Line)
 	case depth > MaxDepth && node.Kind != yamltree.ScalarNode: // the document is the node at depth 0
-		return fmt.Errorf("line %d: nested deeper than %d", node.Line, MaxDepth)
+		return fmt.Errorf("line %d: nested deeper than %d: write it flatter", node.Line, MaxDepth)
 	case node.Kind == yamltree.ScalarNode && node.Style&quoted == 0 && losesDigits(node.Value):
 		return fmt.Errorf("line %d: %w", node.Line, errDigits)
 	}

@@ -59,7 +59,7 @@ func (p *pass) fightAbout(i int) string {
 			continue
 		}
 		if strings.Contains(fight.field, application.Prefix) {
-			texts = append(texts, fmt.Sprintf("%s, by which the object is known, is changed again and again by %s", fight.field, fight.rival))
+			texts = append(texts, fmt.Sprintf("%s, by which the object is known, is changed again and again by %s: have it leave that alone", fight.field, fight.rival))
 			continue
 		}
 		texts = append(texts, fmt.Sprintf("%s is changed again and again by %s: leave %s out of the observer schema to let it be",
@@ -77,7 +77,7 @@ func (r *Reconciler) conclude(app *application.Application, f findings) {
 	reason, conflicts := gravest(withReason(f.verdicts, reasonAlreadyExists, reasonOwnedByAnother))
 	r.set(app, application.ConflictCondition, isTrue(reason, conflicts, "NoConflict"))
 	reason, stalled := gravest(withReason(f.verdicts, reasonUnreadable, reasonInvalidTosca, reasonRefused, reasonInvalid, reasonTerminating, reasonKindNotFound, reasonDeletionBlocked))
-	r.set(app, application.StalledCondition, isTrue(reason, stalled, "Progressing"))
+	r.set(app, application.StalledCondition, isTrue(reason, stalled, reasonProgressing))
 	r.set(app, application.ReadyCondition, readyOf(reconciled, f))
 	app.Status.State = stateOf(f)
 	if r.moving(app) && app.Status.State != application.StateFailed {
@@ -103,10 +103,10 @@ func reconciledOf(f findings) metav1.Condition {
 	reason, found := gravest(f.verdicts)
 	switch {
 	case reason == reasonObserved:
-		reason = "Drifted"
+		reason = reasonDrifted
 	case reason == "" && len(f.rewritten) > 0:
 		return metav1.Condition{
-			Status: metav1.ConditionTrue, Reason: "WrittenOtherwise",
+			Status: metav1.ConditionTrue, Reason: reasonWrittenOtherwise,
 			Message: cut("the API server, or a webhook there, writes otherwise: " + texts(f.rewritten)),
 		}
 	case reason == "":
@@ -163,7 +163,7 @@ func (r *Reconciler) suspended(app *application.Application) {
 		application.ConflictCondition, application.StalledCondition, application.ReadyCondition,
 	} {
 		r.set(app, name, metav1.Condition{
-			Status: metav1.ConditionUnknown, Reason: "Suspended", Message: "the Application is suspended: its objects are not looked at",
+			Status: metav1.ConditionUnknown, Reason: reasonSuspended, Message: "the Application is suspended: its objects are not looked at until it is resumed (kubectl krake resume)",
 		})
 	}
 	r.moving(app)

@@ -42,7 +42,7 @@ func (p *pass) create(ctx context.Context, i, tries int) {
 		// Created before a crash, or its label was removed: if it proves to be ours.
 		p.mend(ctx, i, nil, tries)
 	case apierrors.IsInvalid(err):
-		known.refused = refusals{planned.Revision: explain(err)}
+		known.refused = refusals{planned.Revision: told(err)}
 		p.fail(i, err)
 	case err != nil:
 		p.failWrite(i, err)
@@ -78,7 +78,7 @@ func (p *pass) miss(ctx context.Context, i int, until time.Time) {
 	_, err := p.target.Patch(ctx, p.planned[i].Ref, nil, nothing)
 	switch {
 	case apierrors.IsNotFound(err) && !until.IsZero():
-		p.verdicts[i] = verdict{reason: reasonContended, message: "the object is deleted again and again", again: until}
+		p.verdicts[i] = verdict{reason: reasonContended, message: "the object is deleted again and again: leave it out of the manifest to let it go", again: until}
 	case apierrors.IsNotFound(err):
 		p.verdicts[i] = verdict{reason: reasonObserved, message: "the object is missing"}
 	case err != nil:

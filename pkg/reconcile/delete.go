@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -42,7 +42,7 @@ type held struct {
 func (h held) verdict() verdict {
 	switch {
 	case h.err != nil:
-		return verdict{object: h.id, reason: reasonOf(h.err), message: explain(h.err)}
+		return verdict{object: h.id, reason: reasonOf(h.err), message: told(h.err)}
 	case h.why != "":
 		return verdict{object: h.id, reason: reasonDeletionBlocked, message: h.why}
 	}
@@ -86,8 +86,8 @@ func (r *Reconciler) deleting(app *application.Application, remaining []held) (p
 	patience, verdicts := stay(app, remaining)
 	f := findings{verdicts: verdicts}
 	app.Finalized = len(remaining) > 0
-	r.set(app, application.StalledCondition, isTrue(reasonDeletionBlocked, withReason(f.verdicts, reasonDeletionBlocked), "Progressing"))
-	ready := metav1.Condition{Status: metav1.ConditionFalse, Reason: "Deleting", Message: "the Application is being deleted"}
+	r.set(app, application.StalledCondition, isTrue(reasonDeletionBlocked, withReason(f.verdicts, reasonDeletionBlocked), reasonProgressing))
+	ready := metav1.Condition{Status: metav1.ConditionFalse, Reason: reasonDeleting, Message: "the Application is being deleted"}
 	if reason, _ := gravest(f.verdicts); reason != "" {
 		ready = reconciledOf(f)
 	}

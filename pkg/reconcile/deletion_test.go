@@ -106,7 +106,7 @@ func TestFailedRemovalIsTold(t *testing.T) {
 		if _, err := w.pass(t); err == nil {
 			t.Error("no error")
 		}
-		w.checkReconciled(t, application.StateFailed, "Forbidden", "apps/v1 Deployment demo/web: Forbidden: configmaps web")
+		w.checkReconciled(t, application.StateFailed, "Forbidden", "apps/v1 Deployment demo/web: Forbidden: configmaps web"+unlessBound)
 	}
 	clear(w.failures)
 	w.mustReconcile(t)
@@ -121,7 +121,7 @@ func TestFailedDeletionIsTold(t *testing.T) {
 	if _, err := w.pass(t); err == nil {
 		t.Error("no error")
 	}
-	w.checkReady(t, application.StateDeleting, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps config")
+	w.checkReady(t, application.StateDeleting, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps config"+unlessBound)
 }
 
 // The version by which an object was created is not served any more, and another

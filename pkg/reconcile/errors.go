@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -66,7 +67,7 @@ func describe(err error) string {
 	if answer.Details == nil {
 		return string(answer.Reason)
 	}
-	text := fmt.Sprintf("%s: %s %s", answer.Reason, answer.Details.Kind, answer.Details.Name)
+	text := strings.TrimSpace(fmt.Sprintf("%s: %s %s", answer.Reason, answer.Details.Kind, answer.Details.Name))
 	for _, cause := range answer.Details.Causes {
 		text += fmt.Sprintf("; %s at %s", cause.Type, cause.Field)
 	}

@@ -18,6 +18,8 @@ type Expected struct {
 	// Manifest is what the user wrote, Desired that with what was learned. Neither has
 	// the marks, which are those of [application.Marks] for where the object is.
 	Manifest, Desired map[string]any
+	// LastObserved and Learned are its entries in these documents, nil if there is none.
+	LastObserved, Learned map[string]any
 }
 
 // Expect gives the objects of an Application in the order of its manifest, without
@@ -39,7 +41,10 @@ func Expect(app *application.Application) ([]Expected, error) {
 		if err := r.complete(app); err != nil {
 			return nil, err
 		}
-		expected[i] = Expected{ID: r.ID, Schema: r.Schema, Mangled: r.mangled, Manifest: r.manifest, Desired: r.desired}
+		expected[i] = Expected{
+			ID: r.ID, Schema: r.Schema, Mangled: r.mangled, Manifest: r.manifest, Desired: r.desired,
+			LastObserved: entryOf(app.LastObserved, r.manifest, app.Namespace), Learned: entryOf(app.Learned, r.manifest, app.Namespace),
+		}
 	}
 	return expected, nil
 }

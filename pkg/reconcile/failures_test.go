@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -48,7 +48,7 @@ func TestOneFails(t *testing.T) {
 		"Write inventory.local status status.last_observed_manifest krake.dev/state",
 		"Start",
 	)
-	w.checkReconciled(t, application.StateFailed, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps config")
+	w.checkReconciled(t, application.StateFailed, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps config"+unlessBound)
 	observed := []string{}
 	for _, projection := range w.app(t).LastObserved {
 		observed = append(observed, (&unstructured.Unstructured{Object: projection}).GetName())
@@ -68,6 +68,13 @@ func TestOneFails(t *testing.T) {
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 	w.checkQuiet(t)
 }
+
+// What is told beside what went wrong: how to go about it.
+const (
+	unlessBound     = ": bind whoever writes it, the agent or the Application's service account, to a role with that right"
+	unlessCorrected = ": correct it in the Application"
+	unlessAdopted   = ": annotate the Application with krake.dev/adopt=true to take it over, or choose another name"
+)
 
 // A cluster that does not answer says nothing about the Application: nothing is
 // written for a while, and it is asked again. One that answers no is told.
@@ -197,19 +204,19 @@ func TestSecretsInAnswers(t *testing.T) {
 			t.Helper()
 			w.objects = map[string]map[string]any{}
 			w.failures["Create ConfigMap config"] = invalid()
-		}, "Invalid", "v1 ConfigMap demo/config: Invalid: ConfigMap config; FieldValueInvalid at data.a", ""},
+		}, "Invalid", "v1 ConfigMap demo/config: Invalid: ConfigMap config; FieldValueInvalid at data.a" + unlessCorrected, ""},
 		{"of a patch", func(t *testing.T, w *world) {
 			t.Helper()
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
-		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config; FieldValueInvalid at data.a", ""},
+		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config; FieldValueInvalid at data.a" + unlessCorrected, ""},
 		{"of a deletion", func(t *testing.T, w *world) {
 			t.Helper()
 			w.respec(twoObjects, "")
 			w.mustReconcile(t)
 			w.respec(oneObject, "")
 			w.failures["Delete Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
-		}, "Forbidden", "apps/v1 Deployment demo/web: Forbidden: configmaps web", "Forbidden: configmaps web"},
+		}, "Forbidden", "apps/v1 Deployment demo/web: Forbidden: configmaps web" + unlessBound, "Forbidden: configmaps web"},
 		{"of a webhook on the target", func(t *testing.T, w *world) {
 			t.Helper()
 			drift(t, w)
@@ -219,7 +226,7 @@ func TestSecretsInAnswers(t *testing.T) {
 		}, "Error", "v1 ConfigMap demo/config: BadRequest", "BadRequest"},
 		{"of a list", func(_ *testing.T, w *world) {
 			w.failures["Observe"] = errors.Join(fmt.Errorf("watch it: %w", apierrors.NewForbidden(resource, "", errors.New(secret))))
-		}, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps ", "Forbidden: configmaps "},
+		}, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps" + unlessBound, "Forbidden: configmaps"},
 		{"an API that is not there has no values", func(_ *testing.T, w *world) {
 			w.failures["Observe"] = errors.New("connection refused")
 		}, "Error", "v1 ConfigMap demo/config: connection refused", "connection refused"},
@@ -229,7 +236,7 @@ func TestSecretsInAnswers(t *testing.T) {
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
 			w.failures["Create Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
-		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config; FieldValueInvalid at data.a", "Forbidden: configmaps web"},
+		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config; FieldValueInvalid at data.a" + unlessCorrected, "Forbidden: configmaps web"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -268,13 +275,13 @@ func TestUnknownKind(t *testing.T) {
 	w := newWorld(t, `{apiVersion: v1, kind: Opera, metadata: {name: tosca}}`, "")
 	w.checkRequeued(t)
 	w.checkReconciled(t, application.StateFailed, "KindNotFound",
-		`find the resource of v1 Opera tosca: no matches for kind "Opera" in version "v1"`)
+		`find the resource of v1 Opera tosca: no matches for kind "Opera" in version "v1": it is created when the cluster has the kind; or correct apiVersion and kind`)
 }
 
 // An object that exists and is not ours is not touched, neither by a creation
 // nor by a patch.
 func TestForeignObject(t *testing.T) {
-	const message = "the object exists and does not belong to this Application: v1 ConfigMap demo/config"
+	const message = "the object exists and does not belong to this Application: v1 ConfigMap demo/config" + unlessAdopted
 	foreign := func(w *world) {
 		w.objects["ConfigMap config"] = map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap",
@@ -338,7 +345,8 @@ spec: {ports: [{port: null}, {observer_schema_list_min_length: 2, observer_schem
 	w.mustReconcile(t) // nothing but another spec helps
 	w.checkReports(t)
 	w.checkReconciled(t, application.StateFailed, "Ineffective", "v1 Service demo/web: spec.ports: the repair had no lasting effect: "+
-		"either the desired state is not legal itself, or the API server does not keep it")
+		"either the desired state is not legal itself, or the API server does not keep it: "+
+		"compare them (kubectl krake diff), and correct the manifest, or leave the field out of the observer schema")
 }
 
 // What is held, or desired beyond the spec, is not known if its document cannot

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -120,7 +120,7 @@ func (r *Reconciler) notFetched(ctx context.Context, app *application.Applicatio
 	app.Status.ObservedSpec = spec // nothing was brought to this one
 	if found.reason == reasonNotFetched {
 		app.Status.State = application.StateTranslating
-		r.set(app, application.StalledCondition, metav1.Condition{Status: metav1.ConditionFalse, Reason: "Progressing"})
+		r.set(app, application.StalledCondition, metav1.Condition{Status: metav1.ConditionFalse, Reason: reasonProgressing})
 	}
 	return ctrl.Result{RequeueAfter: pause}, r.update(ctx, app)
 }

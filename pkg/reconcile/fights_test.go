@@ -216,7 +216,7 @@ func TestFightOverAnObject(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = time.Second
 	w.fight(t, 19*time.Second, func() { w.vanish("ConfigMap config") })
-	w.checkCondition(t, application.DriftedCondition, "Contended", "v1 ConfigMap demo/config: the object is deleted again and again")
+	w.checkCondition(t, application.DriftedCondition, "Contended", "v1 ConfigMap demo/config: the object is deleted again and again: leave it out of the manifest to let it go")
 	w.checkCondition(t, application.ContendedCondition, "RivalManager",
 		"v1 ConfigMap demo/config: somebody deletes the object again and again: leave it out of the manifest to let it go")
 	w.step = 400 * time.Millisecond

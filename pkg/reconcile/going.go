@@ -105,7 +105,7 @@ func (r *Reconciler) awaitFormer(ctx context.Context, app *application.Applicati
 	moving, state := awaiting(app)
 	r.set(app, application.MigratingCondition, moving)
 	r.set(app, application.ReadyCondition, metav1.Condition{Status: metav1.ConditionFalse, Reason: moving.Reason, Message: moving.Message})
-	stalled := metav1.Condition{Status: metav1.ConditionFalse, Reason: "Progressing"}
+	stalled := metav1.Condition{Status: metav1.ConditionFalse, Reason: reasonProgressing}
 	if state == application.StateDegraded {
 		stalled = metav1.Condition{Status: metav1.ConditionTrue, Reason: moving.Reason, Message: moving.Message}
 	}

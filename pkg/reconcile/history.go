@@ -90,9 +90,10 @@ func (p *pass) driftOf(id manifest.ID, d drift) application.Drift {
 }
 
 // shown gives a value that is short, and the digest of another. Of what may be a
-// secret it gives nothing: a short one is found by its digest.
+// secret it gives nothing: a short one is found by its digest. Nor does it of any
+// annotation or label: a status has many readers, and stays.
 func shown(kind string, path schema.Path, value any) any {
-	if value == nil || IsPrivate(kind, path) {
+	if value == nil || isFreeText(path) || IsPrivate(kind, path, value) {
 		return nil
 	}
 	if text, isText := value.(string); isScalar(value) && (!isText || len(text) <= maxValue) {
@@ -104,6 +105,10 @@ func shown(kind string, path schema.Path, value any) any {
 	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:6])
+}
+
+func isFreeText(path schema.Path) bool {
+	return slices.ContainsFunc(path, func(step schema.Step) bool { return step.Field == "annotations" || step.Field == "labels" })
 }
 
 func isScalar(value any) bool {

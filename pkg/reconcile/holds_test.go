@@ -86,6 +86,9 @@ func TestHold(t *testing.T) {
 			w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 			w.checkReady(t, application.StateRunning, "Ready", ready)
 			w.checkSilentRestart(t)
+			if drifts := w.app(t).Status.Drifts; len(drifts) != 1 || drifts[0].Count != 1 || drifts[0].Repaired == "" || drifts[0].After.Duration < 59*time.Minute {
+				t.Errorf("the history has %+v, want one drift that was reverted after about an hour", drifts)
+			}
 		})
 	}
 }

@@ -32,6 +32,9 @@ type repair struct {
 	// wasDesired is the desired state with that.
 	refusedFields [][]string
 	wasDesired    map[string]any
+	// displaces tells that what a list lacks takes the place of what nobody asked for,
+	// and displaced that this was tried.
+	displaces, displaced bool
 	// rounds counts the patches that did not hold all there is to mend.
 	rounds int
 
@@ -62,7 +65,7 @@ func (p *pass) newRepair(i int) *repair {
 
 func (p *pass) try(ctx context.Context, r *repair, live map[string]any, tries int) {
 	if tries == 0 {
-		p.verdicts[r.i] = verdict{reason: reasonError, message: "somebody else writes it as fast as this agent", again: p.now.Add(time.Second)}
+		p.verdicts[r.i] = verdict{reason: reasonError, message: "somebody else writes it as fast as this agent: it is tried again", again: p.now.Add(time.Second)}
 		return
 	}
 	if p.rests(r.i) {
@@ -115,7 +118,7 @@ func (r *repair) decide(ctx context.Context, live map[string]any) (schema.Patch,
 		r.mark(live)
 		return r.patch, r.claimAdopted(ctx, live)
 	}
-	differences := slices.Concat(r.forgotten(live), r.released(live), r.planned.Marked.Compare(r.planned.Desired, live).Drift())
+	differences := slices.Concat(r.forgotten(live), r.released(live), r.compare(live).Drift())
 	var refused string
 	r.drift, r.left, refused = r.known.refused.split(differences)
 	if len(r.left) > 0 {
@@ -127,6 +130,13 @@ func (r *repair) decide(ctx context.Context, live map[string]any) (schema.Patch,
 	}
 	r.patch = r.drift.Patch()
 	return r.patch, nil
+}
+
+func (r *repair) compare(live map[string]any) schema.Differences {
+	if r.displaces {
+		return r.planned.Marked.Displace(r.planned.Desired, live)
+	}
+	return r.planned.Marked.Compare(r.planned.Desired, live)
 }
 
 // released are the fields that have left manifest and schema, and still are as
@@ -221,7 +231,7 @@ func (p *pass) patched(r *repair, after map[string]any, mayAgain bool) (again bo
 	stays = slices.DeleteFunc(stays, func(d schema.Difference) bool { return contains(left, d.Path) })
 	if len(stays) > 0 && r.verdict.reason == "" {
 		p.verdicts[r.i] = verdict{reason: reasonIneffective, fields: pathsOf(stays),
-			message: "the repair had no lasting effect: either the desired state is not legal itself, or the API server does not keep it"}
+			message: "the repair had no lasting effect: either the desired state is not legal itself, or the API server does not keep it: compare them (kubectl krake diff), and correct the manifest, or leave the field out of the observer schema"}
 	}
 	p.mended[r.i] = p.verdicts[r.i].reason == ""
 	if _, fields := splitMarks(r.drift); len(fields) > 0 && len(r.patch) > 0 {
@@ -305,13 +315,19 @@ func wasCarriedOut(reason string) bool {
 }
 
 // invalid deals with a patch that the API server refuses for its values. A
-// learned value that it will not have any more is forgotten. What it names
+// learned value that it will not have any more is forgotten. What a list lacks is
+// put in the place of what nobody asked for, if there is such. What it names
 // besides is left as it is until the spec changes or the object, and the rest is
 // mended.
 func (p *pass) invalid(ctx context.Context, r *repair, refusal error, tries int) {
 	fields := causes(refusal)
 	if p.forget(r, fields) {
 		p.try(ctx, r, r.before, tries-1)
+		return
+	}
+	if r.displaces = r.mayDisplace(); r.displaces {
+		r.displaced = true
+		p.try(ctx, r, r.before, tries)
 		return
 	}
 	refused := blamed(r.drift, fields)
@@ -321,8 +337,16 @@ func (p *pass) invalid(ctx context.Context, r *repair, refusal error, tries int)
 	if p.isDrift(r.i) { // whoever changes it again and again has us ask again and again
 		r.known.fights.repaired(r.rivalries(refused), p.now)
 	}
-	r.known.refused.add(refused, explain(refusal))
+	r.known.refused.add(refused, told(refusal))
 	p.try(ctx, r, r.before, max(tries-1, 1)) // if all was refused, nothing is written
+}
+
+// mayDisplace tells if something is left to try, by which nothing is lost that is
+// observed.
+func (r *repair) mayDisplace() bool {
+	return !r.displaced && slices.ContainsFunc(r.planned.Marked.Displace(r.planned.Desired, r.before), func(d schema.Difference) bool {
+		return d.Displaces() && isAmong(r.drift, d.Path)
+	})
 }
 
 // forget forgets the learned values at the fields that the API server has named.

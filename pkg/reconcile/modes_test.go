@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -48,7 +48,7 @@ func TestObserve(t *testing.T) {
 			w.somebody(t, "somebody", "ConfigMap config", "x", "metadata", "labels", application.OwnedByLabel)
 		}, "Drifted", `v1 ConfigMap demo/config: metadata.labels["krake.dev/owned-by"]`, []string{"Patch ConfigMap config replace /metadata/labels/krake.dev~1owned-by"}},
 		{"there is another object of its name", func(_ *testing.T, w *world) { w.alien(nil) },
-			"AlreadyExists", "the object exists and does not belong to this Application: v1 ConfigMap demo/config", nil},
+			"AlreadyExists", "the object exists and does not belong to this Application: v1 ConfigMap demo/config" + unlessAdopted, nil},
 		{"that is to be adopted", func(_ *testing.T, w *world) {
 			w.alien(nil)
 			w.annotate(application.AdoptAnnotation, true)
@@ -163,7 +163,7 @@ func TestSuspend(t *testing.T) {
 			if slices.Contains(w.calls, "Observe") || len(w.touches()) > 0 || w.calls[0] != "Stop" {
 				t.Errorf("calls: %q", w.calls)
 			}
-			const message = "the Application is suspended: its objects are not looked at"
+			const message = "the Application is suspended: its objects are not looked at until it is resumed (kubectl krake resume)"
 			w.checkReconciled(t, c.want, "Suspended", message)
 			w.checkCondition(t, application.DriftedCondition, "Suspended", message)
 			w.checkConditions(t)

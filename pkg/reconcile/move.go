@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // origin is what the documents of an Application say that are not ours.
@@ -70,15 +72,15 @@ func (r *Reconciler) leave(ctx context.Context, app *application.Application) (c
 	if damaged := app.Damaged[application.InventoryKey(app.Holder)]; damaged != nil {
 		return ctrl.Result{}, fmt.Errorf("leave cluster %s: %w", app.Holder, damaged)
 	}
+	if r.hasHandedOverHere(app) {
+		app.Inventory = r.apart(app)
+	}
 	switch {
 	case len(app.Inventory) == 0:
 		return ctrl.Result{}, r.left(ctx, app)
 	case app.Deleted:
 	case app.Wishes.Mode != application.Enforce:
 		return ctrl.Result{}, nil
-	case app.HandedOver() && r.isHere(app.Status.Target):
-		app.Inventory = nil // what is there is here
-		return ctrl.Result{}, r.left(ctx, app)
 	case !app.HandedOver() && !isToShutDown(app):
 		return ctrl.Result{}, nil
 	}
@@ -96,10 +98,40 @@ func (r *Reconciler) leave(ctx context.Context, app *application.Application) (c
 	return ctrl.Result{RequeueAfter: patience}, nil
 }
 
+// hasHandedOverHere tells if an Application was moved to this very target.
+func (r *Reconciler) hasHandedOverHere(app *application.Application) bool {
+	return !app.Deleted && app.Wishes.Mode == application.Enforce && app.HandedOver() && r.isHere(app.Status.Target)
+}
+
 // isHere tells if a target is this one, by another name: to delete there what a
 // former cluster has would be to delete it where it was moved to.
 func (r *Reconciler) isHere(target types.UID) bool {
-	return r.Target != nil && target != "" && target == r.Target()
+	uid, _, _ := strings.Cut(string(target), ofNamespace)
+	return r.Target != nil && uid != "" && uid == string(r.Target())
+}
+
+// apart gives what an Application holds that is not where it was moved to, though that
+// is the same target: its agent has the objects in another namespace.
+func (r *Reconciler) apart(app *application.Application) []manifest.ID {
+	here := r.Namespaces.Of(app.Namespace)
+	_, there, mapped := strings.Cut(string(app.Status.Target), ofNamespace)
+	if !mapped {
+		there = app.Namespace
+	}
+	return slices.DeleteFunc(slices.Clone(app.Inventory), func(id manifest.ID) bool { return here == there || id.Namespace != here })
+}
+
+// ofNamespace stands in a target between its UID and the namespace where the objects
+// are, if that has another name than the Application's.
+const ofNamespace = "/"
+
+// targetOf identifies where the objects of an Application are, whatever it is called.
+func (r *Reconciler) targetOf(app *application.Application) types.UID {
+	target := r.Target()
+	if namespace := r.Namespaces.Of(app.Namespace); target != "" && namespace != app.Namespace {
+		target += types.UID(ofNamespace + namespace)
+	}
+	return target
 }
 
 // left stores what a former cluster still has, and lets the Application go if that
@@ -132,7 +164,7 @@ func (r *Reconciler) moving(app *application.Application) bool {
 		moving.Reason, moving.Message = "WaitingForHealth", "all objects are here, and not all are healthy; those of the former cluster stay until then: "+others
 	}
 	if r.Target != nil {
-		status.Target = r.Target()
+		status.Target = r.targetOf(app)
 	}
 	r.set(app, application.MigratingCondition, moving)
 	return !ready

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
@@ -215,6 +215,25 @@ func TestMoveToTheSameClusterByAnotherName(t *testing.T) {
 	w.mustReconcile(t)
 	if len(here) != 1 {
 		t.Error("it is nowhere")
+	}
+	w.checkHolders(t, "edge")
+}
+
+// One cluster by two names, whose agents have the objects in different namespaces: what
+// is in the former one is left over, if its agent does not delete it.
+func TestMoveToAnotherNamespaceOfTheSameCluster(t *testing.T) {
+	w := running(t, oneObject, "")
+	here, there := w.objects, map[string]map[string]any{}
+	identity := func() types.UID { return "one" }
+	w.travel(t, "edge")
+	w.visit("edge", there)
+	w.Target, w.Namespaces.Map = identity, map[string]string{"demo": "tenant"}
+	w.mustReconcile(t)
+	w.visit("local", here)
+	w.Target = identity
+	w.mustReconcile(t)
+	if len(here) != 0 || len(there) != 1 {
+		t.Errorf("in the former namespace: %v, in the other one: %v", here, there)
 	}
 	w.checkHolders(t, "edge")
 }
@@ -440,7 +459,7 @@ func TestUnreachable(t *testing.T) {
 		}
 	}
 	w.checkCalls(t, "Write status") // once
-	w.checkCondition(t, application.ReadyCondition, "TargetUnreachable", "the API server of cluster local does not answer")
+	w.checkCondition(t, application.ReadyCondition, "TargetUnreachable", "the API server of cluster local does not answer: what is said of its objects is as it was before")
 	w.mustReconcile(t)
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }

@@ -112,7 +112,7 @@ func (p *pass) marked(ctx context.Context, r *repair, after map[string]any, trie
 	}
 	if !r.planned.marks.Prove(after) {
 		p.verdicts[r.i] = verdict{reason: reasonIneffective, fields: pathsOf(r.drift),
-			message: "the API server, or a webhook there, does not keep the marks by which objects are known"}
+			message: "the API server, or a webhook there, does not keep the marks by which objects are known: have it leave labels and annotations of " + application.Domain + " alone"}
 		return
 	}
 	p.proved(r.i, after)

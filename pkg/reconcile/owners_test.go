@@ -111,7 +111,7 @@ func TestConflictIsTold(t *testing.T) {
 		}
 	}
 	w.checkReconciled(t, application.StateFailed, "OwnedByAnother",
-		"the object belongs to the Application demo/other: v1 ConfigMap demo/config")
+		"the object belongs to the Application demo/other: v1 ConfigMap demo/config: leave it out of one of the two")
 	w.others = nil
 	w.annotate(application.AdoptAnnotation, true)
 	if _, err := w.pass(t); err != nil {

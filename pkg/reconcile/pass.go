@@ -204,7 +204,7 @@ func (p *pass) waitsForHub(i int) bool {
 }
 
 // errUnclaimed is the error of an object that cannot be created now.
-var errUnclaimed = errors.New("the hub does not answer, and has to take note of an object before it is created")
+var errUnclaimed = errors.New("the hub does not answer, and has to take note of an object before it is created: it is tried again")
 
 func (p *pass) claimed(ctx context.Context, held []manifest.ID) error {
 	former, finalized := p.app.Inventory, p.app.Finalized

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )

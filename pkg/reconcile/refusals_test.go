@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // song has a field that can be changed, and one that perhaps cannot.
@@ -65,7 +66,7 @@ func (w *world) checkRefusedRestart(t *testing.T, most int) {
 // most three tries; and then nothing is tried until the spec or the live value
 // is another.
 func TestAnImmutableField(t *testing.T) {
-	const message = "example.com/v1 Song demo/aria: spec.fixed: Invalid: Song aria; FieldValueInvalid at spec.fixed"
+	const message = "example.com/v1 Song demo/aria: spec.fixed: Invalid: Song aria; FieldValueInvalid at spec.fixed" + unlessCorrected
 	w := running(t, song("1", "1"), "")
 	w.admit = immutable("spec", "fixed")
 	w.respec(song("2", "2"), "")
@@ -174,7 +175,7 @@ func TestARefusedCreation(t *testing.T) {
 	w.admit = func(_, _ map[string]any) error { return refuse("spec", "fixed") }
 	w.mustReconcile(t)
 	w.checkTouches(t, "Create Song aria")
-	const message = "example.com/v1 Song demo/aria: Invalid: Song aria; FieldValueInvalid at spec.fixed"
+	const message = "example.com/v1 Song demo/aria: Invalid: Song aria; FieldValueInvalid at spec.fixed" + unlessCorrected
 	w.checkReconciled(t, application.StateFailed, "Invalid", message)
 	w.checkCondition(t, application.StalledCondition, "Invalid", message)
 	w.checkQuiet(t)
@@ -267,4 +268,72 @@ func TestDeniedByAWebhook(t *testing.T) {
 		t.Errorf("result %+v, error %v", result, err)
 	}
 	w.checkReason(t, application.ReconciledCondition, "Forbidden")
+}
+
+// namedPorts is what an API server says of a Service's ports: more than one need
+// names, and each its own.
+func namedPorts(_, after map[string]any) error {
+	ports, _, err := unstructured.NestedSlice(after, "spec", "ports")
+	names := map[string]bool{}
+	for _, port := range ports {
+		name, _, _ := unstructured.NestedString(port.(map[string]any), "name")
+		if err != nil || len(ports) > 1 && (name == "" || names[name]) {
+			return refuse("spec", "ports")
+		}
+		names[name] = true
+	}
+	return nil
+}
+
+// Somebody gives an observed port another number, where there may be more than one:
+// beside it there is no place for the one of the manifest.
+func TestAnElementThatIsRefusedBesideAnother(t *testing.T) {
+	const bounds = "{observer_schema_list_min_length: 1, observer_schema_list_max_length: 4}"
+	cases := []struct {
+		name, ports, schema, theirs string
+		patch, want                 string
+	}{
+		{"without names", "[{port: 80}]", "[{port: null}, " + bounds + "]", "[{port: 8080, nodePort: 30000}]",
+			"add /spec/ports/- remove /spec/ports/0", "[{port: 80}]"},
+		{"where one more is learned", "[{port: 80}]", "[{port: null}, {port: null}, " + bounds + "]", "[{port: 8080}]",
+			"add /spec/ports/- remove /spec/ports/0", "[{port: 80}]"},
+		{"of the same name, beside others", "[{name: http, port: 80}]", "[{name: null, port: null}, " + bounds + "]", "[{name: metrics, port: 9090}, {name: http, port: 8080}]",
+			"add /spec/ports/- remove /spec/ports/1", "[{name: metrics, port: 9090}, {name: http, port: 80}]"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			const service = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: %s}}"
+			w := running(t, fmt.Sprintf(service, c.ports), fmt.Sprintf(service, c.schema))
+			w.admit = namedPorts
+			w.somebody(t, "somebody", "Service web", listOf(t, c.theirs), "spec", "ports")
+			w.mustReconcile(t)
+			w.checkTouches(t, "Patch Service web add /spec/ports/-", "Patch Service web "+c.patch)
+			if diff := cmp.Diff(listOf(t, c.want), w.objects["Service web"]["spec"].(map[string]any)["ports"]); diff != "" {
+				t.Errorf("ports (-want +got):\n%s", diff)
+			}
+			w.checkReady(t, application.StateRunning, "Ready", ready)
+			w.checkQuiet(t)
+		})
+	}
+}
+
+// If that is refused, too, nothing is taken away, and the refusal is told as any other.
+func TestAnElementThatIsRefusedAnyway(t *testing.T) {
+	const service = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: %s}}"
+	w := running(t, fmt.Sprintf(service, "[{port: 80}]"), fmt.Sprintf(service, "[{port: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 4}]"))
+	w.admit = func(map[string]any, map[string]any) error { return refuse("spec", "ports") }
+	w.somebody(t, "somebody", "Service web", listOf(t, "[{port: 8080}]"), "spec", "ports")
+	w.mustReconcile(t)
+	w.checkTouches(t, "Patch Service web add /spec/ports/-", "Patch Service web add /spec/ports/- remove /spec/ports/0")
+	w.checkReason(t, application.StalledCondition, "Invalid")
+	w.checkQuiet(t)
+}
+
+func listOf(t *testing.T, text string) []any {
+	t.Helper()
+	values, err := manifest.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
 }

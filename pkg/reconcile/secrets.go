@@ -245,7 +245,7 @@ func (p *pass) observeSecret(ctx context.Context, secret *hookSecret) {
 }
 
 func (p *pass) failSecret(secret *hookSecret, err error) {
-	secret.verdict = verdict{reason: reasonOf(err), message: explain(err), err: err}
+	secret.verdict = verdict{reason: reasonOf(err), message: told(err), err: err}
 	if unconnected(err) {
 		p.lost = err
 	}

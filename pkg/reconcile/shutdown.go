@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -189,7 +189,7 @@ func (s *shutdown) cannotLook(ctx context.Context, why error) error {
 func (s *shutdown) shuttingDown(record application.ShutdownRecord) {
 	ready := metav1.Condition{Status: metav1.ConditionFalse, Reason: "ShuttingDown", Message: fmt.Sprintf(
 		"the Application is asked to shut down (attempt %d), and has until %s to confirm that", record.Attempt, record.Deadline.UTC().Format(time.RFC3339))}
-	stalled := metav1.Condition{Status: metav1.ConditionFalse, Reason: "Progressing"}
+	stalled := metav1.Condition{Status: metav1.ConditionFalse, Reason: reasonProgressing}
 	switch {
 	case record.State == application.StateReady:
 		ready.Reason, ready.Message = "ShutDown", "the Application has shut down"
@@ -268,9 +268,9 @@ func (s *shutdown) request(ctx context.Context) error {
 	})
 	switch {
 	case s.Shutdowns == nil:
-		return errors.New("this agent calls no Services: it was started without --hooks")
+		return errors.New("this agent calls no Services, as it was started without --hooks: have an administrator install the hooks (overlays/hooks)")
 	case at < 0:
-		return fmt.Errorf("the Application has no Service called %s that could be asked", shutdownService)
+		return fmt.Errorf("the Application has no Service called %s that could be asked: add one to its manifest, or take shutdown off its annotation %s", shutdownService, application.HooksAnnotation)
 	}
 	ref, live, err := s.read(ctx, s.app.Inventory[at])
 	if err != nil {
@@ -298,7 +298,7 @@ func portOf(live map[string]any) (int32, error) {
 	}
 	ports, _, _ := unstructured.NestedSlice(live, "spec", "ports")
 	if len(ports) == 0 {
-		return 0, fmt.Errorf("the Service %s has no port", shutdownService)
+		return 0, fmt.Errorf("the Service %s has no port: give it one", shutdownService)
 	}
 	first, _ := ports[0].(map[string]any)
 	port, _ := first["port"].(int64)

@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -381,13 +381,13 @@ func TestWhoCannotBeAsked(t *testing.T) {
 		}
 	}
 	cases := map[string]func(t *testing.T, w *world){
-		"this agent calls no Services: it was started without --hooks": func(_ *testing.T, w *world) { w.Shutdowns = nil },
-		"the Service shutdown is not there":                            func(_ *testing.T, w *world) { delete(w.objects, "Service shutdown") },
-		"the Service shutdown has no port":                             service(func(spec map[string]any) { delete(spec, "ports") }),
+		"this agent calls no Services, as it was started without --hooks: have an administrator install the hooks (overlays/hooks)": func(_ *testing.T, w *world) { w.Shutdowns = nil },
+		"the Service shutdown is not there":             func(_ *testing.T, w *world) { delete(w.objects, "Service shutdown") },
+		"the Service shutdown has no port: give it one": service(func(spec map[string]any) { delete(spec, "ports") }),
 		"the Service shutdown leads elsewhere than to Pods of its namespace, and is not called: give it a selector": service(func(spec map[string]any) {
 			spec["type"] = "ExternalName"
 		}),
-		"the Application has no Service called shutdown that could be asked": func(t *testing.T, w *world) {
+		"the Application has no Service called shutdown that could be asked: add one to its manifest, or take shutdown off its annotation krake.dev/hooks": func(t *testing.T, w *world) {
 			t.Helper()
 			w.respec(strings.Replace(hookedObjects, "{name: shutdown}", "{name: other}", 1), "")
 			w.after(t, time.Second)

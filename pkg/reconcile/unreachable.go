@@ -6,7 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -61,7 +61,7 @@ func (r *Reconciler) sayUnreachable(ctx context.Context, app *application.Applic
 	for _, name := range []string{application.ReconciledCondition, application.DriftedCondition, application.ReadyCondition} {
 		r.set(app, name, metav1.Condition{
 			Status: metav1.ConditionUnknown, Reason: reasonUnreachable,
-			Message: "the API server of cluster " + r.ClusterName + " does not answer",
+			Message: "the API server of cluster " + r.ClusterName + " does not answer: what is said of its objects is as it was before",
 		})
 	}
 	r.moving(app)

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
@@ -73,7 +74,7 @@ const slowRetry = time.Minute
 // somebody else can mend is looked at once in a while, everything else by the
 // queue, with back-off.
 func (p *pass) fail(i int, err error) {
-	failed := verdict{reason: reasonOf(err), message: explain(err)}
+	failed := verdict{reason: reasonOf(err), message: told(err)}
 	switch failed.reason {
 	case reasonInvalid:
 	case reasonOwnedByAnother, reasonAlreadyExists, reasonTerminating, reasonKindNotFound:
@@ -82,6 +83,22 @@ func (p *pass) fail(i int, err error) {
 		failed.err = err
 	}
 	p.verdicts[i] = failed
+}
+
+// told explains an error, with what to do about it where the error itself does not say so.
+func told(err error) string {
+	wayOut := map[string]string{
+		reasonAlreadyExists:  "annotate the Application with " + application.AdoptAnnotation + "=true to take it over, or choose another name",
+		reasonOwnedByAnother: "leave it out of one of the two",
+		reasonForbidden:      "bind whoever writes it, the agent or the Application's service account, to a role with that right",
+		reasonTerminating:    "it is created when the namespace is gone and there again",
+		reasonKindNotFound:   "it is created when the cluster has the kind; or correct apiVersion and kind",
+		reasonInvalid:        "correct it in the Application",
+	}[reasonOf(err)]
+	if wayOut == "" {
+		return explain(err)
+	}
+	return cut(describe(err) + ": " + wayOut)
 }
 
 // failWrite is the verdict on an object that could not be written.

@@ -24,7 +24,7 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	ctrl "sigs.k8s.io/controller-runtime"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/apply"
@@ -368,7 +368,7 @@ func (a applications) Delete(_ context.Context, app *application.Application) er
 
 func (a applications) Update(_ context.Context, app *application.Application) error {
 	updated := a.cm.DeepCopy()
-	if err := app.Record(updated); err != nil {
+	if err := errors.Join(hear(app.Status.Conditions), app.Record(updated)); err != nil {
 		return err
 	}
 	changes := changed(a.cm, updated)

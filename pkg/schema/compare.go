@@ -28,7 +28,8 @@ type Difference struct {
 	Want any
 	// Have is the value of the object, nil if it is absent.
 	Have any
-	// Cut are the indices of the elements to remove, ascending, for TooLong.
+	// Cut are the indices of the elements to remove, ascending: for TooLong, and for
+	// TooShort those that make room for the missing ones (see [Schema.Displace]).
 	Cut []int
 }
 
@@ -74,6 +75,10 @@ func (s Schema) CompareProjection(desired, projection map[string]any) Difference
 
 func (s Schema) compare(desired, have map[string]any, projected bool) Differences {
 	c := comparison{projected: projected}
+	return c.compare(s, desired, have)
+}
+
+func (c *comparison) compare(s Schema, desired, have map[string]any) Differences {
 	c.node(s.root, desired, have)
 	for _, difference := range c.found {
 		slices.Reverse(difference.Path)
@@ -91,6 +96,8 @@ type comparison struct {
 	// places tells that indices are to be those of the desired elements, and
 	// that each value is looked at, also in objects that are absent.
 	places bool
+	// displaces tells that missing elements take the place of others.
+	displaces bool
 	// absent tells that an object around this place is absent, and made as one.
 	absent bool
 }
@@ -197,11 +204,19 @@ func (c *comparison) list(n list, want, have any) {
 	if size.short {
 		c.add(TooShort, pairs.missing(wanted, length), have)
 	}
-	if size.long {
+	c.cut(size, pairs, wanted, elements, have)
+}
+
+// cut says what is to be removed from a list.
+func (c *comparison) cut(size size, pairs pairing, wanted, elements []any, have any) {
+	switch {
+	case size.long:
 		c.add(TooLong, nil, have)
 		if !c.projected {
 			c.found[len(c.found)-1].Cut = pairs.cut(size)
 		}
+	case size.short && c.displaces && pairs.byKey:
+		c.found[len(c.found)-1].Cut = pairs.displaced(wanted, elements)
 	}
 }
 

@@ -76,7 +76,7 @@ func (d Difference) operations() Patch {
 	case d.Kind == TooShort && d.Have == nil:
 		return Patch{{Op: d.whenAbsent(), Path: pointer, Value: d.Want}}
 	case d.Kind == TooShort:
-		return growth(pointer, d.missing())
+		return slices.Concat(growth(pointer, d.missing()), cuts(pointer, d.Cut))
 	case d.Kind == TooLong:
 		return cuts(pointer, d.Cut)
 	}

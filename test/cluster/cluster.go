@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 
@@ -20,7 +21,9 @@ type Cluster struct {
 	kubectl    string
 	auditLog   string
 	kubelet    bool
-	endStandIn func() // nil if there is no stand-in for the kubelet
+	image      string
+	endStandIn func()       // nil if there is no stand-in for the kubelet
+	remove     func() error // takes away what is no process; nil if there is nothing
 }
 
 // setConfig has the cluster be that of the configuration, which the file holds.
@@ -34,7 +37,7 @@ func (c *Cluster) setConfig(file string, config *clientcmdapi.Config) error {
 	return nil
 }
 
-// Tier is the kind of the cluster: existing or local.
+// Tier is the kind of the cluster: existing, kind or local.
 func (c *Cluster) Tier() string { return c.tier }
 
 // URL is where the API server is.
@@ -58,6 +61,10 @@ func (c *Cluster) AuditLog() string { return c.auditLog }
 // HasKubelet tells whether Pods run. A stand-in for the kubelet runs none.
 func (c *Cluster) HasKubelet() bool { return c.kubelet }
 
+// Image is the one of webhook and agent that the nodes have; empty if there is none,
+// and the two are to be processes beside the cluster.
+func (c *Cluster) Image() string { return c.image }
+
 // Dir is the folder with the logs of all processes and, in a local cluster, its
 // data.
 func (c *Cluster) Dir() string { return c.supervisor.folder }
@@ -73,12 +80,17 @@ func (c *Cluster) Run(name string, command *exec.Cmd) (*Process, error) {
 // ended, in the order of their starts.
 func (c *Cluster) Processes() []*Process { return c.supervisor.all() }
 
-// Stop ends the processes, those of Run first, and the cluster if it is local,
-// and removes Dir. The error tells which processes had failed by themselves, and
+// Stop ends the processes, those of Run first, and the cluster unless it existed
+// before, and removes Dir. The error tells which processes had failed by themselves, and
 // which of those of Run did not end when asked. Stopping twice is allowed.
 func (c *Cluster) Stop() error {
 	if c.endStandIn != nil {
 		c.endStandIn()
 	}
-	return c.supervisor.stop()
+	err := c.supervisor.stop()
+	if c.remove != nil {
+		err = errors.Join(err, c.remove())
+		c.remove = nil
+	}
+	return err
 }

@@ -21,13 +21,16 @@
 // and is ready, so that Deployments come to be available. It still does not run.
 //
 // Nothing is left behind: neither a process nor a file of a cluster outlives
-// the program that started it, not even if that is killed (see reaper).
+// the program that started it, not even if that is killed (see reaper). Containers of
+// kind outlive a program that is killed: kind get clusters names them.
 //
 // The environment variables that are read:
 //
 //	KRAKE_E2E_KUBECONFIG  use this existing cluster (Open)
+//	KRAKE_E2E_IMAGE       the image of webhook and agent that its nodes have, NAME:TAG: they run in Pods (Open)
 //	KRAKE_E2E_AUDIT_LOG   the file that the existing cluster's audit log is in
 //	E2E_TIER              existing, kind or local: this kind of cluster or none (Open)
+//	KRAKE_KIND_NODE_IMAGE the image of the nodes of a cluster of kind (Open)
 //	KUBEBUILDER_ASSETS    the folder with etcd, kube-apiserver and the like (Build)
 //	KRAKE_TEST_CACHE      where built programs are kept, instead of the user's cache folder (Build)
 //	KRAKE_TEST_KEEP       if not empty, the folders of clusters are kept

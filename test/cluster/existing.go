@@ -23,7 +23,9 @@ func Existing(ctx context.Context, kubeconfig string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{tier: tierExisting, auditLog: os.Getenv("KRAKE_E2E_AUDIT_LOG"), kubectl: existingKubectl(ctx)}
+	c := &Cluster{
+		tier: tierExisting, auditLog: os.Getenv("KRAKE_E2E_AUDIT_LOG"), image: os.Getenv("KRAKE_E2E_IMAGE"), kubectl: existingKubectl(ctx),
+	}
 	if err := c.setConfig(kubeconfig, config); err != nil {
 		return nil, err
 	}

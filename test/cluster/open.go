@@ -17,8 +17,8 @@ const (
 // provider makes the clusters of a tier.
 type provider struct {
 	tier        string
-	limits      string        // what its clusters cannot show
-	unavailable func() string // why it cannot be used; empty if it can
+	limits      string                                            // what its clusters cannot show
+	unavailable func(ctx context.Context, options Options) string // why it cannot be used; empty if it can
 	open        func(ctx context.Context, options Options) (*Cluster, error)
 }
 
@@ -29,19 +29,21 @@ func providers() []provider {
 		{
 			tier:        tierExisting,
 			limits:      "what it can show depends on it",
-			unavailable: func() string { return unset("KRAKE_E2E_KUBECONFIG") },
+			unavailable: func(context.Context, Options) string { return unset("KRAKE_E2E_KUBECONFIG") },
 			open: func(ctx context.Context, _ Options) (*Cluster, error) {
 				return Existing(ctx, os.Getenv("KRAKE_E2E_KUBECONFIG"))
 			},
 		},
 		{
 			tier:        tierKind,
-			unavailable: func() string { return "kind is not built yet" },
+			limits:      "Pods run; its audit log cannot be read",
+			unavailable: whyNotKind,
+			open:        startKind,
 		},
 		{
 			tier:        tierLocal,
 			limits:      "processes of this machine; it has no kubelet: no Pod runs, no Service leads anywhere",
-			unavailable: func() string { return "" },
+			unavailable: func(context.Context, Options) string { return "" },
 			open:        Start,
 		},
 	}
@@ -60,7 +62,7 @@ func unset(variable string) string {
 // Open never takes a worse one in its place. Options are those of a local
 // cluster.
 func Open(ctx context.Context, options Options) (*Cluster, error) {
-	chosen, reasons, err := choose(providers(), os.Getenv("E2E_TIER"))
+	chosen, reasons, err := choose(ctx, options, providers(), os.Getenv("E2E_TIER"))
 	if err != nil {
 		return nil, err
 	}
@@ -73,14 +75,15 @@ func Open(ctx context.Context, options Options) (*Cluster, error) {
 
 // choose is the first provider that can be used, or the one of the tier if that
 // is not empty, with the reasons why those before it were passed over.
-func choose(all []provider, tier string) (provider, []string, error) {
+func choose(ctx context.Context, options Options, all []provider, tier string) (provider, []string, error) {
 	var reasons, tiers []string
 	for _, p := range all {
 		tiers = append(tiers, p.tier)
-		reason := p.unavailable()
+		reason := "E2E_TIER is " + tier
+		if tier == "" || tier == p.tier {
+			reason = p.unavailable(ctx, options)
+		}
 		switch {
-		case tier != "" && tier != p.tier:
-			reason = "E2E_TIER is " + tier
 		case tier == p.tier && reason != "":
 			return provider{}, nil, fmt.Errorf("open cluster of E2E_TIER=%s: %s", tier, reason)
 		case reason == "":

@@ -7,6 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// noPods is why tests of processes are not run on a cluster of kind.
+const noPods = "the tests have processes beside the cluster, which an API server in a container does not reach"
+
 // Which cluster is used follows from the environment alone, and is explained.
 func TestChoose(t *testing.T) {
 	tests := []struct {
@@ -20,7 +23,7 @@ func TestChoose(t *testing.T) {
 		{
 			name:    "nothing is set",
 			want:    "local",
-			reasons: []string{"not existing: KRAKE_E2E_KUBECONFIG is not set", "not kind: kind is not built yet"},
+			reasons: []string{"not existing: KRAKE_E2E_KUBECONFIG is not set", "not kind: " + noPods},
 		},
 		{name: "an existing cluster comes first", kubeconfig: "/a", want: "existing"},
 		{
@@ -28,13 +31,13 @@ func TestChoose(t *testing.T) {
 			reasons: []string{"not existing: E2E_TIER is local", "not kind: E2E_TIER is local"},
 		},
 		{name: "what is asked for cannot be had", tier: "existing", err: "E2E_TIER=existing: KRAKE_E2E_KUBECONFIG is not set"},
-		{name: "kind", tier: "kind", err: "E2E_TIER=kind: kind is not built yet"},
+		{name: "kind", tier: "kind", err: "E2E_TIER=kind: " + noPods},
 		{name: "no such thing", tier: "minikube", err: "E2E_TIER=minikube: it is none of existing, kind, local"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("KRAKE_E2E_KUBECONFIG", test.kubeconfig)
-			got, reasons, err := choose(providers(), test.tier)
+			got, reasons, err := choose(t.Context(), Options{}, providers(), test.tier)
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Fatalf("error %v, want %q", err, test.err)
 			}

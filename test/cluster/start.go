@@ -22,6 +22,7 @@ type Options struct {
 	ControllerArgs []string  // added to the flags of the controller manager
 	Dir            string    // must be empty or missing, and is removed by Stop; a temporary folder if not set
 	Keep           bool      // Stop does not remove the folder
+	Pods           bool      // what is tested can run in Pods; without, a cluster of kind is of no use (Open)
 	Log            io.Writer // gets what happens, for people; os.Stderr if nil
 }
 

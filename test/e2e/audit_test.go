@@ -67,7 +67,7 @@ func auditMark(t *testing.T) mark {
 	t.Helper()
 	path := env.cluster.AuditLog()
 	if path == "" {
-		t.Skip("the cluster has no audit log that can be read: set KRAKE_E2E_AUDIT_LOG")
+		cannotRun(t, "the cluster has no audit log that can be read: set KRAKE_E2E_AUDIT_LOG")
 	}
 	info, err := os.Stat(path)
 	if err != nil {

@@ -23,8 +23,26 @@ const timeout = 60 * time.Second
 // environment is what all tests share.
 type environment struct {
 	cluster      *cluster.Cluster
-	installation *installation.Installation
+	installation installed
 	client       dynamic.Interface
+	// pods is the installation if it is one of Pods, or nil.
+	pods *installation.Pods
+}
+
+// installed is webhook and agent: processes beside the cluster, or Pods in it.
+type installed interface {
+	Look() error
+	LogFiles(ctx context.Context) ([]string, error)
+	MetricsURLs(ctx context.Context) ([]string, error)
+	agents
+}
+
+// agents are the agents of an installation, and others that a test starts.
+type agents interface {
+	StopAgent(indices ...int) error
+	StartAgent(ctx context.Context) error
+	AgentKubeconfig(ctx context.Context, name string) (string, error)
+	RunAgent(name, kubeconfig string, arguments ...string) (*cluster.Process, error)
 }
 
 var env environment
@@ -41,7 +59,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(ctx context.Context, m *testing.M) (code int, err error) {
-	c, err := cluster.Open(ctx, cluster.Options{PretendKubelet: true})
+	c, err := cluster.Open(ctx, cluster.Options{PretendKubelet: true, Pods: true})
 	if err != nil {
 		return 1, err
 	}
@@ -50,20 +68,44 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 			err = stopped
 		}
 	}()
-	installed, err := installation.Install(ctx, c, os.Stderr)
-	if err != nil {
+	env.cluster = c
+	if err := install(ctx); err != nil {
 		return 1, err
 	}
-	client, err := dynamic.NewForConfig(c.RESTConfig())
-	if err != nil {
+	if env.client, err = dynamic.NewForConfig(c.RESTConfig()); err != nil {
 		return 1, err
 	}
-	env = environment{cluster: c, installation: installed, client: client}
 	code = m.Run()
+	for _, line := range notRun {
+		fmt.Fprintln(os.Stderr, "e2e: not run:", line)
+	}
 	if code != 0 {
-		showLogs(installed.Logs())
+		showLogs(ctx)
 	}
 	return code, checkForbidden()
+}
+
+// install installs webhook and agent: in Pods, where the nodes have an image of them.
+func install(ctx context.Context) error {
+	image := env.cluster.Image()
+	if image == "" {
+		processes, err := installation.Install(ctx, env.cluster, os.Stderr)
+		env.installation = processes
+		return err
+	}
+	pods, err := installation.InstallPods(ctx, env.cluster, image, os.Stderr)
+	env.installation, env.pods = pods, pods
+	return err
+}
+
+// notRun are the tests that this cluster cannot show anything with, and why.
+var notRun []string
+
+// cannotRun skips a test, and has the end of the run say so by name.
+func cannotRun(t *testing.T, why string) {
+	t.Helper()
+	notRun = append(notRun, t.Name()+": "+why)
+	t.Skip(why)
 }
 
 // checkForbidden fails if webhook or agent have tried what they may not, in
@@ -83,8 +125,12 @@ func checkForbidden() error {
 }
 
 // showLogs prints the ends of the logs: the folder is gone when the tests are.
-func showLogs(paths []string) {
+func showLogs(ctx context.Context) {
 	const most = 8 << 10
+	paths, err := env.installation.LogFiles(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+	}
 	for _, path := range paths {
 		file, err := os.Open(path)
 		if err != nil {

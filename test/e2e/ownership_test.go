@@ -241,7 +241,7 @@ func TestA34(t *testing.T) {
 func adopt(t *testing.T, wishes map[string]string) {
 	t.Helper()
 	namespace := newNamespace(t)
-	kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine", "--replicas=2")
+	kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine:1", "--replicas=2")
 	kubectl(t, "--namespace", namespace, "label", "deployment/nginx", "team=mine")
 	found := get(t, deployments, namespace, "nginx")
 	before := auditMark(t)

@@ -162,7 +162,7 @@ func scrape(t *testing.T) {
 	kubectl(t, "--namespace", namespace, "create", "serviceaccount", "anybody")
 	anybody := strings.TrimSpace(kubectl(t, "--namespace", namespace, "create", "token", "anybody"))
 	reader := metricsReader(t, namespace)
-	for _, url := range metricsURLs() {
+	for _, url := range metricsURLs(t) {
 		if code, _ := fetch(t, url, ""); code != http.StatusUnauthorized {
 			t.Errorf("nobody is answered %d, want %d", code, http.StatusUnauthorized)
 		}
@@ -177,8 +177,13 @@ func scrape(t *testing.T) {
 }
 
 // metricsURLs are where webhook and agent serve their metrics.
-func metricsURLs() []string {
-	return append(env.installation.Metrics(), "https://"+env.installation.AgentMetrics()+"/metrics")
+func metricsURLs(t *testing.T) []string {
+	t.Helper()
+	urls, err := env.installation.MetricsURLs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return urls
 }
 
 // metricsReader gives the token of somebody who may read the metrics.

@@ -110,7 +110,7 @@ func TestEnrolRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			secrets, err := client(t, hub).CoreV1().Secrets("krake-agents").List(t.Context(), metav1.ListOptions{LabelSelector: enrol.Label + "=" + c.cluster})
+			secrets, err := client(t, hub).CoreV1().Secrets("krake-agents").List(t.Context(), metav1.ListOptions{LabelSelector: "krake.dev/enrolment=" + c.cluster})
 			if err != nil || len(secrets.Items) > 0 {
 				t.Errorf("something was made: %v", err)
 			}
@@ -120,7 +120,7 @@ func TestEnrolRefuses(t *testing.T) {
 	options.HubNamespaces = []string{"production"}
 	enrolled(t, options)
 	namespace, err := client(t, hub).CoreV1().Namespaces().Get(t.Context(), "production", get)
-	if err != nil || namespace.Labels[enrol.Label] != "" || namespace.Labels["pod-security.kubernetes.io/enforce"] != "" {
+	if err != nil || namespace.Labels["krake.dev/enrolment"] != "" || namespace.Labels["pod-security.kubernetes.io/enforce"] != "" {
 		t.Errorf("the namespace, which is somebody's, was changed: %v %v", namespace, err)
 	}
 }

@@ -100,11 +100,11 @@ func client(t *testing.T, c *cluster.Cluster) kubernetes.Interface {
 // optionsFor are options by which a cluster is enrolled in a folder of the test's.
 func optionsFor(t *testing.T, name string) enrol.Options {
 	t.Helper()
-	var options enrol.Options
+	options := enrol.Options{Hub: enrol.Connection{Kubeconfig: hub.Kubeconfig()}}
 	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	options.AddFlags(flags)
 	out := filepath.Join(t.TempDir(), name)
-	if err := flags.Parse([]string{"--kubeconfig", hub.Kubeconfig(), "--token-duration=1h", "--out", out}); err != nil {
+	if err := flags.Parse([]string{"--token-duration=1h", "--out", out}); err != nil {
 		t.Fatal(err)
 	}
 	options.Cluster = name

@@ -70,7 +70,7 @@ func TestRemove(t *testing.T) {
 	if _, err := agent.CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	labelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "theirs-", Labels: map[string]string{enrol.Label: "north"}}}
+	labelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "theirs-", Labels: map[string]string{"krake.dev/enrolment": "north"}}}
 	labelled, err := client(t, hub).CoreV1().Secrets("default").Create(t.Context(), labelled, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestRemove(t *testing.T) {
 		t.Error(err)
 	}
 	awaitRights(t, agentOf(t, neighbour), "north2")
-	if _, err := remove(t, "north", true); err == nil || err.Error() != `cluster "north" is not enrolled` {
+	if _, err := remove(t, "north", true); err == nil || !strings.HasPrefix(err.Error(), `cluster "north" is not enrolled: kubectl get serviceaccounts`) {
 		t.Errorf("what is gone is removed: %v", err)
 	}
 }
@@ -139,7 +139,7 @@ func refused(t *testing.T, agent kubernetes.Interface, namespace string) (proble
 func expectNothingOf(t *testing.T, cluster string) {
 	t.Helper()
 	admin := client(t, hub)
-	labelled := metav1.ListOptions{LabelSelector: enrol.Label + "=" + cluster}
+	labelled := metav1.ListOptions{LabelSelector: "krake.dev/enrolment=" + cluster}
 	roles, err := admin.RbacV1().Roles("").List(t.Context(), labelled)
 	if err != nil || len(roles.Items) > 0 {
 		t.Errorf("roles are left: %v %v", roles.Items, err)

@@ -20,6 +20,7 @@ import (
 // One Application among thirty is poison, each time in another way: all others
 // are carried out, the agent lives, and the poison says what is wrong with it.
 func TestA29(t *testing.T) {
+	t.Parallel()
 	const others = 29
 	poisons := []struct {
 		name   string

@@ -14,6 +14,7 @@ import (
 // A namespace that is deleted with everything in it is gone before long, and the
 // agent does not fight for its objects meanwhile.
 func TestA37(t *testing.T) {
+	t.Parallel()
 	const (
 		many     = 20
 		most     = 50 // calls for an Application

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/faults/results"
 )
 
 const (
@@ -42,10 +44,10 @@ func ofApplications(event proxy.Event) bool {
 func ofObjects(event proxy.Event) bool { return !ofApplications(event) }
 
 // nth is the trial in which the nth event of a stream meets a verdict.
-func (s stream) nth(n int, what string, verdict proxy.Verdict) trial {
+func (s stream) nth(n int, what string, verdict proxy.Verdict) *tale {
 	var count atomic.Int64
-	return trial{
-		name: fmt.Sprintf("event %d of the %s %s", n, s.name, what), fresh: true, steps: (*app).troubles,
+	return &tale{
+		Point: watchFault(what, fmt.Sprintf("event %d of the %s", n, s.name)), fresh: true, scenario: troubled,
 		met: func() bool { return count.Load() >= int64(n) },
 		event: func(event proxy.Event) proxy.Verdict {
 			if s.is(event) && count.Add(1) == int64(n) {
@@ -58,10 +60,10 @@ func (s stream) nth(n int, what string, verdict proxy.Verdict) trial {
 
 // every is the trial in which each so-manieth event meets a verdict, so many times
 // at most: who asks an API server in vain waits the longer for it.
-func every(n, times int64, what string, verdict proxy.Verdict) trial {
+func every(n, times int64, what string, verdict proxy.Verdict) *tale {
 	var count atomic.Int64
-	return trial{
-		name: what, fresh: true, steps: (*app).troubles, met: func() bool { return count.Load() >= n },
+	return &tale{
+		Point: watchFault(what, ""), fresh: true, scenario: troubled, met: func() bool { return count.Load() >= n },
 		event: func(proxy.Event) proxy.Verdict {
 			if now := count.Add(1); now%n == 0 && now/n <= times {
 				return verdict
@@ -75,44 +77,53 @@ func every(n, times int64, what string, verdict proxy.Verdict) trial {
 // Application becomes what its spec says, at the latest after the resync. Each
 // trial has an agent of its own: one that has asked in vain waits longer.
 func TestA40(t *testing.T) {
-	lanes := newLanes(t, "a40", resync)
+	t.Parallel()
+	const some = 40
+	lanes := newLanes(t, "a40", 4, resync)
 	streams := []stream{
 		{"objects", ofObjects, map[string]proxy.Verdict{"is lost": proxy.Drop, "is answered by 410": proxy.Expire, "ends its watch": proxy.End}},
 		{"Applications", ofApplications, map[string]proxy.Verdict{"is lost": proxy.Drop, "is answered by 410": proxy.Expire, "ends its watch": proxy.End}},
 	}
-	var trials []trial
+	var tales []*tale
 	for _, s := range streams {
 		var count atomic.Int64
-		counting := untroubled((*app).troubles)
+		ignored := 0
+		counting := untroubledTale(troubled, &ignored)
 		counting.event = func(event proxy.Event) proxy.Verdict {
 			if s.is(event) {
 				count.Add(1)
 			}
 			return proxy.Pass
 		}
-		if err := lanes[0].play(t.Context(), counting); err != nil {
-			t.Fatalf("without any fault: %v", err)
-		}
+		playTales(t, lanes[:1], []*tale{counting})
 		t.Logf("%d events of the %s", count.Load(), s.name)
 		for n := 1; n <= int(count.Load()); n++ {
 			for what, verdict := range s.verdicts {
-				trials = append(trials, s.nth(n, what, verdict))
+				tales = append(tales, s.nth(n, what, verdict))
 			}
 		}
 	}
-	trials = append(trials,
+	slices.SortFunc(tales, func(a, b *tale) int { return strings.Compare(a.String(), b.String()) })
+	if !isThorough() {
+		tales = sample(chance(results.Point{Block: "watch faults"}), tales, some)
+	}
+	playTales(t, lanes, remaining(append(tales,
 		every(1, math.MaxInt64, "every event comes twice", proxy.Twice),
 		every(3, 5, "every third event ends its watch", proxy.End),
-		every(3, 5, "every third event is answered by 410", proxy.Expire))
-	playAll(t, lanes, trials)
+		every(3, 5, "every third event is answered by 410", proxy.Expire))))
+}
+
+func watchFault(mode, place string) results.Point {
+	return results.Point{Block: "watch faults", Scenario: troubled.name, Mode: mode, Place: place, Round: 1}
 }
 
 // A Deployment of which no event ever arrives, and which somebody deletes: the
 // agent knows of it from its own creation alone, and finds out by the resync.
 func TestA40LostBeforeSeen(t *testing.T) {
+	t.Parallel()
 	var lost atomic.Int64
-	playAll(t, []*lane{newLane(t, "a40-unseen", resync)}, []trial{{
-		name: "an object is lost before it was seen", steps: (*app).troubles, met: func() bool { return lost.Load() > 0 },
+	playTales(t, []*lane{newLane(t, "a40-unseen", resync)}, []*tale{{
+		Point: watchFault("an object is lost before it was seen", ""), scenario: troubled, met: func() bool { return lost.Load() > 0 },
 		event: func(event proxy.Event) proxy.Verdict {
 			if event.Resource != deployments.Resource {
 				return proxy.Pass
@@ -126,6 +137,7 @@ func TestA40LostBeforeSeen(t *testing.T) {
 // Watches that stay open and tell nothing: what happens meanwhile is found by
 // the resync.
 func TestA40Mute(t *testing.T) {
+	t.Parallel()
 	l := newLane(t, "a40-mute", resync)
 	a := l.newApp()
 	steps := a.troubles()
@@ -156,6 +168,7 @@ func TestA40Mute(t *testing.T) {
 // A new agent whose first lists are those of an API server that is behind: as
 // things were before the Application, or before the user changed it.
 func TestA40StaleList(t *testing.T) {
+	t.Parallel()
 	for _, behind := range []int{0, 1, 2, 3, 4} {
 		t.Run(fmt.Sprintf("before step %d", behind+1), func(t *testing.T) {
 			l := newLane(t, fmt.Sprintf("a40-stale-%d", behind), resync)

@@ -2,108 +2,127 @@ package faults
 
 import (
 	"fmt"
-	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/faults/results"
 )
 
-// mode is a way in which a call goes wrong.
-type mode struct {
-	name  string
-	fault func(*lane) *proxy.Fault
-	// hold: the agent stays down until the user has made the next step.
-	hold bool
-}
-
-// modes are all of them. A crash that is over before the user goes on proves
-// little: what the agent did not write down it finds out again. What it has done
-// and not written down, and nobody wants any more when it is back, is what leaks.
-func modes(t *testing.T) []mode {
-	kill := func(l *lane) func() {
-		return func() {
-			if err := l.agent.kill(); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	after := func(l *lane) *proxy.Fault { return &proxy.Fault{Sent: true, Do: kill(l)} }
-	all := []mode{
-		{name: "killed after the call, and held", fault: after, hold: true},
-		{name: "killed after the call", fault: after},
-		{name: "killed before the call", fault: func(l *lane) *proxy.Fault { return &proxy.Fault{Do: kill(l)} }},
-		{name: "cut after the call", fault: func(*lane) *proxy.Fault { return &proxy.Fault{Sent: true} }},
-		{name: "timed out, and yet done", fault: func(*lane) *proxy.Fault {
-			return &proxy.Fault{Sent: true, Answer: http.StatusGatewayTimeout}
-		}},
-	}
-	for _, code := range []int{
-		http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusConflict,
-		http.StatusTooManyRequests, http.StatusForbidden,
-	} {
-		all = append(all, mode{name: fmt.Sprint(code), fault: func(*lane) *proxy.Fault { return &proxy.Fault{Answer: code} }})
-	}
-	return all
-}
-
-// at is the trial in which the first call that is chosen goes wrong.
-func (m mode) at(name string, chosen func(proxy.Call) bool) trial {
-	met := &atomic.Bool{}
-	return trial{
-		name: m.name + ", at " + name, hold: m.hold, steps: (*app).lifecycle, met: met.Load,
-		call: func(l *lane, _ *app, call proxy.Call) *proxy.Fault {
-			if !chosen(call) || met.Swap(true) {
-				return nil
-			}
-			return m.fault(l)
-		},
-	}
-}
-
-// ofANewAgent is the trial with an agent that starts with it.
-func (t trial) ofANewAgent() trial {
-	t.fresh = true
-	return t
-}
-
-// untroubled is the life of an Application in which nothing goes wrong.
-func untroubled(steps func(*app) []step) trial {
-	return trial{name: "nothing goes wrong", steps: steps, met: func() bool { return false }}
-}
-
-// Whatever goes wrong at whichever call of the agent's, the Application becomes
-// what its spec says, nothing is left over, and nobody else's object is touched.
+// Whatever goes wrong at whichever call of an agent's, the Application becomes what its
+// spec says, nothing is left over, and nobody else's object is touched. With each commit
+// all crash points of one scenario are tried, and some of the other faults; before a
+// release all of all.
 func TestA41(t *testing.T) {
-	lanes := newLanes(t, "a41")
-	calls := 0
-	for _, l := range lanes {
-		if err := l.play(t.Context(), untroubled((*app).lifecycle)); err != nil {
-			t.Fatalf("without any fault: %v", err)
+	t.Parallel()
+	const some = 130
+	lanes := newLanes(t, "a41", 4)
+	calls := callsOf(t, lanes, scenarios)
+	for round := range rounds(t) {
+		crashes, faults := sweep("crash points", scenarios, killing(t), calls), sweep("API faults", scenarios, failing(), calls)
+		if !isThorough() {
+			crashes = slices.DeleteFunc(crashes, func(each *tale) bool { return each.Scenario != "shrink" })
+			faults = sample(chance(results.Point{Block: "API faults"}), faults, some)
 		}
-		calls = max(calls, l.proxy.Numbers())
+		playTales(t, lanes, remaining(inRound(round+1, append(crashes, faults...))))
 	}
-	var trials []trial
-	for _, m := range modes(t) {
-		for number := 1; number <= calls; number++ {
-			trials = append(trials, m.at(fmt.Sprintf("call %d", number), func(call proxy.Call) bool { return call.Number == number }))
-		}
+}
+
+// The same where an answer never comes. The agent has to give up waiting, which takes
+// long, and costs nothing.
+func TestA41NeverAnswered(t *testing.T) {
+	t.Parallel()
+	some, many := 8, 8
+	if isThorough() {
+		some, many = 1000, 16
 	}
-	t.Logf("each of %d calls in %d ways", calls, len(modes(t)))
-	playAll(t, lanes, trials)
+	lanes := newLanes(t, "a41-never", many)
+	tales := sample(chance(results.Point{Block: "never answered"}), sweep("API faults", scenarios, []mode{muted}, callsOf(t, lanes, scenarios)), some)
+	playTales(t, lanes, remaining(tales))
+}
+
+// Somebody is faster than the agent, at each of its writes.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	lanes := newLanes(t, "overtaken", 4)
+	of := []scenario{named("create"), named("update"), named("shrink"), named("delete")}
+	tales := sweep("somebody is faster", of, overtaking(t), callsOf(t, lanes, of))
+	if !isThorough() {
+		tales = sample(chance(results.Point{Block: "somebody is faster"}), tales, 20)
+	}
+	playTales(t, lanes, remaining(tales))
+}
+
+// Two faults in one life.
+func TestDoubleFaults(t *testing.T) {
+	t.Parallel()
+	some := 10
+	if isThorough() {
+		some = 500
+	}
+	lanes := newLanes(t, "double", 4)
+	calls := callsOf(t, lanes, scenarios)
+	var tales []*tale
+	for number := range some {
+		tales = append(tales, doubled(number+1, calls, append(killing(t), failing()...)))
+	}
+	playTales(t, lanes, remaining(tales))
+}
+
+// Several people at once, two agents, two Applications.
+func TestRaces(t *testing.T) {
+	t.Parallel()
+	some := 30
+	if isThorough() {
+		some = 500
+	}
+	lanes := newLanes(t, "races", 4)
+	var tales []*tale
+	for number := range some {
+		tales = append(tales, raced(t, number+1))
+	}
+	playTales(t, lanes, remaining(tales))
 }
 
 // The same for what is not numbered: an Event; and what an agent asks for when it
 // is new, the question what is served and the watches.
 func TestA41BesideTheNumbers(t *testing.T) {
-	lanes := newLanes(t, "a41-beside")
-	watch := func(call proxy.Call) bool { return call.Verb == "watch" }
-	var trials []trial
-	for _, m := range modes(t) {
-		trials = append(trials,
-			m.at("an Event", proxy.Call.IsEvent),
-			m.at("discovery", proxy.Call.IsDiscovery).ofANewAgent(),
-			m.at("a watch", watch).ofANewAgent())
+	t.Parallel()
+	lanes := newLanes(t, "a41-beside", 4)
+	var tales []*tale
+	for _, m := range append(killing(t), failing()...) {
+		for _, each := range []struct {
+			name  string
+			is    func(proxy.Call) bool
+			fresh bool
+		}{
+			{"an Event", proxy.Call.IsEvent, false},
+			{"discovery", proxy.Call.IsDiscovery, true},
+			{"a watch", func(call proxy.Call) bool { return call.Verb == "watch" }, true},
+		} {
+			tales = append(tales, m.atFirst(troubled, each.name, each.is, each.fresh))
+		}
 	}
-	playAll(t, lanes, trials)
+	playTales(t, lanes, remaining(tales))
+}
+
+// atFirst is the tale in which the first call that is chosen goes wrong.
+func (m mode) atFirst(s scenario, name string, chosen func(proxy.Call) bool, fresh bool) *tale {
+	met := &atomic.Bool{}
+	return &tale{
+		Point: results.Point{Block: "beside the numbers", Scenario: s.name, Mode: m.name, Place: name, Round: 1},
+		hold:  m.hold, fresh: fresh, scenario: s, met: met.Load,
+		call: func(a *app, by *agent, _ int, call proxy.Call) *proxy.Fault {
+			if !chosen(call) || met.Swap(true) {
+				return nil
+			}
+			return m.fault(a, by, call)
+		},
+	}
+}
+
+// String gives "210 tales, ..., by block".
+func (c *tally) String() string {
+	return fmt.Sprintf("%d tales, of which something went wrong in %d, and %d ended otherwise than they should", c.played, c.met, c.wrong)
 }

@@ -18,6 +18,7 @@ var stages = definition{kind: "Stage", plural: "stages"}
 // A kind that is in no namespace, and a manifest that names one all the same: the
 // object is created and repaired where it belongs, and then nothing is written.
 func TestA45(t *testing.T) {
+	t.Parallel()
 	const still = 5 * time.Second
 	l := newLane(t, "a45", "--scope=cluster")
 	l.proxy.Intercept(nil)

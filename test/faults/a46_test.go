@@ -14,6 +14,7 @@ import (
 // carried out, a refused call waits as long as it is told to, and it costs at
 // most two calls more.
 func TestA46(t *testing.T) {
+	t.Parallel()
 	const many = 20
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

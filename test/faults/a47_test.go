@@ -11,6 +11,7 @@ var songs = definition{kind: "Song", plural: "songs"}
 // A kind that is defined after the Application, taken away with ten Applications
 // in use of it, and defined anew in another scope and in the old one.
 func TestA47(t *testing.T) {
+	t.Parallel()
 	const (
 		many   = 10
 		late   = 30 * time.Second // until an object is there once its kind is

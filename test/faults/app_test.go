@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,17 +38,43 @@ type app struct {
 	uid     types.UID
 	// removed counts the objects that the user has deleted, by their names.
 	removed map[string]int
+	// lane is where it is, and prefix what the names of its objects begin with.
+	lane   *lane
+	prefix string
+	// said is what the user has said last, in words.
+	said []string
+	// spec are its objects, by kind, as the user has said last; refused are those of
+	// them that it cannot have now. ended: the user has deleted it.
+	spec    map[string]object
+	refused map[string]bool
+	ended   bool
+	// rival is another Application that claims one of its objects, if there is one.
+	rival *app
+	// foreign tells of the objects of somebody else that have names of its own.
+	foreign map[string]bool
+	// replaced is the kind of the object that somebody else has put his own in the place
+	// of, while nobody looked.
+	replaced atomic.Pointer[string]
+	// bystander tells that there are objects of somebody else beside it.
+	bystander bool
 }
 
 // newApp gives the lane's next Application. Nothing is created.
 func (l *lane) newApp() *app {
 	l.apps++
-	return &app{NamespacedName: types.NamespacedName{Namespace: l.namespace, Name: fmt.Sprintf("app-%d", l.apps)}, cluster: l.name, removed: map[string]int{}}
+	return l.appOf(fmt.Sprintf("app-%d", l.apps))
+}
+
+func (l *lane) appOf(name string) *app {
+	return &app{
+		NamespacedName: types.NamespacedName{Namespace: l.namespace, Name: name}, lane: l, prefix: name, cluster: l.name,
+		removed: map[string]int{}, spec: map[string]object{}, refused: map[string]bool{}, foreign: map[string]bool{},
+	}
 }
 
 // named is the name of the Application's object of a kind.
 func (a *app) named(kind string) types.NamespacedName {
-	return types.NamespacedName{Namespace: a.Namespace, Name: a.Name + "-" + kind}
+	return types.NamespacedName{Namespace: a.Namespace, Name: a.prefix + "-" + kind}
 }
 
 // owns tells if an object of that name is one of the Application's, or itself.
@@ -212,12 +239,12 @@ func contains(live, want any) bool {
 	return live == want
 }
 
-// foreign makes an object of somebody else that carries a copy of the marks that
+// copied makes an object of somebody else that carries a copy of the marks that
 // the Application's objects have: of another object, as the API server copies
 // them. It gives the object as it has to stay.
-func (a *app) foreign(ctx context.Context) (*unstructured.Unstructured, error) {
-	copied := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: a.Namespace, Name: a.named("service").Name}
-	marks := application.Marks(a.NamespacedName, a.uid, copied)
+func (a *app) copied(ctx context.Context) (*unstructured.Unstructured, error) {
+	another := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: a.Namespace, Name: a.named("service").Name}
+	marks := application.Marks(a.NamespacedName, a.uid, another)
 	theirs := &unstructured.Unstructured{Object: object{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": a.Name + "-theirs"}, "data": object{"key": "theirs"},
 	}}
@@ -228,20 +255,6 @@ func (a *app) foreign(ctx context.Context) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("create an object of somebody else: %w", err)
 	}
 	return made, nil
-}
-
-// unharmed complains if somebody else's object has changed.
-func unharmed(ctx context.Context, theirs *unstructured.Unstructured) error {
-	live, err := get(ctx, configMaps, types.NamespacedName{Namespace: theirs.GetNamespace(), Name: theirs.GetName()})
-	switch {
-	case err != nil:
-		return err
-	case live == nil || live.GetUID() != theirs.GetUID():
-		return fmt.Errorf("%s of somebody else was deleted", theirs.GetName())
-	case live.GetResourceVersion() != theirs.GetResourceVersion():
-		return fmt.Errorf("%s of somebody else was changed", theirs.GetName())
-	}
-	return nil
 }
 
 func manifestOf(objects []object) (string, error) {

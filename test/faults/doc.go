@@ -1,28 +1,35 @@
 // Package faults tests what becomes of Applications when things go wrong around
 // their agent: it is killed, its calls fail or nobody hears of their success, its
-// watches lose events, its API server refuses, forgets a kind, or deletes the
-// namespace. The agent runs as a process behind a proxy (package proxy), on a real
-// API server with the real webhook; no test looks into it. The tests have the
-// names of the rows of the threat model.
+// watches lose events, its API server refuses, forgets a kind, is killed, or deletes
+// the namespace. The agent runs as a process behind a proxy (package proxy), on a real
+// API server with the real webhook; no test looks into it. Those of the tests that
+// are rows of the threat model have their names.
 //
 //	go test -timeout 30m ./test/faults
-//	go test -timeout 15m -run TestA41 -v ./test/faults # says how many trials there were
+//	make faults # before a release: all points, half an hour of soak; it goes on where it was ended
 //
-// A trial is the life of one Application in which one thing goes wrong, at a
-// place that the test chooses: TestA41 has one for each numbered call and each
-// mode of going wrong, TestA40 one for each event of a watch. None is left out.
-// Trials go on in four lanes at once: all waiting, and no computing.
+// A tale is the life of one Application, a scenario, in which something goes wrong at a
+// place that the test chooses: TestA41 has one for each call of the agent's about the
+// Application and each mode of going wrong, TestA40 one for each event of a watch. With
+// each commit some of the tales are told, before a release all of them. Tales go on in
+// several lanes at once: all waiting, and little computing.
 //
-// What is looked at is never what the agent says of itself:
+// What is judged is never what the agent says of itself: package checker goes by the
+// audit log of the API server and what there is in the end, after every eight tales of
+// a lane. Until then their Applications stay, and nothing may be written for them,
+// however often their agent is killed and started for the sake of the others.
 //
-//   - The objects are as the spec says, with all that the manifest has, and those
-//     that left it are gone (the state of the API server after each step).
-//   - No object is left over when the Application is gone (the same).
-//   - An object of somebody else that carries a copy of our marks is neither
-//     changed nor deleted (its UID and resourceVersion).
-//   - No object is created twice, and none is deleted that the spec has (the
-//     calls that the proxy saw).
-//   - Nothing is written about an Application that is gone (the same).
+// What is left to chance comes from a seed that each run prints:
+//
+//	KRAKE_TEST_SEED=1 go test ./test/faults
+//
+// One point is tried again by its name, and all points that an expression matches:
+//
+//	KRAKE_FAULTS_ONLY='crash points, shrink: killed before, at call 7' go test -run TestA41 ./test/faults
+//	KRAKE_FAULTS_ONLY='crash points' go test -run TestA41 ./test/faults
+//
+// That ends with the first violation. The bugs in test/mutants/faults.yaml show what the
+// sweeps catch.
 //
 // A killed agent is started without a Lease: how long a Lease is waited for is
 // another test's subject.

@@ -4,15 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 )
 
@@ -24,15 +30,147 @@ type lane struct {
 	proxy           *proxy.Proxy
 	agent           *agent
 	apps            int // how many Applications there were
-	// done are the Applications that are over, with the place among the calls
-	// from which on nothing may be written for them.
-	done map[string]int
+	// disguised: its agent takes the target for another cluster than the others do.
+	disguised bool
+	// other is a second agent with a name and a proxy of its own, whose objects are in
+	// another namespace; nil while there is none.
+	other *lane
+	// settled, songs and audit are of the tales that were not judged yet: which
+	// Applications are done with, the kinds that were defined for them, and where they
+	// begin in the audit log.
+	settled map[types.NamespacedName]time.Time
+	songs   []definition
+	audit   auditMark
+	// stalls and waits are for the judge, too.
+	stalls []checker.Stall
+	waits  checker.Waits
+}
+
+// second is added to the name of a lane for its other cluster.
+const second = "-b"
+
+// place is the namespace where the objects of a cluster are.
+func (l *lane) place(cluster string) string {
+	if cluster == l.name+second {
+		return l.namespace + second
+	}
+	return l.namespace
+}
+
+// places are all of them.
+func (l *lane) places() []string {
+	var places []string
+	for _, each := range l.both() {
+		places = append(places, each.namespace)
+	}
+	return places
+}
+
+// owned gives the places by cluster.
+func (l *lane) owned() map[string][]string {
+	return map[string][]string{l.name: {l.namespace}, l.name + second: {l.namespace + second}}
+}
+
+// addSecond starts the lane's second agent.
+func (l *lane) addSecond(ctx context.Context) error {
+	if l.other != nil {
+		return nil
+	}
+	name := l.name + second
+	other, err := startLaneOf(ctx, &lane{name: name, disguised: true}, "--hub-namespaces", l.name, "--namespaces", name, "--namespace-map", l.name+"="+name)
+	if err != nil {
+		return err
+	}
+	l.other = other
+	return nil
+}
+
+// both are the lane, and with it the other one that it has, if it has.
+func (l *lane) both() []*lane {
+	if l.other == nil {
+		return []*lane{l}
+	}
+	return []*lane{l, l.other}
+}
+
+// agents are those of the lane.
+func (l *lane) agents() []*agent {
+	var agents []*agent
+	for _, each := range l.both() {
+		agents = append(agents, each.agent)
+	}
+	return agents
+}
+
+// start starts the agents that are down.
+func (l *lane) start() error {
+	var failures []error
+	for _, each := range l.agents() {
+		failures = append(failures, each.start())
+	}
+	return errors.Join(failures...)
+}
+
+func (l *lane) isDown() bool { return slices.ContainsFunc(l.agents(), (*agent).down) }
+
+// quiet is for how long no agent has called.
+func (l *lane) quiet() time.Duration {
+	quiet := l.proxy.Quiet()
+	for _, each := range l.both() {
+		quiet = min(quiet, each.proxy.Quiet())
+	}
+	return quiet
+}
+
+// end ends the lane.
+func (l *lane) end() error {
+	var failures []error
+	for _, each := range l.both() {
+		failures = append(failures, each.agent.kill())
+		each.proxy.Close()
+	}
+	return errors.Join(failures...)
+}
+
+// intercept has the calls of the lane's own agent shown to f, if that is not nil.
+func (l *lane) intercept(f func(proxy.Call) *proxy.Fault) {
+	identity := fmt.Sprintf(`{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": %q}}`, l.name)
+	l.proxy.Intercept(func(call proxy.Call) *proxy.Fault {
+		switch {
+		case l.disguised && call.Verb == "get" && call.Resource == "namespaces" && call.Name == "kube-system":
+			return &proxy.Fault{Answer: http.StatusOK, Body: []byte(identity)}
+		case f == nil:
+			return nil
+		}
+		return f(call)
+	})
+}
+
+// auditMark is a place in the audit log.
+type auditMark int64
+
+func newAuditMark() (auditMark, error) {
+	info, err := os.Stat(env.cluster.AuditLog())
+	if err != nil {
+		return 0, err
+	}
+	return auditMark(info.Size()), nil
+}
+
+// read gives the requests since then that have to do with the namespaces, or with the
+// agents of these names.
+func (m auditMark) read(places ...string) ([]checker.Request, error) {
+	var words []string
+	for _, place := range places {
+		words = append(words, fmt.Sprintf("%q", place), ":"+place+`"`)
+	}
+	return checker.Read(func(take func([]byte) error) error { return env.cluster.AuditLines(int64(m), take) }, words...)
 }
 
 // newLanes makes the lanes of a test that has many trials.
-func newLanes(t *testing.T, name string, arguments ...string) []*lane {
+func newLanes(t *testing.T, name string, many int, arguments ...string) []*lane {
 	t.Helper()
-	lanes := make([]*lane, 4)
+	lanes := make([]*lane, many)
 	for i := range lanes {
 		lanes[i] = newLane(t, fmt.Sprintf("%s-%d", name, i+1), arguments...)
 	}
@@ -45,33 +183,47 @@ func newLane(t *testing.T, name string, arguments ...string) *lane {
 	if err := env.installation.Look(); err != nil {
 		t.Fatal(err)
 	}
-	if err := appoint(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
-	direct, err := env.installation.AgentKubeconfig(t.Context(), name)
+	l, err := startLane(t.Context(), name, arguments...)
 	if err != nil {
-		t.Fatal(err)
-	}
-	through := filepath.Join(env.cluster.Dir(), name+".kubeconfig")
-	p, err := proxy.Start(env.cluster.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	if err := p.WriteKubeconfig(direct, through); err != nil {
-		t.Fatal(err)
-	}
-	l := &lane{name: name, namespace: name, proxy: p, done: map[string]int{}}
-	l.agent = &agent{name: "agent-" + name, kubeconfig: through, arguments: append([]string{"--cluster", name}, arguments...)}
-	if err := l.agent.start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.agent.kill(); err != nil {
+		if err := l.end(); err != nil {
 			t.Error(err)
 		}
 	})
 	return l
+}
+
+func startLane(ctx context.Context, name string, arguments ...string) (*lane, error) {
+	return startLaneOf(ctx, &lane{name: name}, arguments...)
+}
+
+func startLaneOf(ctx context.Context, l *lane, arguments ...string) (*lane, error) {
+	name := l.name
+	l.namespace, l.settled = name, map[types.NamespacedName]time.Time{}
+	var err error
+	if l.audit, err = newAuditMark(); err != nil {
+		return nil, err
+	}
+	if err := appoint(ctx, name); err != nil {
+		return nil, err
+	}
+	direct, err := env.installation.AgentKubeconfig(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	through := filepath.Join(env.cluster.Dir(), name+".kubeconfig")
+	if l.proxy, err = proxy.Start(env.cluster.RESTConfig()); err != nil {
+		return nil, err
+	}
+	l.intercept(nil)
+	l.agent = &agent{name: "agent-" + name, kubeconfig: through, arguments: append([]string{"--cluster", name}, arguments...)}
+	if err := errors.Join(l.proxy.WriteKubeconfig(direct, through), l.agent.start()); err != nil {
+		l.proxy.Close()
+		return nil, err
+	}
+	return l, nil
 }
 
 // appoint gives an agent its ServiceAccount and the shipped rights, and the lane
@@ -83,6 +235,7 @@ func appoint(ctx context.Context, name string) error {
 		kubectl(ctx, "create", "serviceaccount", name, "--namespace", application.AgentsNamespace),
 		kubectl(ctx, "create", "clusterrolebinding", name+"-hub", "--clusterrole", "krake-agent-hub", "--serviceaccount", account),
 		kubectl(ctx, "create", "clusterrolebinding", name+"-target", "--clusterrole", "krake-agent-target", "--serviceaccount", account),
+		kubectl(ctx, "create", "clusterrolebinding", name+"-reviews", "--clusterrole", "krake-agent-reviews", "--serviceaccount", account),
 		kubectl(ctx, "create", "role", name, "--namespace", application.AgentsNamespace,
 			"--verb", "get,create,update", "--resource", "leases.coordination.k8s.io"), // which of them, the policy says
 		kubectl(ctx, "create", "rolebinding", name, "--namespace", application.AgentsNamespace, "--role", name, "--serviceaccount", account),
@@ -102,6 +255,8 @@ func kubectl(ctx context.Context, arguments ...string) error {
 type agent struct {
 	name, kubeconfig string
 	arguments        []string
+	// program is another one than the installed agent, if it is not empty.
+	program string
 
 	mu      sync.Mutex
 	process *cluster.Process // nil while it is down
@@ -114,12 +269,22 @@ func (a *agent) start() error {
 	if a.process != nil {
 		return nil
 	}
-	process, err := env.installation.RunAgent(a.name, a.kubeconfig, a.arguments...)
+	process, err := a.run()
 	if err != nil {
 		return err
 	}
 	a.process = process
 	return nil
+}
+
+func (a *agent) run() (*cluster.Process, error) {
+	if a.program == "" {
+		return env.installation.RunAgent(a.name, a.kubeconfig, a.arguments...)
+	}
+	arguments := append([]string{
+		"--kubeconfig", a.kubeconfig, "--metrics-bind-address", "0", "--leader-elect=false", "--health-probe-bind-address", "0",
+	}, a.arguments...)
+	return env.cluster.Run(a.name, exec.Command(a.program, arguments...))
 }
 
 // kill ends the agent at once (SIGKILL).
@@ -173,13 +338,15 @@ func (l *lane) await(ctx context.Context, check func(context.Context) error) err
 	deadline := time.Now().Add(timeout)
 	for {
 		complaint := errors.New("the agent is never silent")
-		if l.proxy.Quiet() >= silence {
+		if l.quiet() >= silence {
 			if complaint = check(ctx); complaint == nil {
 				return nil
 			}
 		}
-		if err := l.agent.revive(); err != nil {
-			return err
+		for _, each := range l.agents() {
+			if err := each.revive(); err != nil {
+				return err
+			}
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("after %s: %w", timeout, complaint)

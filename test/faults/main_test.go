@@ -3,9 +3,16 @@ package faults
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"os/signal"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -13,12 +20,14 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/faults/checker"
+	"github.com/krake-observer/krake-observer/test/faults/results"
 	"github.com/krake-observer/krake-observer/test/installation"
 )
 
 // timeout is how long anything may take that a test waits for. It is long,
 // because machines are slow, and not because anything needs it.
-const timeout = 2 * time.Minute
+var timeout = 2 * time.Minute
 
 // environment is what all tests share.
 type environment struct {
@@ -27,9 +36,25 @@ type environment struct {
 	// client is that of the administrator, who is the user here. It does not go
 	// through a proxy.
 	client dynamic.Interface
+	// results is where those of the release tier go, nil in any other; version is that
+	// of the sources.
+	results *results.Folder
+	version string
+	// records are of all tales of this run.
+	mu      sync.Mutex
+	records []results.Record
+	// only chooses points; nil: nobody does.
+	only *regexp.Regexp
+	// warming is when the API server had been started once more, by a test that runs alone.
+	warming []checker.Window
+	// seed is what all that is left to chance comes from.
+	seed uint64
 }
 
 var env environment
+
+// atOnce is how many tests run at once, whatever the machine: they wait for others.
+const atOnce = "6"
 
 func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -44,7 +69,14 @@ func TestMain(m *testing.M) {
 
 // run has the webhook at work, and no agent: each test starts its own.
 func run(ctx context.Context, m *testing.M) (code int, err error) {
-	c, err := cluster.Start(ctx, cluster.Options{})
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		return 1, err
+	}
+	c, err := cluster.Start(ctx, cluster.Options{
+		AuditPolicy:   checker.AuditPolicy,
+		APIServerArgs: []string{"--etcd-compaction-interval", "20s"}, // what is older is gone, truly
+	})
 	if err != nil {
 		return 1, err
 	}
@@ -57,10 +89,46 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := installed.StopAgent(); err != nil {
 		return 1, err
 	}
+	// An API server that was started again ends before the webhook does, which must not
+	// wait for it.
+	defer func() { err = errors.Join(installed.StopWebhook(), err) }()
 	client, err := dynamic.NewForConfig(c.RESTConfig())
 	if err != nil {
 		return 1, err
 	}
-	env = environment{cluster: c, installation: installed, client: client}
-	return m.Run(), nil
+	env.cluster, env.installation, env.client, env.seed = c, installed, client, rand.Uint64()
+	if text := os.Getenv(seedVariable); text != "" {
+		if env.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return 1, fmt.Errorf("%s: %w", seedVariable, err)
+		}
+	}
+	if text := os.Getenv(onlyVariable); text != "" {
+		if env.only, err = regexp.Compile(text); err != nil {
+			return 1, fmt.Errorf("%s: %w", onlyVariable, err)
+		}
+		timeout = 80 * time.Second
+	}
+	fmt.Fprintf(os.Stderr, "faults: %s=%d repeats what is left to chance\n", seedVariable, env.seed)
+	if err := (definition{plural: "*"}).grant(ctx); err != nil { // each song is of its own kind
+		return 1, err
+	}
+	if folder := os.Getenv(resultsFolder); folder != "" {
+		if env.results, err = results.Open(folder, time.Now()); err != nil {
+			return 1, err
+		}
+		defer func() { err = errors.Join(err, env.results.Close()) }()
+		env.version = versionOf(ctx)
+	}
+	code = m.Run()
+	fmt.Fprintf(os.Stderr, "faults: what was tried\n%s", results.Markdown(results.Table(env.records)))
+	return code, nil
+}
+
+// versionOf names the sources, if they are a checkout.
+func versionOf(ctx context.Context) string {
+	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(text))
 }

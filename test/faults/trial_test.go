@@ -5,14 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
-	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 )
@@ -67,81 +63,6 @@ func (a *app) gone(ctx context.Context) error {
 		return fmt.Errorf("the Application %s is still there, with %v", a, read.Inventory)
 	}
 	return err
-}
-
-// trial is what goes wrong in the life of one Application.
-type trial struct {
-	name string
-	// hold: an agent that was killed stays down until the user has made the next
-	// step.
-	hold bool
-	// fresh: the agent starts with the trial.
-	fresh bool
-	steps func(*app) []step
-	call  func(*lane, *app, proxy.Call) *proxy.Fault
-	event func(proxy.Event) proxy.Verdict
-	// met tells whether anything went wrong at all.
-	met func() bool
-}
-
-// play plays a trial, and looks at what holds after each step and in the end.
-func (l *lane) play(ctx context.Context, trial trial) error {
-	a := l.newApp()
-	begin := l.proxy.Mark()
-	if trial.fresh {
-		if err := l.agent.kill(); err != nil {
-			return err
-		}
-	}
-	l.proxy.Intercept(func(call proxy.Call) *proxy.Fault {
-		if trial.call == nil {
-			return nil
-		}
-		return trial.call(l, a, call)
-	})
-	l.proxy.Filter(func(event proxy.Event) proxy.Verdict {
-		if trial.event == nil || !a.owns(event.Name) {
-			return proxy.Pass
-		}
-		return trial.event(event)
-	})
-	if err := l.walk(ctx, a, trial, begin); err != nil {
-		return err
-	}
-	l.done[a.Name] = l.proxy.Mark()
-	return a.onceEach(l.proxy.Since(begin))
-}
-
-func (l *lane) walk(ctx context.Context, a *app, trial trial, begin int) error {
-	var theirs *unstructured.Unstructured
-	steps := trial.steps(a)
-	for i, step := range steps {
-		if err := step.do(ctx); err != nil {
-			return err
-		}
-		if theirs == nil {
-			var err error
-			if theirs, err = a.foreign(ctx); err != nil {
-				return err
-			}
-		}
-		if err := l.agent.start(); err != nil {
-			return err
-		}
-		reached, err := l.reach(ctx, a, step, trial.hold && i+1 < len(steps))
-		if err != nil {
-			return fmt.Errorf("step %d: %w", i+1, err)
-		}
-		if err := unharmed(ctx, theirs); err != nil {
-			return err
-		}
-		if reached {
-			if err := a.noneWanted(l.proxy.Since(begin), step.want); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // reach waits until all is as the step wants it. If the agent is down, it is
@@ -205,69 +126,10 @@ func (a *app) noneWanted(calls []proxy.Call, wanted []object) error {
 	return nil
 }
 
-// late gives the writes about Applications after they were gone.
-func (l *lane) late() []string {
-	var complaints []string
-	for name, from := range l.done {
-		for _, call := range l.proxy.Since(from) {
-			if call.IsWrite() && !call.IsEvent() && belongs(call.Name, name) {
-				complaints = append(complaints, fmt.Sprintf("after the end of %s: %s", name, call))
-			}
-		}
-	}
-	slices.Sort(complaints)
-	return complaints
-}
-
-// playAll plays the trials, in all lanes at once, and says how many there were.
-func playAll(t *testing.T, lanes []*lane, trials []trial) {
-	t.Helper()
-	queue := make(chan trial, len(trials))
-	for _, trial := range trials {
-		queue <- trial
-	}
-	close(queue)
-	start, played := time.Now(), &tally{}
-	var all sync.WaitGroup
-	for _, l := range lanes {
-		all.Go(func() {
-			for trial := range queue {
-				begin := l.proxy.Mark()
-				err := l.play(t.Context(), trial)
-				if err != nil {
-					t.Errorf("%s: %v; the calls were\n%s", trial.name, err, lines(l.proxy.Since(begin)))
-				}
-				played.add(trial, err)
-			}
-			for _, complaint := range l.late() {
-				t.Error(complaint)
-			}
-		})
-	}
-	all.Wait()
-	t.Logf("%s in %s", played, time.Since(start).Round(time.Second))
-}
-
 // tally counts trials.
 type tally struct {
 	mu                 sync.Mutex
 	played, met, wrong int
-}
-
-func (c *tally) add(trial trial, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.played++
-	if trial.met() {
-		c.met++
-	}
-	if err != nil {
-		c.wrong++
-	}
-}
-
-func (c *tally) String() string {
-	return fmt.Sprintf("%d trials, of which something went wrong in %d, and %d ended otherwise than they should", c.played, c.met, c.wrong)
 }
 
 func lines(calls []proxy.Call) string {

@@ -38,6 +38,15 @@ func (i *Installation) Logs() []string {
 	return logs
 }
 
+// LogFiles are [Installation.Logs], as [Pods.LogFiles] are those of Pods.
+func (i *Installation) LogFiles(context.Context) ([]string, error) { return i.Logs(), nil }
+
+// MetricsURLs are where webhooks and the first agent serve their metrics, by
+// certificates that nobody has signed.
+func (i *Installation) MetricsURLs(context.Context) ([]string, error) {
+	return append(i.Metrics(), "https://"+i.AgentMetrics()+"/metrics"), nil
+}
+
 // start starts one of the built programs as a process of that name.
 func (i *Installation) start(program, name string, arguments ...string) (*command, error) {
 	port, err := freePort()

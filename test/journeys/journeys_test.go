@@ -110,6 +110,10 @@ func travel(t *testing.T, installed *installation.Installation, user string, fil
 		t.Fatal(err)
 	}
 	plugin := filepath.Join(server.Dir(), "installation") // built with the other commands
+	completion, err := filepath.Abs("../../cmd/kubectl-krake")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Run("of", func(t *testing.T) {
 		testscript.Run(t, testscript.Params{
 			Files:               files,
@@ -121,7 +125,7 @@ func travel(t *testing.T, installed *installation.Installation, user string, fil
 					return err
 				}
 				script.Setenv("INSTALLED", folderOf(installed))
-				return session.Home(script, server, user, filepath.Dir(kubectl), plugin)
+				return session.Home(script, server, user, filepath.Dir(kubectl), plugin, completion)
 			},
 			Cmds: session.Commands(t.Context()),
 		})
@@ -133,14 +137,22 @@ func travel(t *testing.T, installed *installation.Installation, user string, fil
 func makeNamespace(script *testscript.Env, user string) error {
 	ctx := context.Background() // of the script there is none
 	name := session.Namespace(script)
-	if text, err := try(ctx, "create", "namespace", name); err != nil {
-		return fmt.Errorf("%w: %s", err, text)
+	if err := newNamespace(ctx, name, user); err != nil {
+		return err
 	}
 	script.Defer(func() {
 		if text, err := try(ctx, "delete", "namespace", name, "--ignore-not-found"); err != nil {
 			script.T().Fatal(text)
 		}
 	})
+	return nil
+}
+
+// newNamespace makes a namespace in which a user has rights, if there is one.
+func newNamespace(ctx context.Context, name, user string) error {
+	if text, err := try(ctx, "create", "namespace", name); err != nil {
+		return fmt.Errorf("%w: %s", err, text)
+	}
 	if user == "" {
 		return nil
 	}

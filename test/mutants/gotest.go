@@ -9,6 +9,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,18 +19,27 @@ import (
 type verdict struct {
 	// failed is the first test that failed, with its subtest.
 	failed string
+	// invariant is the first one that test/faults found violated, as I2.
+	invariant string
 	// broken is what the compiler said.
 	broken string
 }
 
-// tester runs the tests of a package under an overlay, or none.
+// tester runs the tests of a package under an overlay, or none. As for a shell,
+// variables may stand before the package, and arguments after it.
 type tester func(ctx context.Context, overlay, pkg string) (verdict, error)
 
 // goTest gives the tester of the module in a folder.
 func goTest(dir string) tester {
 	return func(ctx context.Context, overlay, pkg string) (verdict, error) {
 		// A mutant may run for ever. What the tests take is a small part of this.
-		command := exec.CommandContext(ctx, "go", "test", "-json", "-failfast", "-vet=off", "-timeout=3m", "-overlay="+overlay, pkg)
+		variables, arguments := split(pkg)
+		arguments = append([]string{"test", "-json", "-failfast", "-vet=off", "-timeout=3m", "-overlay=" + overlay}, arguments...)
+		command := exec.CommandContext(ctx, "go", arguments...)
+		command.Env = append(os.Environ(), variables...)
+		if overlay != "" { // also what the tests build has the mutant
+			command.Env = append(command.Env, "GOFLAGS=-overlay="+overlay)
+		}
 		command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 		command.WaitDelay = 10 * time.Second
 		command.Dir = dir
@@ -44,6 +56,21 @@ func goTest(dir string) tester {
 		return found, nil
 	}
 }
+
+// split parts the variables from the package and its arguments.
+func split(pkg string) (variables, arguments []string) {
+	for word := range strings.FieldsSeq(pkg) {
+		if len(arguments) == 0 && strings.Contains(word, "=") {
+			variables = append(variables, word)
+		} else {
+			arguments = append(arguments, word)
+		}
+	}
+	return variables, arguments
+}
+
+// invariant begins a line that tells of its violation.
+var invariant = regexp.MustCompile(`^\s*(?:[a-z_0-9]+_test\.go:\d+: )?(I\d+): `)
 
 // event is a line of go test -json, as far as it is read here.
 type event struct{ Action, Test, Output string }
@@ -63,17 +90,29 @@ func judge(events io.Reader) (verdict, error) {
 			built += e.Output
 		case "build-fail":
 			found.broken = built
+		case "output":
+			if violated := invariant.FindStringSubmatch(e.Output); violated != nil && found.invariant == "" {
+				found.invariant = violated[1]
+			}
 		case "run":
 			running = e.Test
 		case "fail":
-			if found == (verdict{}) { // a crash names no test: it was the last that began
+			if found.failed == "" && found.broken == "" { // a crash names no test: it was the last that began
 				found.failed = firstOf(e.Test, running, "the package as a whole")
 			}
 		}
-		if ended := e.Action == "pass" || e.Action == "skip" || e.Action == "fail"; ended && e.Test == "" {
-			return found, nil
+		if e.Test == "" && slices.Contains([]string{"pass", "skip", "fail"}, e.Action) {
+			return found.orNothing(), nil
 		}
 	}
+}
+
+// orNothing is no verdict if nothing has failed, whatever was said.
+func (v verdict) orNothing() verdict {
+	if v.failed == "" && v.broken == "" {
+		return verdict{}
+	}
+	return v
 }
 
 func firstOf(texts ...string) string {

@@ -3,8 +3,10 @@
 //
 //	go run ./test/mutants
 //	go run ./test/mutants --only 'keys|align'
+//	go run ./test/mutants --faults
 //
-// The bugs are in mutants.yaml. A bug that no test finds makes the command fail;
+// The bugs are in mutants.yaml; with --faults, those of the agent that are in
+// faults.yaml, which the sweeps of test/faults have to find, in minutes each. A bug that no test finds makes the command fail;
 // so does one that does not compile, or whose old text is not in its file exactly
 // once, because that is a mistake in the list. No source is touched: the compiler
 // is given the changed file in place of the other (go test -overlay).
@@ -26,6 +28,9 @@ import (
 //go:embed mutants.yaml
 var list []byte
 
+//go:embed faults.yaml
+var faults []byte
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -35,7 +40,11 @@ func main() {
 
 	err := options.Validate()
 	if err == nil {
-		err = run(ctx, options, list, goTest("."), os.Stdout)
+		chosen := list
+		if options.Faults {
+			chosen = faults
+		}
+		err = run(ctx, options, chosen, goTest("."), os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -49,13 +58,16 @@ type Options struct {
 	Only     string
 	List     bool
 	Markdown bool
+	// Faults: the bugs are those that test/faults has to find.
+	Faults bool
 }
 
 // AddFlags adds the flags, with the present values as defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Only, "only", o.Only, "try only the mutants whose name matches this regular expression")
 	flags.BoolVar(&o.List, "list", o.List, "list the mutants and try none")
-	flags.BoolVar(&o.Markdown, "markdown", o.Markdown, "also write the results to "+document)
+	flags.BoolVar(&o.Markdown, "markdown", o.Markdown, "also write the results to "+o.document())
+	flags.BoolVar(&o.Faults, "faults", o.Faults, "try those bugs of the agent that test/faults has to find")
 }
 
 // Validate tells what does not go together.

@@ -15,13 +15,15 @@ import (
 const root = "../.."
 
 // A list that no longer fits the code would try nothing, and find that all is well.
-func TestTheListFitsTheCode(t *testing.T) {
-	mutants, err := read(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := check(root, mutants); err != nil {
-		t.Error(err)
+func TestTheListsFitTheCode(t *testing.T) {
+	for name, list := range map[string][]byte{"mutants.yaml": list, "faults.yaml": faults} {
+		mutants, err := read(list)
+		if err == nil {
+			err = check(root, mutants)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -190,7 +192,7 @@ func TestTestsThatCannotBeRun(t *testing.T) {
 
 func TestMarkdown(t *testing.T) {
 	dir := twoFiles(t)
-	put(t, filepath.Join(dir, document), "old")
+	put(t, filepath.Join(dir, (&Options{}).document()), "old")
 	fake := func(_ context.Context, overlay, pkg string) (verdict, error) {
 		if overlay != "" && pkg == "./a" {
 			return verdict{failed: "TestA/b"}, nil
@@ -200,11 +202,11 @@ func TestMarkdown(t *testing.T) {
 	if err := run(t.Context(), Options{Dir: dir, Markdown: true}, []byte(two), fake, io.Discard); err == nil {
 		t.Error("a mutant survived, and all is well")
 	}
-	text, err := os.ReadFile(filepath.Join(dir, document))
+	text, err := os.ReadFile(filepath.Join(dir, (&Options{}).document()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := head + `
+	want := (&Options{}).head() + `
 ## a/a.go
 
 | bug | what a user would suffer | caught by |
@@ -248,6 +250,34 @@ func TestListOnly(t *testing.T) {
 	}
 	if got, want := strings.Join(strings.Fields(out.String()), " "), "second b/b.go It is a|b."; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Of the words of test/faults the first violation is told.
+func TestInvariant(t *testing.T) {
+	events := `{"Action": "run", "Test": "TestA41"}
+{"Action": "output", "Test": "TestA41", "Output": "    tale_test.go:1: crash points, of demo/app-1:\n"}
+{"Action": "output", "Test": "TestA41", "Output": "        I2: it is left over\n"}
+{"Action": "output", "Test": "TestA41", "Output": "        I1: it is not there\n"}
+{"Action": "fail", "Test": "TestA41"}
+{"Action": "fail"}
+`
+	got, err := judge(strings.NewReader(events))
+	if want := (verdict{failed: "TestA41", invariant: "I2"}); err != nil || got != want {
+		t.Errorf("got %+v and %v, want %+v", got, err, want)
+	}
+	if text := (outcome{verdict: got}).String(); text != "caught by TestA41, I2" {
+		t.Errorf("told is %q", text)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	variables, arguments := split("A=1 B=x=y ./a -run=^TestA$ C=2")
+	if got, want := strings.Join(variables, " "), "A=1 B=x=y"; got != want {
+		t.Errorf("variables %q, want %q", got, want)
+	}
+	if got, want := strings.Join(arguments, " "), "./a -run=^TestA$ C=2"; got != want {
+		t.Errorf("arguments %q, want %q", got, want)
 	}
 }
 

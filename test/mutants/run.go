@@ -21,6 +21,8 @@ func (o outcome) String() string {
 	switch {
 	case o.broken != "":
 		return "DOES NOT COMPILE\n" + o.broken
+	case o.failed != "" && o.invariant != "":
+		return "caught by " + o.failed + ", " + o.invariant
 	case o.failed != "":
 		return "caught by " + o.failed
 	}
@@ -51,7 +53,7 @@ func run(ctx context.Context, options Options, list []byte, test tester, out io.
 		return err
 	}
 	if options.Markdown {
-		if err := os.WriteFile(filepath.Join(options.Dir, document), []byte(markdown(outcomes)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(options.Dir, options.document()), []byte(markdown(options.head(), outcomes)), 0o644); err != nil {
 			return err
 		}
 	}

@@ -86,13 +86,20 @@ func masker(name string, replacements []replacement) func(*testscript.TestScript
 		if neg || len(args) != 1 {
 			ts.Fatalf("usage: %s FILE|stdout|stderr", name)
 		}
-		text := ts.ReadFile(args[0])
-		for _, r := range replacements {
-			text = r.pattern.ReplaceAllString(text, r.by)
-		}
-		_, err := io.WriteString(ts.Stdout(), text)
+		_, err := io.WriteString(ts.Stdout(), masked(ts.ReadFile(args[0]), replacements))
 		ts.Check(err)
 	}
+}
+
+// Table gives a text with what differs each time replaced, as the command of this name
+// does.
+func Table(text string) string { return masked(text, slices.Concat(varying, varyingInTables)) }
+
+func masked(text string, replacements []replacement) string {
+	for _, r := range replacements {
+		text = r.pattern.ReplaceAllString(text, r.by)
+	}
+	return text
 }
 
 // until repeats a command until what it prints matches: for what the agent does,

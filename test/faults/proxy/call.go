@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -48,6 +49,22 @@ func (c Call) IsDiscovery() bool { return c.Resource == "" }
 
 // IsSight tells if the call is for the sight of a whole kind: a watch or a list.
 func (c Call) IsSight() bool { return c.Verb == "watch" || c.Verb == "list" }
+
+// Subject is the name of the object, also where the request says it in its body only.
+func (c Call) Subject() string {
+	if c.Name != "" || c.Verb != "create" {
+		return c.Name
+	}
+	var body struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(c.Body, &body) != nil {
+		return ""
+	}
+	return body.Metadata.Name
+}
 
 func (c Call) numbered() bool { return !c.IsSight() && !c.IsEvent() && !c.IsDiscovery() }
 

@@ -5,15 +5,23 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Fault is what befalls a call. The zero value: the call is not sent on, and the
 // connection is cut.
 type Fault struct {
+	// Before is done first, and then the call is carried out and answered as if nothing
+	// had befallen it; nothing else counts.
+	Before func()
 	// Sent: the API server carries the call out before the fault.
 	Sent bool
 	// Do is done next; it may kill the client.
 	Do func()
+	// Delay is how long the answer is kept back; Mute: there is none, and the
+	// connection stays open until the client gives up.
+	Delay time.Duration
+	Mute  bool
 	// Answer is the code that the client gets, 0 if the connection is cut, with
 	// everything else that goes over it.
 	Answer int
@@ -25,6 +33,16 @@ type Fault struct {
 func (f *Fault) reply(w http.ResponseWriter, r *http.Request) {
 	if f.Do != nil {
 		f.Do()
+	}
+	if f.Delay > 0 {
+		select {
+		case <-time.After(f.Delay):
+		case <-r.Context().Done():
+		}
+	}
+	if f.Mute {
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler) // the client has left
 	}
 	if f.Answer == 0 {
 		cut(r)

@@ -159,6 +159,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call.Body = body
 	index, fault := p.arrived(&call)
 	defer p.left(call)
+	if fault != nil && fault.Before != nil {
+		fault.Before()
+		fault = nil
+	}
 	if fault != nil && !fault.Sent {
 		fault.reply(w, r)
 		return

@@ -202,6 +202,56 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A muted call is carried out, and nobody hears of it: the client gives up. A delayed
+// one is answered, late.
+func TestMuteAndDelay(t *testing.T) {
+	const path = "/api/v1/namespaces/demo/services/web"
+	p, b, client, host := begin(t)
+	client.Timeout = 200 * time.Millisecond
+	p.Intercept(func(call Call) *Fault {
+		if call.Number == 1 {
+			return &Fault{Sent: true, Mute: true}
+		}
+		return &Fault{Answer: http.StatusConflict, Delay: 50 * time.Millisecond}
+	})
+	if got, err := ask(t, client, http.MethodGet, host+path); err == nil {
+		t.Errorf("a muted call is answered: %d", got.code)
+	}
+	begin := time.Now()
+	if got, err := ask(t, client, http.MethodGet, host+path); err != nil || got.code != http.StatusConflict || time.Since(begin) < 50*time.Millisecond {
+		t.Errorf("%d, %v, after %s", got.code, err, time.Since(begin))
+	}
+	if got := len(b.log()); got != 1 {
+		t.Errorf("%d calls were sent on, want 1", got)
+	}
+}
+
+// What is done before a call is done when the API server hears of it.
+func TestBefore(t *testing.T) {
+	p, b, client, host := begin(t)
+	heard := -1
+	p.Intercept(func(Call) *Fault { return &Fault{Before: func() { heard = len(b.log()) }, Answer: http.StatusConflict} })
+	got, err := ask(t, client, http.MethodGet, host+"/api/v1/namespaces/demo/services/web")
+	if err != nil || got.code != http.StatusOK || heard != 0 || len(b.log()) != 1 {
+		t.Errorf("%d, %v; heard of before: %d", got.code, err, heard)
+	}
+}
+
+func TestSubject(t *testing.T) {
+	for _, c := range []struct {
+		call Call
+		want string
+	}{
+		{Call{Verb: "create", Body: []byte(`{"metadata": {"name": "web"}}`)}, "web"},
+		{Call{Verb: "create", Body: []byte(`{`)}, ""},
+		{Call{Verb: "patch", Name: "web", Body: []byte(`{"metadata": {"name": "other"}}`)}, "web"},
+	} {
+		if got := c.call.Subject(); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.call, got, c.want)
+		}
+	}
+}
+
 func checkFault(t *testing.T, got answer, err error, code int, retry string) {
 	t.Helper()
 	if code == 0 {

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"sigs.k8s.io/yaml"
+)
+
+// anIndex is an image for two platforms.
+func anIndex(t *testing.T) v1.ImageIndex {
+	t.Helper()
+	index := v1.ImageIndex(empty.Index)
+	for _, p := range imagePlatforms {
+		image, err := random.Image(100, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}})
+	}
+	return index
+}
+
+// What is in the registry has the digest that was written down, and both platforms.
+// Nothing is sent unless it was asked for.
+func TestPush(t *testing.T) {
+	index := anIndex(t)
+	want, err := index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, push := range []bool{false, true} {
+		server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+		t.Cleanup(server.Close)
+		o := options{out: t.TempDir(), name: strings.TrimPrefix(server.URL, "http://") + "/krake-observer/krake-observer:v1.2.3", push: push}
+		if err := o.publish(t.Context(), index); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(filepath.Join(o.out, digestFile)); err != nil || string(text) != want.String()+"\n" {
+			t.Errorf("the file says %q, want %s: %v", text, want, err)
+		}
+		tag, err := name.NewTag(o.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := remote.Index(tag)
+		if !push {
+			if err == nil {
+				t.Error("it was sent, and nobody has asked for it")
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := found.Digest()
+		if err != nil || got != want {
+			t.Errorf("the registry has %s, want %s: %v", got, want, err)
+		}
+		if manifest, err := found.IndexManifest(); err != nil || len(manifest.Manifests) != len(imagePlatforms) {
+			t.Errorf("the registry has %+v: %v", manifest, err)
+		}
+	}
+}
+
+// A registry that refuses is an error that names the image.
+func TestPushRefused(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) }))
+	t.Cleanup(server.Close)
+	o := options{out: t.TempDir(), name: strings.TrimPrefix(server.URL, "http://") + "/krake-observer:v1", push: true}
+	if err := o.publish(t.Context(), anIndex(t)); err == nil || !strings.Contains(err.Error(), "push "+o.name) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The archives of a release are what the sums and krew's manifest say, and the plugin
+// in one of them starts.
+func TestRelease(t *testing.T) {
+	here := platforms(t)[0]
+	o := options{source: "..", out: t.TempDir(), release: "v1.2.3", plugins: []platform{here}, created: time.Unix(0, 0)}
+	if err := o.makePlugins(t.Context(), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	file := "kubectl-krake-v1.2.3-" + here.String() + ".tar.gz"
+	sum := sums(t, o.out)[file]
+	if text, err := os.ReadFile(filepath.Join(o.out, "checksums.txt")); err != nil || string(text) != sum+"  "+file+"\n" {
+		t.Errorf("sums %q, want %s of %s: %v", text, sum, file, err)
+	}
+	var manifest krewManifest
+	text, err := os.ReadFile(filepath.Join(o.out, "krake.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if len(manifest.Spec.Platforms) != 1 {
+		t.Fatalf("krew's manifest has platforms %+v", manifest.Spec.Platforms)
+	}
+	if p := manifest.Spec.Platforms[0]; p.SHA256 != sum || p.URI != releases+"v1.2.3/"+file || p.Bin != plugin || p.Selector.MatchLabels["arch"] != here.arch {
+		t.Errorf("krew's manifest has %+v", p)
+	}
+	packed, err := os.Open(filepath.Join(o.out, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close() //nolint:errcheck // it was only read
+	headers, files := unpacked(t, unzipped(t, packed))
+	checkHeaders(t, headers)
+	if len(files) != 2 || !strings.Contains(string(files["LICENSE"]), "Apache License") {
+		t.Errorf("the archive has %d files", len(files))
+	}
+	checkStarts(t, plugin, files[plugin], "--context")
+}
+
+// Every file of a program has the name that its system wants.
+func TestProgram(t *testing.T) {
+	for p, want := range map[platform]string{{"windows", "amd64"}: "kubectl-krake.exe", {"darwin", "arm64"}: "kubectl-krake"} {
+		if got := p.program(plugin); got != want {
+			t.Errorf("%s: %s, want %s", p, got, want)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// trial gives an object as it would be created.
+type trial func(object map[string]any) (map[string]any, error)
+
+// trialIn asks an API server, which creates nothing. The name is another one: that of the
+// object is taken.
+func (o objects) trialIn(ctx context.Context, mapping *meta.RESTMapping, namespace string) trial {
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		namespace = ""
+	}
+	client := o.Resource(mapping.Resource).Namespace(namespace)
+	return func(object map[string]any) (map[string]any, error) {
+		options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager}
+		created, err := client.Create(ctx, &unstructured.Unstructured{Object: object}, options)
+		if err != nil {
+			return nil, err
+		}
+		return created.Object, nil
+	}
+}
+
+// mostTrials is how often an API server is asked about one object.
+const mostTrials = 500
+
+var errTooManyTrials = errors.New("the object has too many fields")
+
+// defaultsOf gives the fields that the API server would fill in with what they are: the
+// managedFields say that who has created an object has set them, too. What is left out is
+// of others, and not to be sent.
+func defaultsOf(live map[string]any, leftOut []leftOut, try trial) ([]schema.Path, error) {
+	object := runtime.DeepCopyJSON(live)
+	delete(object, "status")
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	object["metadata"] = map[string]any{"generateName": name + "-", "labels": metadata["labels"], "annotations": map[string]any{}}
+	for _, left := range leftOut {
+		take(object, left.path)
+	}
+	if _, err := try(object); err != nil {
+		return nil, err
+	}
+	t := trials{try: try, object: object, left: mostTrials}
+	for _, field := range slices.Sorted(maps.Keys(object)) {
+		switch field {
+		case "apiVersion", "kind", "metadata":
+			continue
+		}
+		t.at(pathOf(field))
+	}
+	if t.left <= 0 {
+		return t.found, errTooManyTrials
+	}
+	return t.found, nil
+}
+
+// trials takes one field after the other off an object.
+type trials struct {
+	try    trial
+	object map[string]any
+	found  []schema.Path
+	left   int
+}
+
+// at tries to do without what is at a path, or else without a part of it.
+func (t *trials) at(path schema.Path) {
+	value := along(t.object, path)
+	if path[len(path)-1].Index < 0 && t.isDefault(path, value) {
+		t.found = append(t.found, path)
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			t.at(below(path, name, -1))
+		}
+	case []any:
+		for i, element := range value {
+			if isComposite(element) {
+				t.at(below(path, "", i))
+			}
+		}
+	}
+}
+
+// isDefault leaves the object without the field if it would come back as it was.
+func (t *trials) isDefault(path schema.Path, value any) bool {
+	if t.left--; t.left < 0 {
+		return false
+	}
+	parent, _ := along(t.object, path[:len(path)-1]).(map[string]any)
+	take(t.object, path)
+	created, err := t.try(t.object)
+	if err == nil && reflect.DeepEqual(along(created, path), value) {
+		return true
+	}
+	parent[path[len(path)-1].Field] = value
+	return false
+}
+
+// take takes a field off an object. An element of a list stays: the others would be found
+// at other places.
+func take(object map[string]any, path schema.Path) {
+	last := path[len(path)-1]
+	if parent, ok := along(object, path[:len(path)-1]).(map[string]any); ok && last.Index < 0 {
+		delete(parent, last.Field)
+	}
+}
+
+// withoutDefaults gives a proposal for what somebody has created or updated without
+// saying what he has written: the API server is asked what it would fill in by itself.
+func withoutDefaults(p proposal, live map[string]any, try trial) (proposal, error) {
+	if !p.unsaid {
+		return p, nil
+	}
+	defaults, failure := defaultsOf(live, p.left, try)
+	better, err := propose(nil, live, defaults)
+	if failure != nil {
+		better.note = fmt.Sprintf("which of these fields are but defaults of the API server is not known, as its dry run failed: %s", ofTrial(failure))
+	}
+	return better, err
+}
+
+// ofTrial gives the text of an error without the values that a refusal repeats.
+func ofTrial(err error) string {
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown && !apierrors.IsForbidden(err) {
+		return string(reason)
+	}
+	return withoutText(err).Error()
+}

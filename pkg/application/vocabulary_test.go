@@ -1,0 +1,154 @@
+package application_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// The reference tells of the annotations that admission lets users write, and of no other.
+func TestVocabularyHasTheAnnotationsOfUsers(t *testing.T) {
+	var told []string
+	for _, name := range application.Annotations() {
+		if name.On == "Application" {
+			if name.Writer != application.ByUser {
+				t.Errorf("%s on an Application is written by %s: nobody but users writes annotations there", name.Key, name.Writer)
+			}
+			told = append(told, name.Key)
+		}
+	}
+	if diff := cmp.Diff(sorted(application.UserAnnotations()), sorted(told)); diff != "" {
+		t.Errorf("annotations (-that users may write +that are told):\n%s", diff)
+	}
+}
+
+// A value that is told is one that can be read, and what is none of them is refused.
+func TestVocabularyHasTheValues(t *testing.T) {
+	checked := 0
+	for _, name := range application.Annotations() {
+		if len(name.Values) == 0 || name.Key == application.FormatAnnotation {
+			continue
+		}
+		checked++
+		for _, value := range append(name.Values, "nonsense") {
+			cm := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{name.Key: value}}}
+			_, refusals := application.WishesOf(&cm)
+			if refused := len(refusals) > 0; refused != (value == "nonsense") {
+				t.Errorf("%s: %s: refused is %t", name.Key, value, refused)
+			}
+		}
+	}
+	if checked < 6 {
+		t.Errorf("%d annotations have values that can be counted: that are too few", checked)
+	}
+}
+
+// Who writes a key of the data is who may.
+func TestVocabularyHasTheWriters(t *testing.T) {
+	const cluster = application.ClusterPart
+	var keys []string
+	for _, name := range application.DataKeys() {
+		key := name.Key
+		if name.Writer == application.ByUser {
+			keys = append(keys, key)
+		}
+		var want application.Writer
+		switch {
+		case application.IsSpecKey(key):
+			want = application.ByUser
+		case !application.IsAgentKey(key):
+			want = application.ByWebhook
+		case application.IsKeyOf(key, cluster, false):
+			want = application.ByAgent
+		default:
+			want = application.ByAgentOfTarget
+		}
+		if name.Writer != want {
+			t.Errorf("%s is written by %s, want %s", key, name.Writer, want)
+		}
+	}
+	if diff := cmp.Diff(sorted(application.SpecKeys()), sorted(keys)); diff != "" {
+		t.Errorf("keys (-of the spec +that are told):\n%s", diff)
+	}
+}
+
+// Every name that the package spells is told, and every state.
+func TestVocabularyIsWhole(t *testing.T) {
+	told := map[string]bool{}
+	for _, names := range [][]application.Name{application.Annotations(), application.DataKeys(), application.Labels(), application.Finalizers()} {
+		for _, name := range names {
+			told[name.Key] = true
+			if name.On == "" || name.Writer == "" || name.Effect == "" {
+				t.Errorf("%s: what carries it, who writes it, or its effect is missing", name.Key)
+			}
+		}
+	}
+	for _, state := range application.States() {
+		told[string(state.State)] = true
+	}
+	spelled := constants(t, "names.go", "status.go")
+	if len(spelled) < 40 {
+		t.Fatalf("%d names were found in the package: that are too few", len(spelled))
+	}
+	for _, constant := range slices.Sorted(maps.Keys(spelled)) {
+		if value := spelled[constant]; !told[value] {
+			t.Errorf("%s, %s, is told nowhere", constant, value)
+		}
+	}
+}
+
+// constants gives the names and states among the constants of files, by the constants'
+// own names.
+func constants(t *testing.T, files ...string) map[string]string {
+	t.Helper()
+	values := map[string]string{}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(node ast.Node) bool {
+			spec, ok := node.(*ast.ValueSpec)
+			if ok && len(spec.Values) == len(spec.Names) {
+				for i, name := range spec.Names {
+					values[name.Name] = textOf(spec.Values[i], values)
+				}
+			}
+			return true
+		})
+	}
+	maps.DeleteFunc(values, func(name, _ string) bool {
+		for _, kind := range []string{"Annotation", "Key", "Label"} {
+			if strings.HasSuffix(name, kind) {
+				return false
+			}
+		}
+		return !strings.HasPrefix(name, "State")
+	})
+	return values
+}
+
+// textOf gives the value of a constant that is put together from others.
+func textOf(expression ast.Expr, known map[string]string) string {
+	switch e := expression.(type) {
+	case *ast.BasicLit:
+		return strings.Trim(e.Value, `"`)
+	case *ast.Ident:
+		return known[e.Name]
+	case *ast.BinaryExpr:
+		return textOf(e.X, known) + textOf(e.Y, known)
+	}
+	return ""
+}
+
+func sorted(texts []string) []string { return slices.Sorted(slices.Values(texts)) }

@@ -1,0 +1,214 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// standInProgram records how it is called, and does of its work what the next call
+// needs. Which calls fail, the file "fail" beside it says: their first words.
+const standInProgram = `#!/bin/sh
+here=$(dirname "$0")
+call="$(basename "$0") $*"
+echo "$call" >> "$here/calls"
+if [ -f "$here/slow" ]; then case "$call" in "$(cat "$here/slow")"*) exec sleep 60 ;; esac; fi
+while read -r words; do
+	case "$call" in "$words"*) echo "first line" >&2; echo "it says no" >&2; exit 1 ;; esac
+done < "$here/fail"
+case "$call" in "kind create"*)
+	while [ "$1" != --kubeconfig ]; do shift; done
+	cp "$here/kubeconfig" "$2"
+esac
+`
+
+// standIns puts stand-ins for kind and docker on the PATH, of which some calls fail.
+func standIns(t *testing.T, fail ...string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	kubeconfig := `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://192.0.2.1:6443"}}],
+users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
+	files := map[string]string{"kind": standInProgram, "docker": standInProgram, "fail": strings.Join(append(fail, ""), "\n"), "kubeconfig": kubeconfig}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	t.Setenv("KRAKE_E2E_KUBECONFIG", "")
+	t.Setenv("E2E_TIER", "")
+	t.Setenv("KRAKE_KIND_NODE_IMAGE", "example.org/node:v1")
+	return folder
+}
+
+// calls are those that were made, with NAME for the name of the cluster and FOLDER for
+// what differs from run to run.
+func calls(t *testing.T, folder string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "calls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := checkout(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := regexp.MustCompile(`krake-e2e-\d{6}`).ReplaceAllString(strings.TrimSpace(string(text)), "NAME")
+	plain = regexp.MustCompile(`/\S*/krake-cluster-\d+/`).ReplaceAllString(plain, "FOLDER/")
+	return strings.Split(strings.ReplaceAll(plain, root, "CHECKOUT"), "\n")
+}
+
+// The calls of a run on kind, in their order.
+var (
+	asking   = []string{"docker info", "docker image inspect example.org/node:v1"}
+	building = "docker build --tag krake-observer/krake-observer:e2e CHECKOUT"
+	creating = "kind create cluster --name NAME --image example.org/node:v1 --kubeconfig FOLDER/kind.kubeconfig --wait 120s"
+	loading  = "kind load docker-image krake-observer/krake-observer:e2e --name NAME"
+	deleting = "kind delete cluster --name NAME --kubeconfig FOLDER/kind.kubeconfig"
+)
+
+func sequence(some ...string) []string { return append(append([]string{}, asking...), some...) }
+
+// Kind is preferred where Docker answers: the image is built, and loaded into a cluster
+// that goes with the tests. The stand-ins show which calls are made; that kind
+// understands them, only kind shows.
+func TestKind(t *testing.T) {
+	folder := standIns(t)
+	var log strings.Builder
+	c, err := Open(t.Context(), Options{Pods: true, Log: &log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Tier() != "kind" || c.Image() != "krake-observer/krake-observer:e2e" || !c.HasKubelet() || c.URL() != "https://192.0.2.1:6443" {
+		t.Errorf("it is %s with image %q at %s", c.Tier(), c.Image(), c.URL())
+	}
+	if first, _, _ := strings.Cut(log.String(), "\n"); first != "cluster: kind: Pods run; its audit log cannot be read" {
+		t.Errorf("the first line is %q", first)
+	}
+	if diff := cmp.Diff(sequence(building, creating, loading), calls(t, folder)); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	for range 2 { // the second time nothing is left to be deleted
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff(sequence(building, creating, loading, deleting), calls(t, folder)); diff != "" {
+		t.Errorf("calls with those of Stop (-want +got):\n%s", diff)
+	}
+}
+
+// What fails is said, and what was made until then is deleting. No other cluster is taken
+// in its place.
+func TestKindFails(t *testing.T) {
+	for _, c := range []struct {
+		fail []string
+		want []string
+	}{
+		{[]string{"docker build"}, sequence(building)},
+		{[]string{"kind create"}, sequence(building, creating, deleting)},
+		{[]string{"kind load"}, sequence(building, creating, loading, deleting)},
+		{[]string{"kind load", "kind delete"}, sequence(building, creating, loading, deleting)},
+	} {
+		t.Run(strings.Join(c.fail, ", "), func(t *testing.T) {
+			folder := standIns(t, c.fail...)
+			_, err := Open(t.Context(), Options{Pods: true, Log: io.Discard})
+			if err == nil {
+				t.Fatal("it is said to have started")
+			}
+			for _, call := range c.fail {
+				if !strings.Contains(err.Error(), call) || !strings.Contains(err.Error(), "it says no") {
+					t.Errorf("%s is not said: %v", call, err)
+				}
+			}
+			if diff := cmp.Diff(c.want, calls(t, folder)); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+			if left, err := filepath.Glob(filepath.Join(os.TempDir(), "krake-cluster-*", "kind.kubeconfig")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v %v", left, err)
+			}
+		})
+	}
+}
+
+// Who interrupts the start has no cluster left either.
+func TestKindIsInterrupted(t *testing.T) {
+	folder := standIns(t)
+	if err := os.WriteFile(filepath.Join(folder, "slow"), []byte("kind create"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	go func() {
+		defer interrupt()
+		for ctx.Err() == nil {
+			if text, err := os.ReadFile(filepath.Join(folder, "calls")); err == nil && strings.Contains(string(text), "kind create") {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	if _, err := Open(ctx, Options{Pods: true, Log: io.Discard}); err == nil {
+		t.Error("it is said to have started")
+	}
+	if diff := cmp.Diff(sequence(building, creating, deleting), calls(t, folder)); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// Why there is no cluster of kind is said in the words of who says so.
+func TestWhyNotKind(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fail  []string
+		want  string
+		calls []string
+	}{
+		{"Docker does not answer", []string{"docker info"}, "docker info does not answer: it says no", asking[:1]},
+		{"the image is pulled", []string{"docker image inspect"}, "", sequence("docker pull example.org/node:v1")},
+		{
+			"and cannot be", []string{"docker image inspect", "docker pull"}, "the image of its nodes is neither there nor can it be pulled: it says no",
+			sequence("docker pull example.org/node:v1"),
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			folder := standIns(t, c.fail...)
+			if got := whyNotKind(t.Context(), Options{Pods: true}); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			if diff := cmp.Diff(c.calls, calls(t, folder)); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("there is no kind", func(t *testing.T) {
+		standIns(t)
+		t.Setenv("PATH", t.TempDir())
+		if got := whyNotKind(t.Context(), Options{Pods: true}); got != "kind is not on the PATH" {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("it is asked for", func(t *testing.T) {
+		standIns(t, "docker info")
+		t.Setenv("E2E_TIER", "kind")
+		if _, err := Open(t.Context(), Options{Pods: true, Log: io.Discard}); err == nil || !strings.Contains(err.Error(), "docker info does not answer") {
+			t.Errorf("error: %v", err)
+		}
+	})
+}
+
+// A program that is not there is no program that has failed.
+func TestCallNames(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if err := call(t.Context(), "kind", "get"); !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "kind get") {
+		t.Errorf("error: %v", err)
+	}
+}

@@ -1,0 +1,168 @@
+package docs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Command is one that a page tells to run.
+type Command struct {
+	Page string
+	Line int
+	// Words are what a shell makes of it, pipes among them.
+	Words []string
+}
+
+// String gives the words with a blank between.
+func (c Command) String() string { return strings.Join(c.Words, " ") }
+
+// programs are what commands begin with. A block that is indented, without any of them,
+// is to be fenced as something else.
+var programs = []string{"kubectl", "make", "go", "kind", "docker", "git", "cd", "export", "curl", "helm", "cosign", "ctr", "crane", "sha256sum", "tar", "sed", "kubectl-krake"}
+
+// isProgram tells if a word is what commands begin with: one of the programs, or one of
+// the repository.
+func isProgram(word string) bool {
+	return slices.Contains(programs, word) || strings.HasPrefix(word, ".ci/") || strings.HasPrefix(word, "bin/") || strings.HasPrefix(word, "./")
+}
+
+// Commands gives the commands of a page.
+func (p *Page) Commands() ([]Command, error) {
+	var commands []Command
+	for _, section := range p.Sections {
+		for _, part := range section.Parts {
+			if part.Block == nil || !part.Block.hasCommands() {
+				continue
+			}
+			found, err := p.commandsOf(part.Block)
+			if err != nil {
+				return nil, err
+			}
+			commands = append(commands, found...)
+		}
+	}
+	return commands, nil
+}
+
+func (b *Block) hasCommands() bool {
+	return !b.Fenced || b.Is("sh") || b.Is("bash") || b.Is("shell") || b.Is("console")
+}
+
+func (p *Page) commandsOf(block *Block) ([]Command, error) {
+	var commands []Command
+	lines := strings.Split(block.Text, "\n")
+	prompts := slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "$ ") })
+	for i := 0; i < len(lines); i++ {
+		line, isCommand := strings.CutPrefix(lines[i], "$ ")
+		if prompts && !isCommand || strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		command := Command{Page: p.Path, Line: block.Line + i}
+		for goesOn(line) && i+1 < len(lines) {
+			i++
+			line = strings.TrimSuffix(line, `\`) + " " + strings.TrimSpace(lines[i])
+		}
+		words, err := Words(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", p.Path, command.Line, err)
+		}
+		command.Words = words
+		if program := withoutVariables(words); len(program) == 0 || !isProgram(program[0]) {
+			return nil, fmt.Errorf("%s:%d: %q is no known command: fence the block as text, or add the program to test/docs", p.Path, command.Line, line)
+		}
+		commands = append(commands, command)
+	}
+	return commands, nil
+}
+
+func goesOn(line string) bool {
+	line = strings.TrimSpace(line)
+	return strings.HasSuffix(line, `\`) || strings.HasSuffix(line, "|")
+}
+
+// withoutVariables leaves out what sets variables before a command.
+func withoutVariables(words []string) []string {
+	for len(words) > 0 {
+		name, _, ok := strings.Cut(words[0], "=")
+		if !ok || strings.ContainsFunc(name, func(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+			break
+		}
+		words = words[1:]
+	}
+	return words
+}
+
+// Words splits a line as a shell does, as far as documentation goes: quotes of both
+// kinds, backslashes, and comments at the end.
+func Words(line string) ([]string, error) {
+	var words splitting
+	characters := []rune(line)
+	for i := 0; i < len(characters); i++ {
+		switch c := characters[i]; {
+		case c == '\'' || c == '"':
+			text, length := quoted(characters[i+1:], c)
+			if length < 0 {
+				return nil, fmt.Errorf("%s: a quote is left open", line)
+			}
+			words.add(text)
+			i += length
+		case c == '\\' && i+1 < len(characters):
+			i++
+			words.add(string(characters[i]))
+		case c == '#' && !words.within:
+			return words.done, nil
+		case unicode.IsSpace(c):
+			words.end()
+		default:
+			words.add(string(c))
+		}
+	}
+	words.end()
+	return words.done, nil
+}
+
+// quoted gives what is in quotes, and how much that is with the closing one: less than
+// nothing if there is none.
+func quoted(rest []rune, quote rune) (text string, length int) {
+	var b strings.Builder
+	for i := 0; i < len(rest); i++ {
+		switch c := rest[i]; {
+		case c == quote:
+			return b.String(), i + 1
+		case c == '\\' && quote == '"' && i+1 < len(rest):
+			i++
+			b.WriteRune(rest[i])
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return "", -1
+}
+
+// splitting is how a line becomes words. A word may be empty, in quotes.
+type splitting struct {
+	done   []string
+	word   strings.Builder
+	within bool
+}
+
+func (s *splitting) add(text string) {
+	s.word.WriteString(text)
+	s.within = true
+}
+
+func (s *splitting) end() {
+	if s.within {
+		s.done = append(s.done, s.word.String())
+	}
+	s.word.Reset()
+	s.within = false
+}
+
+// IsInstallation tells of commands that apply what is in the repository.
+func IsInstallation(command Command) bool {
+	return len(command.Words) > 3 && slices.Equal(command.Words[:2], []string{"kubectl", "apply"}) &&
+		strings.HasPrefix(command.Words[len(command.Words)-1], "manifests/")
+}

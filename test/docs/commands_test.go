@@ -1,0 +1,231 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// root is the checkout.
+var root = filepath.Join("..", "..")
+
+// entry says what runs commands that no script has word for word.
+type entry struct {
+	// command is that, with * for a word or for the rest of one.
+	command string
+	// test is what runs it, as PACKAGE.TEST; or by is a file with the same command in
+	// it, as FILE: TEXT; or reason is why nothing does.
+	test, by, reason string
+}
+
+// table has the commands that are not in a script as they stand in the documentation.
+// Each entry is about a command there, and what it names is there as well.
+var table = []entry{
+	{command: "kubectl apply -k manifests/*", test: "test/journeys.TestInstallCommands"},
+	{command: "kubectl apply --namespace team-a -k manifests/*", test: "test/journeys.TestInstallCommands"},
+	{command: "go install ./cmd/kubectl-krake", test: "test/docs.TestThePluginIsInstalled"},
+	{command: "make test", by: ".ci/run: make test"},
+	{command: "make lint", by: ".ci/run: make lint"},
+	{command: ".ci/run", reason: "it is what runs all of this"},
+	{command: "make demo", by: "Makefile: go run ./test/demo", reason: "test/e2e asserts what it shows"},
+	{command: "make images", by: "Makefile: go -C images run . --out ../bin", reason: "the module images has tests of what it makes"},
+	{command: "make install.yaml *", test: "manifests/render.TestImage", by: "Makefile: go run ./manifests/render"},
+	{command: "E2E_TIER=kind make e2e", test: "test/cluster.TestKind", reason: "it takes Docker and kind: the test has stand-ins for both"},
+	{command: "KRAKE_E2E_KUBECONFIG=admin.kubeconfig KRAKE_E2E_IMAGE=docker.io/krake-observer/krake-observer:latest make e2e", reason: "it takes a cluster with nodes"},
+	{command: "ctr --namespace k8s.io images import bin/krake-observer.oci.tar", reason: "it takes a node with containerd; the module images tests the archive"},
+	{command: "kind create cluster", reason: "it takes Docker: what follows it is run on a cluster without"},
+	{command: "kind load docker-image krake-observer/krake-observer", reason: "it takes Docker: what follows it is run on a cluster without"},
+	{command: "go run ./test/cluster/run", by: "Makefile: go run ./test/cluster/run --build-only", reason: "without that flag it waits for Ctrl-C"},
+	{command: "make build", by: "Makefile: go build -trimpath -ldflags \"-s -w\" -o bin/ ./cmd/...", reason: "test/installation builds the same commands"},
+	{command: "go run ./test/plugin", by: "test/plugin/measure_test.go: func Test", reason: "it measures: its own tests look at how"},
+	{command: "go run ./test/latency *", test: "test/latency.TestOptions", reason: "it takes minutes: the test looks at the flags alone"},
+	{command: "go test ./pkg/schema -run xxx -fuzz *", test: "pkg/schema.FuzzPatch", reason: "each test runs the seeds; for how long more is tried is up to people"},
+	{command: "go test -timeout 30m ./test/faults", by: "Makefile: -timeout 30m -count=1 ./..."},
+	{command: "make faults", reason: "it takes hours; .ci/run has the same tests with a sample of the points"},
+	{command: "make faults ROUNDS=4", reason: "it takes hours; .ci/run has the same tests with a sample of the points"},
+	{command: "go run ./test/faults/table bin/faults", by: "Makefile: go run ./test/faults/table bin/faults"},
+	{command: "go run ./test/mutants --faults", test: "test/mutants.TestTheListsFitTheCode", reason: "it takes an hour: the test looks whether the bugs can be planted"},
+	{command: "curl --cacert /etc/krake_complete_certs/ca-bundle.pem *", test: "test/hooks.TestComplete", reason: "in a Pod: the test calls with the same certificates, without curl"},
+}
+
+// A command that people are told to run is run by a test, as it stands there. What cannot
+// be run is in the table, with the reason.
+func TestEveryCommandIsRun(t *testing.T) {
+	scripted := scripts(t)
+	used := make([]bool, len(table))
+	count := 0
+	for _, page := range pages(t) {
+		commands, err := page.Commands()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, command := range commands {
+			count++
+			at := slices.IndexFunc(table, func(e entry) bool { return e.matches(command) })
+			if at >= 0 {
+				used[at] = true
+			}
+			// What is there, test/journeys.TestQuickStart runs from the page itself.
+			played := filepath.Base(page.Path) == "quick-start.md" && (command.Words[0] == "kubectl" || command.Words[0] == "sed")
+			if at < 0 && !played && !scripted[command.String()] {
+				t.Errorf("%s:%d: no script runs %q: write one below test/journeys/docs, or say in the table of this test what runs it", page.Path, command.Line, command)
+			}
+		}
+	}
+	if count < 60 {
+		t.Errorf("%d commands are too few: the documentation has more", count)
+	}
+	for i, e := range table {
+		if !used[i] {
+			t.Errorf("the table has %q, which is in no page", e.command)
+		}
+		e.check(t)
+	}
+}
+
+// matches tells if the entry is about a command.
+func (e entry) matches(command Command) bool {
+	pattern := regexp.QuoteMeta(e.command)
+	pattern = strings.ReplaceAll(pattern, `\*`, ".*")
+	return regexp.MustCompile("^" + pattern + "$").MatchString(command.String())
+}
+
+// check fails if what an entry names is not there.
+func (e entry) check(t *testing.T) {
+	t.Helper()
+	if e.test+e.by+e.reason == "" {
+		t.Errorf("the table does not say what runs %q", e.command)
+	}
+	if e.test != "" {
+		folder, name, _ := strings.Cut(e.test, ".")
+		files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(files, func(file string) bool { return has(t, file, "\nfunc "+name+"(") }) {
+			t.Errorf("%s, which is to run %q, is not there", e.test, e.command)
+		}
+	}
+	if file, text, ok := strings.Cut(e.by, ": "); ok && !has(t, filepath.Join(root, file), text) {
+		t.Errorf("%s, which is to run %q, has no %q", file, e.command, text)
+	}
+}
+
+func has(t *testing.T, file, text string) bool {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(content), text)
+}
+
+// scripts gives the commands of all scripts, by their words with a blank between.
+func scripts(t *testing.T) map[string]bool {
+	t.Helper()
+	commands := map[string]bool{}
+	err := filepath.WalkDir(filepath.Join(root, "test"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".txtar" {
+			return err
+		}
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(archive.Comment)) {
+			if command := scripted(line); command != "" {
+				commands[command] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return commands
+}
+
+// substitutes are what stands in scripts for what people write.
+var substitutes = strings.NewReplacer("$INSTALLED", "manifests/overlays/default")
+
+// scripted gives the command that a line of a script runs.
+func scripted(line string) string {
+	words := scriptWords(strings.TrimSpace(line))
+	for len(words) > 0 && (words[0] == "!" || words[0] == "?") {
+		words = words[1:]
+	}
+	switch {
+	case len(words) > 1 && words[0] == "exec":
+		words = words[1:]
+	case len(words) > 2 && words[0] == "until":
+		words = words[2:]
+	case len(words) == 2 && words[0] == "shell":
+		inner, err := Words(words[1])
+		if err != nil {
+			return ""
+		}
+		words = inner
+	default:
+		return ""
+	}
+	return substitutes.Replace(strings.Join(words, " "))
+}
+
+// scriptWords splits a line as testscript does: single quotes alone, and two of them for
+// one within.
+func scriptWords(line string) []string {
+	var words splitting
+	inQuotes := false
+	for i, c := range line {
+		switch {
+		case c == '\'':
+			if i > 0 && line[i-1] == '\'' && !inQuotes {
+				words.add("'")
+			}
+			words.add("")
+			inQuotes = !inQuotes
+		case c == '#' && !inQuotes && !words.within:
+			return words.done
+		case (c == ' ' || c == '\t') && !inQuotes:
+			words.end()
+		default:
+			words.add(string(c))
+		}
+	}
+	words.end()
+	return words.done
+}
+
+// pages are those that people read.
+func pages(t *testing.T) []*Page {
+	t.Helper()
+	all, err := ReadAll(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 10 {
+		t.Fatalf("%d pages are too few", len(all))
+	}
+	return all
+}
+
+// The plugin is made by the command of the documentation.
+func TestThePluginIsInstalled(t *testing.T) {
+	bin := t.TempDir()
+	install := exec.CommandContext(t.Context(), "go", "install", "./cmd/kubectl-krake")
+	install.Dir = root
+	install.Env = append(os.Environ(), "GOBIN="+bin)
+	if text, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if text, err := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl-krake"), "--help").CombinedOutput(); err != nil || !strings.Contains(string(text), "kubectl krake") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}

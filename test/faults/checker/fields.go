@@ -1,0 +1,212 @@
+package checker
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// contains tells if everything in want is in live.
+func contains(live, want any) bool {
+	switch want := want.(type) {
+	case object:
+		have, _ := live.(object)
+		for name, each := range want {
+			if !contains(have[name], each) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		items, _ := live.([]any)
+		for i, each := range want {
+			if len(items) != len(want) || !contains(items[i], each) {
+				return false
+			}
+		}
+		return true
+	}
+	return same(live, want)
+}
+
+// same compares numbers by their value, whatever their type.
+func same(a, b any) bool { return reflect.DeepEqual(a, b) || fmt.Sprint(a) == fmt.Sprint(b) }
+
+// changes gives the paths of the values that differ, in the form of JSON pointers.
+func changes(before, after any, at string) []string {
+	was, wasFields := before.(object)
+	is, isFields := after.(object)
+	if wasFields && isFields || before == nil && isFields || after == nil && wasFields {
+		var found []string
+		for _, name := range namesOf(was, is) {
+			found = append(found, changes(was[name], is[name], at+"/"+name)...)
+		}
+		return found
+	}
+	old, wasList := before.([]any)
+	now, isList := after.([]any)
+	if wasList && isList && len(old) == len(now) {
+		var found []string
+		for i := range old {
+			found = append(found, changes(old[i], now[i], at+"/"+strconv.Itoa(i))...)
+		}
+		return found
+	}
+	if same(before, after) {
+		return nil
+	}
+	return []string{at}
+}
+
+func namesOf(a, b object) []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// losesNoEdit is I6. A field that has left the manifest was in one before.
+func (j *judge) losesNoEdit() {
+	for _, l := range j.world.lives {
+		for _, turn := range l.turns {
+			owner, owned := ownerOf(turn.after)
+			if former, was := ownerOf(turn.before); !owned && was {
+				owner, owned = former, true
+			}
+			if _, byAgent := agentOf(turn.by()); !byAgent || turn.before == nil || !owned {
+				continue
+			}
+			for _, path := range changes(turn.before, turn.after, "") {
+				if !isKept(path) && !j.isSaid(owner, whatIs(turn.after), path, turn.Request) {
+					j.report("I6", owner, "%s has not asked to change %s: %s", owner, path, turn.Request)
+				}
+			}
+		}
+	}
+}
+
+// isKept tells of what the API server keeps, and of our marks.
+func isKept(path string) bool {
+	for _, ours := range []string{"/metadata/labels/", "/metadata/annotations/"} {
+		if name, found := strings.CutPrefix(path, ours); found && application.IsReserved(name) {
+			return true
+		}
+	}
+	for _, prefix := range []string{
+		"/status", "/metadata/resourceVersion", "/metadata/generation", "/metadata/managedFields",
+		"/metadata/deletionTimestamp", "/metadata/deletionGracePeriodSeconds",
+	} {
+		if path == prefix || strings.HasPrefix(path, prefix+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// isSaid tells if a manifest of the Application's, this one or a former, has the path,
+// something below it, or the whole of it.
+func (j *judge) isSaid(owner types.NamespacedName, what, path string, r *Request) bool {
+	for _, v := range j.world.apps[owner] {
+		if v.from.After(r.Ended) {
+			break
+		}
+		for _, said := range changes(nil, v.wanted[what], "") {
+			if path == said || strings.HasPrefix(path, said+"/") || strings.HasPrefix(said, path+"/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// keepsToItsKeys is I7.
+func (j *judge) keepsToItsKeys() {
+	for name, versions := range j.world.apps {
+		for _, v := range versions {
+			if v.cm == nil || v.turn.before == nil {
+				continue
+			}
+			cluster, byAgent := agentOf(v.turn.by())
+			for _, path := range changes(v.turn.before, v.turn.after, "") {
+				if byAgent && !isAgents(path, cluster) {
+					j.report("I7", name, "%s is not the agent's to write: %s", path, v.turn.Request)
+				}
+				if !byAgent && isOnlyAgents(path) {
+					j.report("I7", name, "%s is only agents' to write: %s", path, v.turn.Request)
+				}
+			}
+		}
+	}
+}
+
+// isAgents tells if the agent of a cluster may write what is at a path of an
+// Application.
+func isAgents(path, cluster string) bool {
+	for _, place := range []string{"/data/", "/binaryData/"} {
+		if name, found := strings.CutPrefix(path, place); found {
+			return application.IsKeyOf(name, cluster, true)
+		}
+	}
+	return isKept(path) || strings.HasPrefix(path, "/metadata/finalizers") || path == "/data" || path == "/binaryData"
+}
+
+// isOnlyAgents tells of what nobody else may write, whatever they are: who forces the
+// deletion takes finalizers away, and the inventory stays as it is.
+func isOnlyAgents(path string) bool {
+	for _, place := range []string{"/data/", "/binaryData/"} {
+		if name, found := strings.CutPrefix(path, place); found {
+			return application.IsAgentKey(name)
+		}
+	}
+	return false
+}
+
+// tellsNoSecret is I12.
+func (j *judge) tellsNoSecret() {
+	for i := range j.Requests {
+		r := &j.Requests[i]
+		if _, byAgent := agentOf(r.by()); !byAgent || r.Object.Resource == "secrets" {
+			continue
+		}
+		for n, secret := range j.Secrets {
+			quoted, err := json.Marshal(secret)
+			if strings.Contains(string(r.Body), secret) || err == nil && strings.Contains(string(r.Body), strings.Trim(string(quoted), `"`)) {
+				j.report("I12", j.owners[r.key()], "secret %d of %d is in what was sent: %s", n+1, len(j.Secrets), r)
+			}
+		}
+	}
+}
+
+// leavesOthersAlone is I13: nothing of ours is asked about a ConfigMap that is no
+// Application, so that nothing of ours can fail or slow it.
+func (j *judge) leavesOthersAlone() {
+	for i := range j.Requests {
+		r := &j.Requests[i]
+		_, byAgent := agentOf(r.by())
+		if byAgent || !r.isWrite() || r.Object.Resource != "configmaps" || r.Object.Group != "" || j.isApplication(r) {
+			continue
+		}
+		for name, value := range r.Annotations {
+			if strings.Contains(name, "webhook.admission.k8s.io/") && strings.Contains(value, application.Domain) {
+				j.report("I13", types.NamespacedName{}, "the webhook was asked about a ConfigMap that is no Application: %s", r)
+			}
+		}
+		if !r.isAccepted() && strings.Contains(string(r.Answer), application.Domain) {
+			j.report("I13", types.NamespacedName{}, "a ConfigMap that is no Application was refused: %s", r)
+		}
+	}
+}
+
+// isApplication tells if a request is about an Application, or about what says that it
+// belongs to one.
+func (j *judge) isApplication(r *Request) bool {
+	_, known := j.owners[r.key()]
+	return known || strings.Contains(string(r.Body), application.FormatAnnotation) || strings.Contains(string(r.Answer), application.OwnerAnnotation)
+}

@@ -1,0 +1,367 @@
+package checker
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// Case is what is judged.
+type Case struct {
+	Requests []Request
+	// Dump are the objects that there are in the end, the Applications among them,
+	// and Until is when they were read.
+	Dump  []map[string]any
+	Until time.Time
+	// Settled says of an Application from when on there was nothing left to be done
+	// about it. What is not in here may be under way.
+	Settled map[types.NamespacedName]time.Time
+	// Places are the namespaces where the agent of a cluster may have objects.
+	Places map[string][]string
+	// Lag is for how long an agent may go on with what it has known.
+	Lag time.Duration
+	// Secrets are values that nobody is to see.
+	Secrets []string
+	// Warming is when the API server had just been started: it refuses everybody
+	// everything until it knows who may do what.
+	Warming []Window
+	// Stalls are the times in which nothing could be done about an Application.
+	Stalls []Stall
+	// Waits are those of who has a troubled neighbour, and of who has none.
+	Waits Waits
+}
+
+// Window is a time.
+type Window struct{ From, Until time.Time }
+
+// Stall is a time in which an Application could not be carried out.
+type Stall struct {
+	Window
+
+	App types.NamespacedName
+}
+
+// Waits are how long repairs have taken.
+type Waits struct{ Untroubled, Troubled []time.Duration }
+
+// Violation is of an invariant, I1 to I13, about an Application or none.
+type Violation struct {
+	Invariant string               `json:"invariant"`
+	App       types.NamespacedName `json:"app,omitzero"`
+	What      string               `json:"what"`
+}
+
+func (v Violation) String() string { return v.Invariant + ": " + v.What }
+
+// judge collects what is wrong.
+type judge struct {
+	*Case
+
+	world *world
+	// owners are the Applications that the objects belong to, or have.
+	owners map[key]types.NamespacedName
+	found  []Violation
+}
+
+// Judge gives the violations of all invariants, each once.
+func (c *Case) Judge() []Violation {
+	j := &judge{Case: c, world: replay(c.Requests), owners: map[key]types.NamespacedName{}}
+	for _, l := range j.world.lives {
+		for _, turn := range l.turns {
+			if owner, ok := ownerOf(turn.after); ok {
+				j.owners[l.key] = owner
+			}
+		}
+	}
+	for name := range j.world.apps {
+		j.owners[appKey(name)] = name
+	}
+	for _, invariant := range []func(){
+		j.isReached, j.leavesNothing, j.harmsNobody, j.deletesWithReason, j.createsOnce, j.losesNoEdit,
+		j.keepsToItsKeys, j.keepsToItsRights, j.isApart, j.isBounded, j.isMonotone, j.tellsNoSecret, j.leavesOthersAlone,
+	} {
+		invariant()
+	}
+	return slices.Compact(j.found)
+}
+
+func appKey(name types.NamespacedName) key {
+	return key{resource: "configmaps", namespace: name.Namespace, name: name.Name}
+}
+
+func (j *judge) report(invariant string, app types.NamespacedName, format string, arguments ...any) {
+	j.found = append(j.found, Violation{invariant, app, fmt.Sprintf(format, arguments...)})
+}
+
+// isReached is I1.
+func (j *judge) isReached() {
+	for name := range j.Settled {
+		app := j.inDump(appKey(name))
+		if app == nil {
+			continue
+		}
+		for what, problem := range j.missing(name) {
+			j.report("I1", name, "%s: %s %s", name, what, problem)
+		}
+	}
+	for i := range j.Requests {
+		r := &j.Requests[i]
+		name, known := j.owners[r.key()]
+		from, settled := j.Settled[name]
+		if _, byAgent := agentOf(r.by()); byAgent && known && settled && r.isWork() && r.isAccepted() && r.Received.After(from) && r.Received.Before(j.Until) {
+			j.report("I1", name, "%s: there was nothing to do since %s: %s", name, from.Format("15:04:05.000"), r)
+		}
+	}
+}
+
+// missing gives what is wrong with the objects of an Application, but for those that
+// are somebody else's.
+func (j *judge) missing(name types.NamespacedName) map[string]string {
+	problems := map[string]string{}
+	now := j.last(name)
+	if now == nil || now.app.Deleted || now.app.Wishes.Mode != application.Enforce {
+		return problems
+	}
+	for what, wanted := range now.wanted {
+		live := j.find(now.app.Cluster, what)
+		owner, owned := ownerOf(live)
+		switch {
+		case live == nil:
+			problems[what] = "is not there"
+		case !owned || owner != name: // see isMonotone
+		case !contains(live, wanted):
+			problems[what] = fmt.Sprintf("is not as the manifest says: %v", live)
+		}
+	}
+	return problems
+}
+
+// last is the Application as it was written last.
+func (j *judge) last(name types.NamespacedName) *version {
+	versions := j.world.apps[name]
+	if len(versions) == 0 {
+		return nil
+	}
+	return versions[len(versions)-1]
+}
+
+// find gives the object of a cluster that is in the dump.
+func (j *judge) find(cluster, what string) object {
+	for _, each := range j.Dump {
+		if whatIs(each) == what && slices.Contains(j.Places[cluster], text(each, "metadata", "namespace")) {
+			return each
+		}
+	}
+	return nil
+}
+
+func (j *judge) inDump(k key) object {
+	for _, each := range j.Dump {
+		if text(each, "kind") == "ConfigMap" && k.resource == "configmaps" && text(each, "metadata", "namespace") == k.namespace && text(each, "metadata", "name") == k.name {
+			return each
+		}
+	}
+	return nil
+}
+
+// leavesNothing is I2.
+func (j *judge) leavesNothing() {
+	for _, each := range j.Dump {
+		owner, ok := ownerOf(each)
+		if !ok || text(each, "metadata", "deletionTimestamp") != "" {
+			continue
+		}
+		app, now := j.inDump(appKey(owner)), j.last(owner)
+		_, settled := j.Settled[owner]
+		switch {
+		case app == nil:
+			j.report("I2", owner, "%s %s/%s is left over: there is no Application %s", text(each, "kind"), text(each, "metadata", "namespace"), text(each, "metadata", "name"), owner)
+		case text(each, "metadata", "annotations", application.OwnerUIDAnnotation) != text(app, "metadata", "uid"):
+			j.report("I2", owner, "%s belongs to a former Application %s", whatIs(each), owner)
+		case settled && now != nil && !now.app.Deleted && !j.belongsHere(now, each):
+			j.report("I2", owner, "%s in %s is left over: %s does not want it", whatIs(each), text(each, "metadata", "namespace"), owner)
+		}
+	}
+}
+
+// belongsHere tells if the Application wants the object where it is.
+func (j *judge) belongsHere(v *version, o object) bool {
+	return v.wants(v.app.Cluster, whatIs(o)) && slices.Contains(j.Places[v.app.Cluster], text(o, "metadata", "namespace"))
+}
+
+// harmsNobody is I3.
+func (j *judge) harmsNobody() {
+	for _, l := range j.world.lives {
+		proved := types.NamespacedName{}
+		for _, turn := range l.turns {
+			if cluster, byAgent := agentOf(turn.by()); byAgent && turn.before != nil && j.last(nameOf(l.key)) == nil {
+				j.checkHarm(cluster, turn, proved)
+			}
+			if owner, ok := ownerOf(turn.after); ok {
+				proved = owner
+			}
+		}
+		if l.end == nil || l.end.Verb != "delete" {
+			continue
+		}
+		if _, byAgent := agentOf(l.end.by()); byAgent && proved.Name == "" {
+			j.report("I3", types.NamespacedName{}, "%s deleted what belongs to nobody: %s", shortOf(l.end.by()), l.end)
+		}
+	}
+}
+
+// checkHarm complains of a write to an object that was not the Application's, unless
+// that asks for it.
+func (j *judge) checkHarm(cluster string, turn turn, proved types.NamespacedName) {
+	before, wasOwned := ownerOf(turn.before)
+	after, isOwned := ownerOf(turn.after)
+	switch {
+	case proved.Name == "" && !j.mayAdopt(cluster, after, isOwned, whatIs(turn.after), turn.Request):
+		j.report("I3", after, "%s wrote to what belongs to nobody: %s", shortOf(turn.by()), turn.Request)
+	case wasOwned && isOwned && before != after && j.exists(before, turn.Received):
+		j.report("I3", before, "%s took what belongs to %s: %s", after, before, turn.Request)
+	}
+}
+
+func (j *judge) mayAdopt(cluster string, name types.NamespacedName, owned bool, what string, r *Request) bool {
+	return owned && slices.ContainsFunc(j.world.versionsIn(name, r.Received.Add(-j.Lag), r.Ended), func(v *version) bool {
+		return v.app.Wishes.Adopt && v.wants(cluster, what)
+	})
+}
+
+func (j *judge) exists(name types.NamespacedName, at time.Time) bool {
+	versions := j.world.versionsIn(name, at, at)
+	return len(versions) > 0 && !slices.ContainsFunc(versions, func(v *version) bool { return v.cm == nil })
+}
+
+func nameOf(k key) types.NamespacedName {
+	if k.group != "" || k.resource != "configmaps" {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: k.namespace, Name: k.name}
+}
+
+// deletesWithReason is I4.
+func (j *judge) deletesWithReason() {
+	for _, l := range j.world.lives {
+		for _, r := range l.deletions() {
+			cluster, byAgent := agentOf(r.by())
+			owner, owned := ownerOf(l.turns[len(l.turns)-1].after)
+			if !byAgent || !owned {
+				continue
+			}
+			versions := j.world.versionsIn(owner, latest(l.turns[0].Received, r.Received.Add(-j.Lag)), r.Ended)
+			what := whatIs(l.turns[0].after)
+			if len(versions) > 0 && !slices.ContainsFunc(versions, func(v *version) bool { return j.isReason(v, cluster, what, r) }) {
+				j.report("I4", owner, "%s wanted all along what was deleted: %s", owner, r)
+			}
+		}
+	}
+}
+
+// isReason tells if the Application, as it was, is a reason to delete an object from a
+// cluster: it does not want it any more, or has it on another cluster.
+func (j *judge) isReason(v *version, cluster, what string, r *Request) bool {
+	if v.app.Deleted || v.wanted[what] == nil {
+		return true
+	}
+	return v.app.Cluster != cluster && slices.ContainsFunc(j.world.lives, func(l *life) bool {
+		return whatIs(l.turns[0].after) == what && slices.Contains(j.Places[v.app.Cluster], l.key.namespace) &&
+			l.turns[0].Received.Before(r.Ended) && (l.end == nil || l.end.Ended.After(r.Received))
+	})
+}
+
+// deletions are the requests for the end of the object that were accepted.
+func (l *life) deletions() []*Request {
+	var found []*Request
+	for _, turn := range l.turns {
+		if turn.Verb == "delete" {
+			found = append(found, turn.Request)
+		}
+	}
+	if l.end != nil && l.end.Verb == "delete" {
+		found = append(found, l.end)
+	}
+	return found
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// createsOnce is I5.
+func (j *judge) createsOnce() {
+	var former *life
+	for _, l := range j.world.lives {
+		if former != nil && former.key != l.key {
+			former = nil
+		}
+		created := l.created()
+		if created == nil {
+			former = nil
+			continue
+		}
+		if cluster, byAgent := agentOf(created.by()); byAgent {
+			j.checkCreation(cluster, l, former)
+		}
+		former = l
+	}
+}
+
+// checkCreation complains if the object was not asked for, or not once more.
+func (j *judge) checkCreation(cluster string, l, former *life) {
+	created, what := l.turns[0], whatIs(l.turns[0].after)
+	owner, owned := ownerOf(created.after)
+	if !owned {
+		j.report("I5", owner, "created without the marks that prove whose it is: %s", created.Request)
+		return
+	}
+	asking := j.world.versionsIn(owner, created.Received.Add(-j.Lag), created.Ended)
+	if !slices.ContainsFunc(asking, func(v *version) bool { return v.wants(cluster, what) }) {
+		j.report("I5", owner, "%s has not asked for it: %s", owner, created.Request)
+		return
+	}
+	if former == nil || former.end == nil {
+		return
+	}
+	if _, byAgent := agentOf(former.end.by()); !byAgent || former.created() == nil {
+		return
+	}
+	between := j.world.versionsIn(owner, former.turns[0].Received, created.Ended)
+	if !slices.ContainsFunc(between, func(v *version) bool { return !v.wants(cluster, what) }) {
+		j.report("I5", owner, "%s has asked for it once: %s", owner, created.Request)
+	}
+}
+
+// keepsToItsRights is I8.
+func (j *judge) keepsToItsRights() {
+	for i := range j.Requests {
+		r := &j.Requests[i]
+		cluster, byAgent := agentOf(r.by())
+		if !byAgent {
+			continue
+		}
+		name := j.owners[r.key()]
+		switch {
+		case r.Status.Code == http.StatusForbidden && r.Annotations["authorization.k8s.io/decision"] == "forbid" && j.isWarming(r):
+		case r.Status.Code == http.StatusForbidden && strings.Contains(string(r.Answer), "is being terminated"):
+		case r.Status.Code == http.StatusForbidden:
+			j.report("I8", name, "tried what it may not: %s", r)
+		case r.isWork() && r.isAccepted() && j.last(nameOf(r.key())) == nil && !slices.Contains(j.Places[cluster], r.Object.Namespace):
+			j.report("I8", name, "wrote where it has nothing to do: %s", r)
+		}
+	}
+}
+
+func (j *judge) isWarming(r *Request) bool {
+	return slices.ContainsFunc(j.Warming, func(w Window) bool { return r.Ended.After(w.From) && r.Received.Before(w.Until) })
+}

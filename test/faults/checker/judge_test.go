@@ -1,0 +1,549 @@
+package checker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+const (
+	user  = "jane"
+	agent = "system:serviceaccount:krake-agents:local"
+	other = "system:serviceaccount:krake-agents:east"
+)
+
+var (
+	web   = types.NamespacedName{Namespace: "demo", Name: "web"}
+	rival = types.NamespacedName{Namespace: "demo", Name: "rival"}
+	start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// tape is an audit log that is written by hand: a second passes with each request.
+type tape struct {
+	t *testing.T
+	Case
+
+	now     time.Time
+	version int
+	live    map[string]object // by kind, namespace and name
+}
+
+func newTape(t *testing.T) *tape {
+	return &tape{t: t, now: start, live: map[string]object{}, Case: Case{
+		Lag: 5 * time.Second, Settled: map[types.NamespacedName]time.Time{},
+		Places: map[string][]string{"local": {"demo"}, "east": {"demo-east"}},
+	}}
+}
+
+func placeOf(o object) string {
+	return strings.ToLower(text(o, "kind")) + " " + text(o, "metadata", "namespace") + "/" + text(o, "metadata", "name")
+}
+
+func copyOf(o object) object {
+	encoded, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // the tests' own objects
+	}
+	var decoded object
+	if err := utiljson.Unmarshal(encoded, &decoded); err != nil {
+		panic(err)
+	}
+	return decoded
+}
+
+// request is one about an object, and the answer to it.
+func (c *tape) request(by, verb string, o, answer object, code int) *Request {
+	c.now = c.now.Add(time.Second)
+	r := Request{Stage: "ResponseComplete", Verb: verb, Received: c.now, Ended: c.now.Add(10 * time.Millisecond)}
+	r.User.Username, r.Status.Code = by, code
+	r.Object.Resource, r.Object.Namespace = strings.ToLower(text(o, "kind"))+"s", text(o, "metadata", "namespace")
+	r.Object.Name = text(o, "metadata", "name")
+	body, err := json.Marshal(o)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if r.Body = body; verb == "create" {
+		r.Object.Name = "" // as in the path
+	}
+	if r.Answer, err = json.Marshal(answer); err != nil {
+		c.t.Fatal(err)
+	}
+	c.Requests = append(c.Requests, r)
+	return &c.Requests[len(c.Requests)-1]
+}
+
+// write creates or changes an object.
+func (c *tape) write(by string, o object) {
+	c.version++
+	place, after := placeOf(o), copyOf(o)
+	metadata := fields(after, "metadata")
+	metadata["resourceVersion"] = fmt.Sprint(c.version)
+	former, verb := c.live[place], "patch"
+	if former == nil {
+		verb, metadata["uid"] = "create", fmt.Sprintf("uid-%d", c.version)
+	} else {
+		metadata["uid"] = text(former, "metadata", "uid")
+	}
+	c.live[place] = after
+	c.request(by, verb, o, after, 200)
+}
+
+// remove deletes an object.
+func (c *tape) remove(by string, o object) {
+	c.version++
+	uid := text(c.live[placeOf(o)], "metadata", "uid")
+	delete(c.live, placeOf(o))
+	c.request(by, "delete", o, object{"kind": "Status", "details": object{"uid": uid}}, 200)
+}
+
+// app is an Application with these objects; set adds to it.
+func app(name types.NamespacedName, set func(o object), objects ...object) object {
+	var documents []string
+	for _, each := range objects {
+		document, err := json.Marshal(each)
+		if err != nil {
+			panic(err) // the tests' own objects
+		}
+		documents = append(documents, string(document))
+	}
+	o := object{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": object{"namespace": name.Namespace, "name": name.Name, "annotations": object{application.FormatAnnotation: application.Format}},
+		"data":     object{application.ManifestKey: strings.Join(documents, "\n---\n")},
+	}
+	if set != nil {
+		set(o)
+	}
+	return o
+}
+
+// says has the status of an Application say that it is reconciled, or not.
+func says(reconciled bool) func(object) {
+	return func(o object) {
+		status := metav1.ConditionFalse
+		if reconciled {
+			status = metav1.ConditionTrue
+		}
+		fields(o, "data")[application.StatusKey] = encoded(application.Status{ObservedSpec: digestOf(o), Conditions: []metav1.Condition{
+			{Type: application.ReconciledCondition, Status: status}, {Type: application.ReadyCondition, Status: status},
+		}})
+	}
+}
+
+func digestOf(o object) string {
+	return application.Spec{Manifest: text(o, "data", application.ManifestKey)}.Digest()
+}
+
+func encoded(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // the tests' own values
+	}
+	return string(text)
+}
+
+func annotated(name, value string) func(object) {
+	return func(o object) { fields(o, "metadata", "annotations")[name] = value }
+}
+
+// service is one as a manifest has it, and marked as an Application has it.
+func service(port int64) object {
+	return object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "web"}, "spec": object{"ports": []any{object{"port": port}}}}
+}
+
+func (c *tape) marked(owner types.NamespacedName, o object, namespace string) object {
+	o = copyOf(o)
+	fields(o, "metadata")["namespace"] = namespace
+	id, err := manifest.Identify(o)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	uid := text(c.live["configmap "+owner.String()], "metadata", "uid")
+	marks := application.Marks(owner, types.UID(uid), id)
+	labels, annotations := object{}, object{}
+	for name, value := range marks.Labels {
+		labels[name] = value
+	}
+	for name, value := range marks.Annotations {
+		annotations[name] = value
+	}
+	fields(o, "metadata")["labels"], fields(o, "metadata")["annotations"] = labels, annotations
+	return o
+}
+
+func in(namespace string, o object) object {
+	o = copyOf(o)
+	fields(o, "metadata")["namespace"] = namespace
+	return o
+}
+
+// end is what there is then; these Applications are settled.
+func (c *tape) end(settled ...types.NamespacedName) []Violation {
+	for _, name := range settled {
+		if _, ok := c.Settled[name]; !ok {
+			c.Settled[name] = c.now.Add(time.Millisecond)
+		}
+	}
+	c.Until = c.now.Add(time.Hour)
+	c.Dump = slices.Collect(maps.Values(c.live))
+	return c.Judge()
+}
+
+// respec has the user change the manifest, and nothing else.
+func (c *tape) respec(name types.NamespacedName, objects ...object) {
+	status := fields(c.live["configmap "+name.String()], "data")[application.StatusKey]
+	c.write(user, app(name, func(o object) { fields(o, "data")[application.StatusKey] = status }, objects...))
+}
+
+// running is an Application with a Service, as it is carried out.
+func running(c *tape) {
+	c.write(user, app(web, nil, service(80)))
+	c.write(agent, c.marked(web, service(80), "demo"))
+	c.write(agent, app(web, says(true), service(80)))
+}
+
+// Each history is judged as it is: by the invariant that it violates, and no other.
+func TestJudge(t *testing.T) {
+	cases := []struct {
+		why     string
+		history func(*tape)
+		settled []types.NamespacedName
+		want    string // the invariant, or none
+	}{
+		{why: "an Application is carried out", history: running, settled: []types.NamespacedName{web}},
+		{why: "it is changed, and so is its object", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.respec(web, service(81))
+			c.write(agent, c.marked(web, service(81), "demo"))
+			c.write(agent, app(web, says(true), service(81)))
+		}},
+		{why: "it is deleted with its object", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.remove(user, app(web, nil))
+			c.remove(agent, in("demo", service(80)))
+		}},
+		{why: "it is moved: there first, here then", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			there := func(o object) {
+				annotated(application.ClusterAnnotation, "east")(o)
+				says(true)(o)
+			}
+			c.write(user, app(web, there, service(80)))
+			c.write(other, c.marked(web, service(80), "demo-east"))
+			c.remove(agent, in("demo", service(80)))
+		}},
+
+		{why: "an object is not there", want: "I1", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			c.write(user, app(web, nil, service(80)))
+			c.write(agent, app(web, says(false), service(80)))
+		}},
+		{why: "an object is not as the manifest says", want: "I1", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			c.write(user, app(web, nil, service(80)))
+			c.write(agent, c.marked(web, service(81), "demo"))
+			c.write(agent, app(web, says(false), service(80)))
+		}},
+		{why: "it is written although there is nothing to do", want: "I1", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.Settled[web] = c.now.Add(time.Millisecond)
+			c.write(agent, app(web, says(true), service(80)))
+		}},
+
+		{why: "an object outlives its Application", want: "I2", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.remove(user, app(web, nil))
+		}},
+		{why: "an object that left the manifest is left over", want: "I2", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.respec(web)
+			c.write(agent, app(web, says(true)))
+		}},
+		{why: "what was moved is left over", want: "I2", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			there := func(o object) {
+				annotated(application.ClusterAnnotation, "east")(o)
+				says(true)(o)
+			}
+			c.write(user, app(web, there, service(80)))
+			c.write(other, c.marked(web, service(80), "demo-east"))
+		}},
+
+		{why: "what belongs to nobody is changed", want: "I3", history: func(c *tape) {
+			c.write(user, in("demo", service(80)))
+			c.write(user, app(web, nil, service(81)))
+			c.write(agent, c.marked(web, service(81), "demo"))
+		}},
+		{why: "and it may be where that is asked for", history: func(c *tape) {
+			c.write(user, in("demo", service(80)))
+			c.write(user, app(web, annotated(application.AdoptAnnotation, "true"), service(81)))
+			c.write(agent, c.marked(web, service(81), "demo"))
+		}},
+		{why: "what belongs to nobody is deleted", want: "I3", history: func(c *tape) {
+			c.write(user, in("demo", service(80)))
+			c.write(user, app(web, nil))
+			c.remove(agent, in("demo", service(80)))
+		}},
+		{why: "what carries a copy of marks is deleted", want: "I3", history: func(c *tape) {
+			c.write(user, app(web, nil, service(80)))
+			copied := c.marked(web, service(80), "demo")
+			fields(copied, "metadata")["name"] = "theirs"
+			c.write(user, copied)
+			c.remove(agent, copied)
+		}},
+		{why: "what belongs to another Application is taken", want: "I3", history: func(c *tape) {
+			running(c)
+			c.write(user, app(rival, nil, service(80)))
+			c.write(agent, c.marked(rival, service(80), "demo"))
+		}},
+		{why: "and it may be once that is gone", history: func(c *tape) {
+			running(c)
+			c.write(user, app(rival, nil, service(80)))
+			c.remove(user, app(web, nil))
+			c.write(agent, c.marked(rival, service(80), "demo"))
+		}},
+
+		{why: "an object is deleted that is wanted", want: "I4", history: func(c *tape) {
+			running(c)
+			c.remove(agent, in("demo", service(80)))
+		}},
+		{why: "an object is deleted before the deletion of its Application is answered", history: func(c *tape) {
+			running(c)
+			c.remove(user, app(web, nil))
+			deleted := len(c.Requests) - 1
+			c.remove(agent, in("demo", service(80)))
+			c.Requests[deleted].Ended = c.now.Add(time.Second)
+		}},
+		{why: "an object is deleted before it is where it goes", want: "I4", history: func(c *tape) {
+			running(c)
+			c.write(user, app(web, func(o object) {
+				annotated(application.ClusterAnnotation, "east")(o)
+				says(true)(o)
+			}, service(80)))
+			c.remove(agent, in("demo", service(80)))
+		}},
+		{why: "an object is deleted that was not wanted long ago", want: "I4", history: func(c *tape) {
+			running(c)
+			c.respec(web)
+			c.respec(web, service(80))
+			c.now = c.now.Add(time.Minute)
+			c.remove(agent, in("demo", service(80)))
+		}},
+		{why: "or a moment ago", history: func(c *tape) {
+			running(c)
+			c.respec(web)
+			c.respec(web, service(80))
+			c.remove(agent, in("demo", service(80)))
+		}},
+
+		{why: "an object is created that nobody asked for", want: "I5", history: func(c *tape) {
+			c.write(user, app(web, nil))
+			c.write(agent, c.marked(web, service(80), "demo"))
+		}},
+		{why: "an object is created without marks", want: "I5", history: func(c *tape) {
+			c.write(user, app(web, nil, service(80)))
+			c.write(agent, in("demo", service(80)))
+		}},
+		{why: "an object is created where the Application is not", want: "I5", history: func(c *tape) {
+			c.write(user, app(web, nil, service(80)))
+			c.write(other, c.marked(web, service(80), "demo-east"))
+		}},
+		{why: "an object is created anew that the user has deleted", history: func(c *tape) {
+			running(c)
+			c.remove(user, in("demo", service(80)))
+			c.write(agent, c.marked(web, service(80), "demo"))
+		}},
+
+		{why: "an edit of what no manifest has is undone", want: "I6", history: func(c *tape) {
+			running(c)
+			edited := c.marked(web, service(81), "demo")
+			fields(edited, "spec")["sessionAffinity"] = "ClientIP"
+			c.write(user, edited)
+			c.write(agent, c.marked(web, service(80), "demo"))
+		}},
+		{why: "and it survives", history: func(c *tape) {
+			running(c)
+			edited := c.marked(web, service(81), "demo")
+			fields(edited, "spec")["sessionAffinity"] = "ClientIP"
+			c.write(user, edited)
+			repaired := c.marked(web, service(80), "demo")
+			fields(repaired, "spec")["sessionAffinity"] = "ClientIP"
+			c.write(agent, repaired)
+		}},
+
+		{why: "an agent writes a spec", want: "I7", history: func(c *tape) {
+			running(c)
+			c.write(agent, app(web, says(true), service(81)))
+		}},
+		{why: "a user writes an inventory", want: "I7", history: func(c *tape) {
+			running(c)
+			c.write(user, app(web, func(o object) {
+				says(true)(o)
+				fields(o, "data")[application.InventoryKey("local")] = "[]"
+			}, service(80)))
+		}},
+
+		{why: "an agent tries what it may not", want: "I8", history: func(c *tape) {
+			running(c)
+			c.request(agent, "patch", in("kube-system", service(80)), object{"kind": "Status"}, 403)
+		}},
+		{why: "an API server that has just started refuses everything", history: func(c *tape) {
+			running(c)
+			c.Warming = []Window{{c.now, c.now.Add(time.Minute)}}
+			c.request(agent, "patch", in("demo", service(80)), object{"kind": "Status"}, 403).Annotations = map[string]string{"authorization.k8s.io/decision": "forbid"}
+		}},
+		{why: "an API server that was started long ago refuses something", want: "I8", history: func(c *tape) {
+			running(c)
+			c.Warming = []Window{{c.now.Add(-time.Minute), c.now.Add(-time.Second)}}
+			c.request(agent, "patch", in("demo", service(80)), object{"kind": "Status"}, 403).Annotations = map[string]string{"authorization.k8s.io/decision": "forbid"}
+		}},
+		{why: "an admission policy refuses something", want: "I8", history: func(c *tape) {
+			running(c)
+			c.Warming = []Window{{c.now, c.now.Add(time.Minute)}}
+			c.request(agent, "patch", in("demo", service(80)), object{"kind": "Status"}, 403).Annotations = map[string]string{"authorization.k8s.io/decision": "allow"}
+		}},
+		{why: "an agent writes where it has nothing to do", want: "I8", history: func(c *tape) {
+			c.write(user, app(web, nil, service(80)))
+			c.write(agent, c.marked(web, service(80), "kube-public"))
+		}},
+
+		{why: "a troubled neighbour is felt", want: "I9", history: func(c *tape) {
+			c.Waits = Waits{Untroubled: []time.Duration{50 * time.Millisecond}, Troubled: []time.Duration{time.Millisecond, 150 * time.Millisecond}}
+		}},
+		{why: "a troubled neighbour is not felt", history: func(c *tape) {
+			c.Waits = Waits{Untroubled: []time.Duration{50 * time.Millisecond}, Troubled: []time.Duration{90 * time.Millisecond}}
+		}},
+
+		{why: "what cannot be done is tried all the time", want: "I10", history: func(c *tape) {
+			running(c)
+			c.Stalls = []Stall{{Window{c.now, c.now.Add(time.Minute)}, web}}
+			for range callsAMinute + 1 {
+				c.request(agent, "create", in("demo", service(80)), object{"kind": "Status"}, 422)
+			}
+		}},
+		{why: "a hot loop", want: "I10", history: func(c *tape) {
+			running(c)
+			for range hot {
+				c.request(agent, "patch", in("demo", service(80)), object{"kind": "Status"}, 422)
+				c.now = c.now.Add(-990 * time.Millisecond)
+			}
+		}},
+
+		{why: "a status goes back", want: "I11", history: func(c *tape) {
+			running(c)
+			former := app(web, says(true), service(80))
+			c.respec(web, service(81))
+			now := app(web, says(true), service(81))
+			c.write(agent, now)
+			back := copyOf(now)
+			fields(back, "data")[application.StatusKey] = fields(former, "data")[application.StatusKey]
+			c.write(agent, back)
+		}},
+		{why: "a status is not true", want: "I11", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			c.write(user, app(web, nil, service(80)))
+			c.write(agent, c.marked(web, service(80), "demo"))
+			c.write(agent, app(web, says(false), service(80)))
+		}},
+		{why: "an object is another's, and the status does not say so", want: "I11", settled: []types.NamespacedName{web, rival}, history: func(c *tape) {
+			running(c)
+			c.write(user, app(rival, nil, service(80)))
+			c.write(agent, app(rival, says(true), service(80)))
+		}},
+		{why: "and it says so", settled: []types.NamespacedName{web, rival}, history: func(c *tape) {
+			running(c)
+			c.write(user, app(rival, nil, service(80)))
+			c.write(agent, app(rival, says(false), service(80)))
+		}},
+
+		{why: "a secret is told", want: "I12", history: func(c *tape) {
+			c.Secrets = []string{"open sesame"}
+			running(c)
+			c.write(agent, app(web, func(o object) { fields(o, "data")[application.StatusKey] = `{"state": "open sesame"}` }, service(80)))
+		}},
+
+		{why: "the webhook is asked about what is no Application", want: "I13", history: func(c *tape) {
+			plain := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": "demo", "name": "plain"}}
+			c.write(user, plain)
+			c.Requests[0].Annotations = map[string]string{"mutation.webhook.admission.k8s.io/round_0_index_0": `{"webhook": "applications.krake.dev"}`}
+		}},
+		{why: "what is no Application is refused", want: "I13", history: func(c *tape) {
+			plain := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": "demo", "name": "plain"}}
+			c.request(user, "create", plain, object{"kind": "Status", "message": "applications.krake.dev denied the request"}, 403)
+		}},
+		{why: "a ConfigMap that is no Application", history: func(c *tape) {
+			c.write(user, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": "demo", "name": "plain"}})
+		}},
+	}
+	for _, each := range cases {
+		t.Run(each.why, func(t *testing.T) {
+			c := newTape(t)
+			each.history(c)
+			found := c.end(each.settled...)
+			var got []string
+			for _, violation := range found {
+				got = append(got, violation.Invariant)
+			}
+			slices.Sort(got)
+			if all := strings.Join(slices.Compact(got), " "); all != each.want {
+				t.Errorf("violated is %q, want %q: %v", all, each.want, found)
+			}
+		})
+	}
+}
+
+func TestRepairs(t *testing.T) {
+	c := newTape(t)
+	running(c)
+	c.write(user, c.marked(web, service(81), "demo"))
+	c.write(agent, c.marked(web, service(80), "demo"))
+	if got := Repairs(c.Requests); !slices.Equal(got, []time.Duration{time.Second}) {
+		t.Errorf("got %v, want a second", got)
+	}
+}
+
+// Writes are put into the order of their versions: answers overtake each other.
+func TestOrder(t *testing.T) {
+	c := newTape(t)
+	running(c)
+	c.write(user, c.marked(web, service(81), "demo"))
+	last := len(c.Requests) - 1
+	c.Requests[1], c.Requests[last] = c.Requests[last], c.Requests[1]
+	for _, l := range replay(c.Requests).lives {
+		if l.key.resource == "services" && (l.created() == nil || len(l.turns) != 2 || l.turns[1].before == nil) {
+			t.Errorf("the life of the Service is %v", l.turns)
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	lines := []string{
+		`{"stage": "ResponseComplete", "verb": "get", "objectRef": {"namespace": "demo"}}`,
+		`{"stage": "ResponseStarted", "verb": "get", "objectRef": {"namespace": "demo"}}`,
+		`{"stage": "ResponseComplete", "verb": "get", "objectRef": {"namespace": "else"}}`,
+	}
+	give := func(take func([]byte) error) error {
+		for _, line := range lines {
+			if err := take([]byte(line)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if requests, err := Read(give, `"demo"`); err != nil || len(requests) != 1 {
+		t.Errorf("got %v, %v, want one", requests, err)
+	}
+	lines = append(lines, `{"demo"`)
+	if _, err := Read(give, `"demo"`, "other"); err == nil || errors.Unwrap(err) == nil {
+		t.Errorf("half a line is no request: %v", err)
+	}
+}

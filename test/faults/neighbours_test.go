@@ -1,0 +1,87 @@
+package faults
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/krake-observer/krake-observer/test/faults/checker"
+	"github.com/krake-observer/krake-observer/test/faults/results"
+)
+
+// Some Applications cannot be carried out, each for another reason, for as long as they
+// are there: that is not tried all the time. Those beside them are repaired as fast as
+// where there are no such neighbours, which is measured before a release: it needs many
+// repairs, and a machine that has little else to do.
+func TestNeighbours(t *testing.T) {
+	t.Parallel()
+	good, repairs, stall := 5, 3, 20*time.Second
+	if isThorough() {
+		good, repairs = 20, 20
+	}
+	alone, beside := newLane(t, "alone", "--namespaces", "alone"), newLane(t, "beside", "--namespaces", "beside")
+	poisons := []*app{beside.newApp(), beside.newApp(), beside.newApp()}
+	must(t, creates("configmap one", refusedService)(t.Context(), poisons[0]))
+	must(t, creates("configmap one", "song one")(t.Context(), poisons[1])) // of a kind that nobody defines
+	must(t, finds("service 70")(t.Context(), poisons[2]))
+	must(t, creates("configmap one", "service 80")(t.Context(), poisons[2]))
+	must(t, beside.await(t.Context(), standing(poisons)))
+	from := time.Now().Add(late)
+
+	var apps []*app
+	for _, l := range []*lane{alone, beside} {
+		for range good {
+			apps = append(apps, l.newApp())
+		}
+	}
+	must(t, each(apps, func(a *app) error { return creates("configmap one", "service 80")(t.Context(), a) }))
+	for n := range repairs {
+		must(t, eventually(t.Context(), standing(apps)))
+		must(t, each(apps, func(a *app) error { return drifts(fmt.Sprintf("service %d", 1000+n))(t.Context(), a) }))
+	}
+	must(t, eventually(t.Context(), standing(apps)))
+	select {
+	case <-t.Context().Done():
+	case <-time.After(time.Until(from.Add(stall))):
+	}
+	for _, a := range poisons {
+		beside.stalls = append(beside.stalls, checker.Stall{Window: checker.Window{From: from, Until: time.Now()}, App: a.NamespacedName})
+	}
+	if isThorough() {
+		var err error
+		beside.waits, err = waits(alone, beside)
+		must(t, err)
+	}
+	for _, a := range apps {
+		a.lane.settled[a.NamespacedName] = time.Now().Add(late)
+	}
+	violations, err := beside.closeBatch(t.Context(), toldOf(append(poisons, apps[good:]...)))
+	must(t, err)
+	for _, violation := range violations {
+		t.Error(violation)
+	}
+	if isRelease() {
+		must(t, recordNeighbours(violations, time.Since(from)))
+	}
+}
+
+// waits gives how long the repairs in both lanes took.
+func waits(alone, beside *lane) (checker.Waits, error) {
+	untroubled, err := alone.audit.read(alone.namespace)
+	if err != nil {
+		return checker.Waits{}, err
+	}
+	troubled, err := beside.audit.read(beside.namespace)
+	return checker.Waits{Untroubled: checker.Repairs(untroubled), Troubled: checker.Repairs(troubled)}, err
+}
+
+func recordNeighbours(violations []checker.Violation, took time.Duration) error {
+	record := results.Record{
+		Date: time.Now(), Version: env.version, Seed: env.seed, Met: true, Seconds: took.Seconds(),
+		Point: results.Point{Block: "isolation", Scenario: "20 Applications", Mode: "three that cannot be carried out", Round: 1},
+	}
+	for _, violation := range violations {
+		record.Violations = append(record.Violations, violation.String())
+	}
+	return env.results.Add(&record)
+}

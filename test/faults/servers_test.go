@@ -1,0 +1,63 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/faults/results"
+)
+
+// The API server is killed in the middle of the agent's work, and started again: no
+// watch goes on, and what the agent knows is too old for it. Or etcd stands still.
+func TestServers(t *testing.T) {
+	lanes := []*lane{newLane(t, "servers", resync, "--namespaces", "servers")}
+	var tales []*tale
+	for sentence := range troubled.life {
+		for what, strike := range map[string]func(context.Context) error{
+			"the API server is killed and started": restartAPIServer, "etcd stands still": pauseEtcd,
+		} {
+			if !isThorough() && sentence != 1 {
+				continue
+			}
+			tales = append(tales, &tale{
+				Point:    results.Point{Block: "servers", Scenario: troubled.name, Mode: what, Place: fmt.Sprintf("sentence %d", sentence+1), Round: 1},
+				scenario: troubled, met: func() bool { return true },
+				after: func(ctx context.Context, _ *app, now int) error {
+					if now != sentence {
+						return nil
+					}
+					return strike(ctx)
+				},
+			})
+		}
+	}
+	playTales(t, lanes, remaining(tales))
+}
+
+// pauseEtcd has etcd stand still for a while.
+func pauseEtcd(ctx context.Context) error {
+	etcd := processOf("etcd")
+	if err := syscall.Kill(etcd.PID(), syscall.SIGSTOP); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(3 * time.Second):
+	}
+	return syscall.Kill(etcd.PID(), syscall.SIGCONT)
+}
+
+// processOf gives the component of that name, as it was started last.
+func processOf(name string) *cluster.Process {
+	var found *cluster.Process
+	for _, each := range env.cluster.Processes() {
+		if each.Name() == name {
+			found = each
+		}
+	}
+	return found
+}

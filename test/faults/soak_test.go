@@ -1,0 +1,374 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/test/faults/checker"
+	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/faults/results"
+)
+
+// soakVariable is how long the soak of the release tier takes.
+const soakVariable = "KRAKE_FAULTS_SOAK"
+
+// soak is how much of everything there is.
+type soak struct {
+	apps                 int
+	lasts, between, step time.Duration
+	// restarts of the API server, evenly.
+	restarts int
+}
+
+// An agent lives long, with many Applications that are changed all the time, while one
+// thing after the other goes wrong. In the end all is as the Applications say, no
+// invariant was violated, and the agent has no more memory, goroutines or files than it
+// needs.
+func TestSoak(t *testing.T) {
+	point := results.Point{Block: "soak", Scenario: "200 Applications", Mode: "random faults", Round: 1}
+	if isRelease() && env.results.Has(point) {
+		t.Skip("the results have a soak: take them away to have another")
+	}
+	s := newSoak(t)
+	random := chance(point)
+	metrics := freeAddress(t)
+	l := newLane(t, "soak", resync, "--namespaces", "soak", "--metrics-bind-address", metrics)
+	token, err := reader(t.Context())
+	must(t, err)
+	apps := make([]*app, s.apps)
+	for i := range apps {
+		apps[i] = l.newApp()
+	}
+	must(t, each(apps, func(a *app) error {
+		return creates("configmap one", "service 80", "deployment main:1")(t.Context(), a)
+	}))
+	must(t, l.await(t.Context(), standing(apps)))
+
+	began, vitals, faults := time.Now(), &vitals{}, 0
+	nextFault, restarts := began.Add(s.between), 0
+	for mutations := 0; time.Since(began) < s.lasts; mutations++ {
+		must(t, mutate(t.Context(), random, apps[random.IntN(len(apps))]))
+		if time.Now().After(nextFault) {
+			nextFault = time.Now().Add(s.between)
+			faults++
+			if s.restarts > 0 && time.Since(began) > time.Duration(restarts+1)*s.lasts/time.Duration(s.restarts+1) && restarts < s.restarts {
+				restarts++
+				must(t, restartAPIServer(t.Context()))
+			} else {
+				must(t, l.strike(t.Context(), random))
+			}
+			must(t, vitals.take(t.Context(), l.agent, metrics, token, time.Since(began)))
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(s.step):
+		}
+	}
+	l.intercept(nil)
+	must(t, l.await(t.Context(), standing(apps)))
+	for _, a := range apps {
+		l.settled[a.NamespacedName] = time.Now().Add(late)
+	}
+	violations, err := l.closeBatch(t.Context(), toldOf(apps))
+	must(t, err)
+	t.Logf("%s with %d Applications and %d faults, of which the API server was restarted %d times: %s", s.lasts, s.apps, faults, restarts, vitals)
+	for _, violation := range violations {
+		t.Error(violation)
+	}
+	if len(vitals.hours) == 0 {
+		t.Error("the agent was never asked what it needs")
+	}
+	if isRelease() {
+		must(t, vitals.areFlat())
+		must(t, s.record(point, faults, vitals, violations))
+	}
+}
+
+// newSoak gives how much of everything there is in this tier.
+func newSoak(t *testing.T) soak {
+	t.Helper()
+	if !isRelease() {
+		return soak{apps: 20, lasts: 25 * time.Second, between: 3 * time.Second, step: 100 * time.Millisecond}
+	}
+	s := soak{apps: 200, lasts: 30 * time.Minute, between: 30 * time.Second, step: time.Second, restarts: 2}
+	if text := os.Getenv(soakVariable); text != "" {
+		var err error
+		s.lasts, err = time.ParseDuration(text)
+		must(t, err)
+	}
+	return s
+}
+
+// record writes down what became of the soak.
+func (s soak) record(point results.Point, faults int, vitals *vitals, violations []checker.Violation) error {
+	record := results.Record{
+		Date: time.Now(), Version: env.version, Point: point, Seed: seedOf(point), Met: faults > 0,
+		Seconds: s.lasts.Seconds(), Note: fmt.Sprintf("%d faults; %s", faults, vitals),
+	}
+	for _, violation := range violations {
+		record.Violations = append(record.Violations, violation.String())
+	}
+	return env.results.Add(&record)
+}
+
+// standing complains while not all is as the user has said.
+func standing(apps []*app) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return each(apps, func(a *app) error { return a.stands(ctx) })
+	}
+}
+
+// toldOf are Applications of whom nothing but their end is left to tell.
+func toldOf(apps []*app) []told {
+	var all []told
+	for _, a := range apps {
+		all = append(all, told{app: a})
+	}
+	return all
+}
+
+// mutate has the user, or somebody else, change something.
+func mutate(ctx context.Context, random *rand.Rand, a *app) error {
+	sentences := []sentence{
+		says(fmt.Sprintf("configmap %d", random.IntN(100)), "service 80", "deployment main:1"),
+		says(fmt.Sprintf("service %d", 80+random.IntN(10)), fmt.Sprintf("deployment main:%d", random.IntN(10))),
+		drifts(fmt.Sprintf("service %d", 1000+random.IntN(1000))),
+		drifts("deployment main:theirs"), loses("configmap"), loses("deployment"), edits("service"),
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return sentences[random.IntN(len(sentences))](ctx, a)
+}
+
+// strike has something go wrong for a while.
+func (l *lane) strike(ctx context.Context, random *rand.Rand) error {
+	var calls atomic.Int64
+	storm := func(fault proxy.Fault) func(proxy.Call) *proxy.Fault {
+		return func(proxy.Call) *proxy.Fault {
+			if calls.Add(1)%2 == 0 {
+				return nil
+			}
+			return &fault
+		}
+	}
+	storms := []func(proxy.Call) *proxy.Fault{
+		storm(proxy.Fault{}), storm(proxy.Fault{Sent: true}), storm(proxy.Fault{Answer: http.StatusInternalServerError}),
+		storm(proxy.Fault{Answer: http.StatusTooManyRequests}), storm(proxy.Fault{Answer: http.StatusConflict}),
+		storm(proxy.Fault{Sent: true, Delay: 500 * time.Millisecond, Answer: http.StatusGatewayTimeout}),
+	}
+	chosen := random.IntN(len(storms) + 3)
+	switch {
+	case chosen < len(storms):
+		l.intercept(storms[chosen])
+	case chosen == len(storms): // all watches are too old
+		l.proxy.Filter(func(proxy.Event) proxy.Verdict { return proxy.Expire })
+	case chosen == len(storms)+1: // every event comes twice
+		l.proxy.Filter(func(proxy.Event) proxy.Verdict { return proxy.Twice })
+	default: // the agent stands still
+		if err := l.agent.pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
+	l.intercept(nil)
+	l.proxy.Filter(nil)
+	return ctx.Err()
+}
+
+// pause has the agent stand still for a while (SIGSTOP, SIGCONT).
+func (a *agent) pause(ctx context.Context, long time.Duration) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.process == nil {
+		return nil
+	}
+	if err := syscall.Kill(a.process.PID(), syscall.SIGSTOP); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(long):
+	}
+	return syscall.Kill(a.process.PID(), syscall.SIGCONT)
+}
+
+// restartAPIServer kills the API server, and starts it again as it was.
+func restartAPIServer(ctx context.Context) error {
+	former := processOf("kube-apiserver")
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", former.PID()))
+	if err != nil {
+		return fmt.Errorf("how the API server was started: %w", err)
+	}
+	if err := former.Kill(); err != nil {
+		return err
+	}
+	var arguments []string
+	for part := range bytes.SplitSeq(bytes.TrimSuffix(line, []byte{0}), []byte{0}) {
+		arguments = append(arguments, string(part))
+	}
+	program := exec.Command(arguments[0], arguments[1:]...)
+	program.Dir = filepath.Dir(env.cluster.AuditLog())
+	start := time.Now()
+	if _, err := env.cluster.Run("kube-apiserver", program); err != nil {
+		return err
+	}
+	err = eventually(ctx, func(ctx context.Context) error {
+		_, err := get(ctx, configMaps, types.NamespacedName{Namespace: "kube-system", Name: "kube-root-ca.crt"})
+		return err
+	})
+	const warm = 10 * time.Second // from when it answers the administrator, of whom it need not read anything
+	env.warming = append(env.warming, checker.Window{From: start, Until: time.Now().Add(warm)})
+	return err
+}
+
+// reader gives a token by which metrics are read.
+func reader(ctx context.Context) (string, error) {
+	const name = "faults-reader"
+	err := errors.Join(
+		kubectl(ctx, "create", "serviceaccount", name, "--namespace", "default"),
+		kubectl(ctx, "create", "clusterrole", name, "--verb", "get", "--non-resource-url", "/metrics"),
+		kubectl(ctx, "create", "clusterrolebinding", name, "--clusterrole", name, "--serviceaccount", "default:"+name),
+	)
+	if err != nil {
+		return "", err
+	}
+	token, err := exec.CommandContext(ctx, env.cluster.Kubectl(), "--kubeconfig", env.cluster.Kubeconfig(), "create", "token", name, "--namespace", "default", "--duration", "24h").Output()
+	return string(bytes.TrimSpace(token)), err
+}
+
+// vitals are what an agent needs, over time.
+type vitals struct {
+	hours                     []float64
+	memory, goroutines, files []float64
+}
+
+// take reads them once. Whoever cannot be asked, because the API server that has to
+// vouch for the reader is away, is asked the next time.
+func (v *vitals) take(ctx context.Context, of *agent, address, token string, since time.Duration) error {
+	text, err := scrape(ctx, "https://"+address+"/metrics", token)
+	if err != nil {
+		return nil //nolint:nilerr // see above: areFlat wants enough of them
+	}
+	var values []float64
+	for _, name := range []string{"process_resident_memory_bytes", "go_goroutines", "process_open_fds"} {
+		found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(text)
+		if found == nil {
+			return fmt.Errorf("the agent %s serves no %s", of.name, name)
+		}
+		number, err := strconv.ParseFloat(string(found[1]), 64)
+		if err != nil {
+			return err
+		}
+		values = append(values, number)
+	}
+	v.hours = append(v.hours, since.Hours())
+	v.memory, v.goroutines, v.files = append(v.memory, values[0]/(1<<20)), append(v.goroutines, values[1]), append(v.files, values[2])
+	return nil
+}
+
+func scrape(ctx context.Context, url, token string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // nobody has signed the agent's certificate, which is its own
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.New(response.Status)
+	}
+	return io.ReadAll(response.Body)
+}
+
+// String gives the last values and the slopes of the second half.
+func (v *vitals) String() string {
+	if len(v.hours) < 2 {
+		return "too few samples"
+	}
+	last := len(v.hours) - 1
+	return fmt.Sprintf("%d samples; in the end %.0f MiB, %.0f goroutines, %.0f files; in an hour %+.1f MiB, %+.1f goroutines, %+.1f files",
+		len(v.hours), v.memory[last], v.goroutines[last], v.files[last], v.slope(v.memory), v.slope(v.goroutines), v.slope(v.files))
+}
+
+// slope is how much more there is after an hour, by the second half of the values: what
+// an agent needs to get going is in the first.
+func (v *vitals) slope(values []float64) float64 {
+	half := len(values) / 2
+	return slope(v.hours[half:], values[half:])
+}
+
+// slope is that of the straight line that is nearest to the values (least squares).
+func slope(x, y []float64) float64 {
+	var sumX, sumY, sumXX, sumXY float64
+	for i := range x {
+		sumX, sumY, sumXX, sumXY = sumX+x[i], sumY+y[i], sumXX+x[i]*x[i], sumXY+x[i]*y[i]
+	}
+	n := float64(len(x))
+	if below := n*sumXX - sumX*sumX; below != 0 {
+		return (n*sumXY - sumX*sumY) / below
+	}
+	return 0
+}
+
+// areFlat complains of an agent that needs more and more. The bounds are wide: half an
+// hour has noise, and a leak at each fault is far beyond them.
+func (v *vitals) areFlat() error {
+	const memory, goroutines, files = 20, 60, 30 // more in an hour
+	switch {
+	case len(v.hours) < 10:
+		return fmt.Errorf("%d samples are too few", len(v.hours))
+	case v.slope(v.memory) > memory || v.slope(v.goroutines) > goroutines || v.slope(v.files) > files:
+		return fmt.Errorf("the agent needs more and more: %s", v)
+	}
+	return nil
+}
+
+// A leak is told from noise.
+func TestAreFlat(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		more float64
+		flat bool
+	}{{"noise", 0, true}, {"a leak of a goroutine each 30 s", 1, false}} {
+		v := &vitals{}
+		for i := range 60 {
+			v.hours = append(v.hours, float64(i)/120)
+			v.memory, v.files = append(v.memory, 80+float64(i%3)), append(v.files, 20)
+			v.goroutines = append(v.goroutines, 100+float64(i%5)+c.more*float64(i))
+		}
+		if err := v.areFlat(); (err == nil) != c.flat {
+			t.Errorf("%s: %v", c.why, err)
+		}
+	}
+	if (&vitals{}).areFlat() == nil {
+		t.Error("without any sample")
+	}
+}

@@ -1,0 +1,277 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/faults/results"
+)
+
+// mode is a way in which a call goes wrong.
+type mode struct {
+	name string
+	// fault gives what befalls a call of an agent's, nil if the mode does not fit it.
+	fault func(*app, *agent, proxy.Call) *proxy.Fault
+	// hold: the agent stays down until the user has said the next sentence.
+	hold bool
+}
+
+// killing are the ways to die at a call. A crash that is over before the user goes on
+// proves little: what the agent did not write down it finds out again. What it has done
+// and not written down, and nobody wants any more when it is back, is what leaks.
+func killing(t *testing.T) []mode {
+	kill := func(of *agent) func() {
+		return func() {
+			if err := of.kill(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	after := func(_ *app, of *agent, _ proxy.Call) *proxy.Fault { return &proxy.Fault{Sent: true, Do: kill(of)} }
+	return []mode{
+		{name: "killed before", fault: func(_ *app, of *agent, _ proxy.Call) *proxy.Fault { return &proxy.Fault{Do: kill(of)} }},
+		{name: "killed after", fault: after},
+		{name: "killed after, and the user goes on", fault: after, hold: true},
+	}
+}
+
+// muted is the way in which a call takes longest: the agent has to give up by itself.
+var muted = mode{name: "done, and never answered", fault: func(*app, *agent, proxy.Call) *proxy.Fault { return &proxy.Fault{Sent: true, Mute: true} }}
+
+// failing are the ways in which a call fails.
+func failing() []mode {
+	modes := []mode{{name: "cut after", fault: func(*app, *agent, proxy.Call) *proxy.Fault { return &proxy.Fault{Sent: true} }}}
+	for _, code := range []int{
+		http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusTooManyRequests,
+		http.StatusConflict, http.StatusForbidden,
+	} {
+		modes = append(modes, mode{name: fmt.Sprint(code), fault: func(*app, *agent, proxy.Call) *proxy.Fault { return &proxy.Fault{Answer: code} }})
+	}
+	return modes
+}
+
+// overtaking are the ways in which somebody is faster than the agent: by the time that
+// its write arrives, the object is not what it was, or is not the same.
+func overtaking(t *testing.T) []mode {
+	before := func(act func(*app, proxy.Call, string) error) func(*app, *agent, proxy.Call) *proxy.Fault {
+		return func(a *app, _ *agent, call proxy.Call) *proxy.Fault {
+			kind, found := map[string]string{"configmaps": "configmap", "services": "service", "deployments": "deployment"}[call.Resource]
+			if !found || !call.IsWrite() || call.Subject() != a.named(kind).Name {
+				return nil
+			}
+			return &proxy.Fault{Before: func() {
+				if err := act(a, call, kind); err != nil {
+					t.Errorf("%s: %v", call, err)
+				}
+			}}
+		}
+	}
+	return []mode{
+		{name: "somebody changes it before", fault: before(func(a *app, call proxy.Call, kind string) error {
+			err := change(t.Context(), a.resource(kind), types.NamespacedName{Namespace: call.Namespace, Name: call.Subject()}, `{"metadata": {"annotations": {"somebody/note": "faster"}}}`)
+			if apierrors.IsNotFound(err) {
+				return nil // it is to be created
+			}
+			return err
+		})},
+		{name: "somebody replaces it before", fault: before(func(a *app, call proxy.Call, kind string) error {
+			resource := env.client.Resource(a.resource(kind)).Namespace(call.Namespace)
+			if err := resource.Delete(t.Context(), call.Subject(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+			_, theirs := a.object(map[string]string{"configmap": "configmap theirs", "service": "service 70", "deployment": "deployment main:theirs"}[kind])
+			_, err := resource.Create(t.Context(), &unstructured.Unstructured{Object: theirs}, metav1.CreateOptions{FieldManager: "somebody"})
+			a.replaced.Store(&kind)
+			return err
+		})},
+	}
+}
+
+// at is the tale in which the nth call about the Application goes wrong.
+func (m mode) at(s scenario, block string, at int) *tale {
+	met := &atomic.Bool{}
+	return &tale{
+		Point: results.Point{Block: block, Scenario: s.name, Mode: m.name, Place: fmt.Sprintf("call %d", at), Round: 1},
+		hold:  m.hold, scenario: s, met: met.Load,
+		call: func(a *app, by *agent, number int, call proxy.Call) *proxy.Fault {
+			if number != at || met.Load() {
+				return nil
+			}
+			fault := m.fault(a, by, call)
+			met.Store(fault != nil)
+			return fault
+		},
+	}
+}
+
+// untroubledTale is one in which nothing goes wrong; calls gives how many there were.
+func untroubledTale(s scenario, calls *int) *tale {
+	return &tale{
+		Point: results.Point{Block: "without a fault", Scenario: s.name, Mode: "none", Round: 1}, scenario: s,
+		met: func() bool { return true },
+		call: func(_ *app, _ *agent, number int, _ proxy.Call) *proxy.Fault {
+			*calls = max(*calls, number)
+			return nil
+		},
+	}
+}
+
+// callsOf gives the number of calls about an Application, by scenario.
+func callsOf(t *testing.T, lanes []*lane, of []scenario) map[string]int {
+	t.Helper()
+	calls, counting := map[string]int{}, make([]int, len(of))
+	var tales []*tale
+	for i := range of {
+		tales = append(tales, untroubledTale(of[i], &counting[i]))
+	}
+	playTales(t, lanes, tales)
+	for i := range of {
+		calls[of[i].name] = counting[i]
+	}
+	t.Logf("calls: %v", calls)
+	return calls
+}
+
+// sweep gives all tales of the scenarios in which one call goes wrong.
+func sweep(block string, of []scenario, modes []mode, calls map[string]int) []*tale {
+	var tales []*tale
+	for _, s := range of {
+		for _, m := range modes {
+			for call := 1; call <= calls[s.name]; call++ {
+				tales = append(tales, m.at(s, block, call))
+			}
+		}
+	}
+	return tales
+}
+
+// doubled is the tale in which two calls go wrong, each in its way.
+func doubled(number int, calls map[string]int, modes []mode) *tale {
+	point := results.Point{Block: "double faults", Scenario: "any", Mode: "any two", Place: fmt.Sprintf("number %d", number), Round: 1}
+	random := chance(point)
+	s := scenarios[random.IntN(len(scenarios))]
+	first, then := modes[random.IntN(len(modes))], modes[random.IntN(len(modes))]
+	at := 1 + random.IntN(max(1, calls[s.name]))
+	again := at + 1 + random.IntN(max(1, calls[s.name]))
+	var met atomic.Int64
+	return &tale{
+		Point: point, scenario: s, hold: first.hold || then.hold, met: func() bool { return met.Load() == 2 },
+		call: func(a *app, by *agent, number int, call proxy.Call) *proxy.Fault {
+			switch number {
+			case at:
+				met.Add(1)
+				return first.fault(a, by, call)
+			case again:
+				met.Add(1)
+				return then.fault(a, by, call)
+			}
+			return nil
+		},
+	}
+}
+
+// raced is the tale in which several people are at it while the agent is, and the agent
+// is killed at times.
+func raced(t *testing.T, number int) *tale {
+	t.Helper()
+	point := results.Point{Block: "races", Scenario: "any", Mode: "any", Place: fmt.Sprintf("number %d", number), Round: 1}
+	random := chance(point)
+	all := append(slices.Clone(scenarios), troubled)
+	each := &tale{Point: point, scenario: all[random.IntN(len(all))], met: func() bool { return true }}
+	each.after = func(ctx context.Context, a *app, sentence int) error {
+		for range random.IntN(4) {
+			if err := meddle(ctx, random, a); err != nil {
+				return err
+			}
+		}
+		if a.uid != "" && each.scenario.two && sentence > 0 && random.IntN(2) == 0 { // back, before it has arrived
+			if err := moves()(ctx, a); err != nil {
+				return err
+			}
+		}
+		if agents := a.lane.agents(); random.IntN(4) == 0 {
+			return agents[random.IntN(len(agents))].kill()
+		}
+		return nil
+	}
+	return each
+}
+
+// meddle has somebody change or delete one of the Application's objects, some time
+// after something else.
+func meddle(ctx context.Context, random *rand.Rand, a *app) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Duration(random.IntN(150)) * time.Millisecond):
+	}
+	kinds := slices.DeleteFunc([]string{"configmap", "service", "deployment"}, func(kind string) bool {
+		return a.spec[kind] == nil || a.isOthers(kind) || a.rival != nil && a.rival.spec[kind] != nil // whoever is faster may have it
+	})
+	if len(kinds) == 0 {
+		return nil
+	}
+	kind := kinds[random.IntN(len(kinds))]
+	if random.IntN(3) == 0 {
+		return loses(kind)(ctx, a)
+	}
+	return drifts(map[string]string{"configmap": "configmap theirs", "service": "service 99", "deployment": "deployment main:theirs"}[kind])(ctx, a)
+}
+
+// inRound gives the tales as they are tried once more: somebody meddles, each time
+// otherwise. The first round has nobody who does.
+func inRound(round int, tales []*tale) []*tale {
+	for _, each := range tales {
+		if each.Round = round; round > 1 {
+			random := chance(each.Point)
+			each.after = func(ctx context.Context, a *app, _ int) error { return meddle(ctx, random, a) }
+		}
+	}
+	return tales
+}
+
+// roundsVariable is how many rounds the release tier has.
+const roundsVariable = "KRAKE_FAULTS_ROUNDS"
+
+func rounds(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(roundsVariable)
+	if text == "" || !isRelease() {
+		return 1
+	}
+	number, err := strconv.Atoi(text)
+	must(t, err)
+	return number
+}
+
+// sample chooses some of the tales, in an order of its own.
+func sample(random *rand.Rand, tales []*tale, some int) []*tale {
+	random.Shuffle(len(tales), func(i, j int) { tales[i], tales[j] = tales[j], tales[i] })
+	return tales[:min(some, len(tales))]
+}
+
+// remaining leaves out what nobody has asked for, and what a former run of the release
+// tier has tried.
+func remaining(tales []*tale) []*tale {
+	if env.only != nil {
+		return slices.DeleteFunc(tales, func(each *tale) bool { return !env.only.MatchString(each.String()) })
+	}
+	if env.results == nil {
+		return tales
+	}
+	return slices.DeleteFunc(tales, func(each *tale) bool { return env.results.Has(each.Point) })
+}

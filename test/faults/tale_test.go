@@ -1,0 +1,423 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/test/faults/checker"
+	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/faults/results"
+)
+
+// tale is a trial: a scenario in which something goes wrong.
+type tale struct {
+	results.Point
+
+	scenario scenario
+	// hold: an agent that was killed stays down until the user has said the next sentence.
+	hold bool
+	// fresh: the agent starts with the tale.
+	fresh bool
+	// call and event decide what goes wrong; number counts the calls about the
+	// Application.
+	call  func(a *app, by *agent, number int, call proxy.Call) *proxy.Fault
+	event func(proxy.Event) proxy.Verdict
+	// after is what else happens after the nth sentence, while the agent is at it.
+	after func(ctx context.Context, a *app, sentence int) error
+	// met tells whether anything went wrong at all.
+	met func() bool
+}
+
+// told is a tale that was played.
+type told struct {
+	*tale
+
+	app   *app
+	err   error
+	took  time.Duration
+	calls string
+}
+
+// play plays a tale. The Application stays as it is.
+func (l *lane) play(ctx context.Context, t *tale) told {
+	a, began := l.newApp(), time.Now()
+	marks := map[*lane]int{}
+	for _, each := range l.both() {
+		marks[each] = each.proxy.Mark()
+	}
+	err := l.tell(ctx, t, a)
+	for _, each := range l.both() {
+		each.intercept(nil)
+		each.proxy.Filter(nil)
+	}
+	if err == nil {
+		l.settled[a.NamespacedName] = time.Now().Add(late)
+		if a.rival != nil {
+			l.settled[a.rival.NamespacedName] = time.Now().Add(late)
+		}
+	}
+	var calls []proxy.Call
+	for _, each := range l.both() {
+		calls = append(calls, each.proxy.Since(marks[each])...)
+	}
+	slices.SortStableFunc(calls, func(a, b proxy.Call) int { return a.At.Compare(b.At) })
+	return told{t, a, err, time.Since(began), lines(calls)}
+}
+
+// late is how long after all else a status may be written: what is no news waits.
+const late = 4 * time.Second
+
+func (l *lane) tell(ctx context.Context, t *tale, a *app) error {
+	if t.scenario.two {
+		if err := l.addSecond(ctx); err != nil {
+			return err
+		}
+	}
+	if t.fresh {
+		if err := l.agent.kill(); err != nil {
+			return err
+		}
+	}
+	l.arm(t, a)
+	held := false
+	for i, sentence := range t.scenario.life {
+		var err error
+		if held, err = l.say(ctx, t, a, i, sentence); err != nil {
+			return fmt.Errorf("sentence %d: %w", i+1, err)
+		}
+	}
+	if !held {
+		return nil
+	}
+	if _, err := l.say(ctx, &tale{}, a, len(t.scenario.life), t.scenario.meanwhile); err != nil {
+		return fmt.Errorf("meanwhile: %w", err)
+	}
+	return nil
+}
+
+// say has the user say a sentence, and waits until all is as it says, unless the agent is
+// to stay down.
+func (l *lane) say(ctx context.Context, t *tale, a *app, number int, sentence sentence) (held bool, err error) {
+	if err := sentence(ctx, a); err != nil {
+		return false, err
+	}
+	if t.after != nil {
+		if err := t.after(ctx, a, number); err != nil {
+			return false, fmt.Errorf("somebody else: %w", err)
+		}
+	}
+	if a.uid != "" && !a.bystander {
+		if err := a.meetsBystanders(ctx); err != nil {
+			return false, err
+		}
+	}
+	if err := l.start(); err != nil {
+		return false, err
+	}
+	return l.reachAll(ctx, a, t.hold && t.scenario.meanwhile != nil)
+}
+
+// reachAll waits until all is as the user has said. An agent that is down is started
+// again; or, if it is to be held, that is all there is to wait for.
+func (l *lane) reachAll(ctx context.Context, a *app, hold bool) (held bool, err error) {
+	err = l.await(ctx, func(ctx context.Context) error {
+		if l.isDown() {
+			if held = hold; hold {
+				return nil
+			}
+			return errors.Join(errors.New("the agent was down"), l.start())
+		}
+		return a.stands(ctx)
+	})
+	return held, err
+}
+
+// meetsBystanders makes an object of somebody else that carries a copy of the
+// Application's marks, and changes a ConfigMap that is no Application.
+func (a *app) meetsBystanders(ctx context.Context) error {
+	a.bystander = true
+	if _, err := a.copied(ctx); err != nil {
+		return err
+	}
+	plain := &unstructured.Unstructured{Object: object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": a.Name + "-plain"}}}
+	_, err := env.client.Resource(configMaps).Namespace(a.Namespace).Create(ctx, plain, metav1.CreateOptions{})
+	return err
+}
+
+// arm has the calls and events about the Application meet what the tale says.
+func (l *lane) arm(t *tale, a *app) {
+	var mu sync.Mutex
+	number := 0
+	meet := func(by *agent) func(proxy.Call) *proxy.Fault {
+		return func(call proxy.Call) *proxy.Fault {
+			if t.call == nil {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if call.Number > 0 && a.owns(call.Subject()) {
+				number++
+				return t.call(a, by, number, call)
+			}
+			return t.call(a, by, 0, call)
+		}
+	}
+	for _, each := range l.both() {
+		each.intercept(meet(each.agent))
+		each.proxy.Filter(func(event proxy.Event) proxy.Verdict {
+			if t.event == nil || !a.owns(event.Name) {
+				return proxy.Pass
+			}
+			return t.event(event)
+		})
+	}
+}
+
+// batch is how many tales there are in a lane before it is judged. Their Applications
+// stay meanwhile, and nothing may be written for them, whatever befalls the agent.
+const batch = 8
+
+// closeBatch judges the tales that were played since it was called last, and removes
+// what they have left.
+func (l *lane) closeBatch(ctx context.Context, played []told) ([]checker.Violation, error) {
+	var last time.Time
+	for _, at := range l.settled {
+		if at.After(last) {
+			last = at
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(time.Until(last.Add(still))):
+	}
+	then := checker.Case{Places: l.owned(), Settled: l.settled, Lag: lag, Warming: env.warming, Stalls: l.stalls, Waits: l.waits}
+	var err error
+	if then.Dump, err = l.dump(ctx); err != nil {
+		return nil, err
+	}
+	then.Until = time.Now()
+	now := checker.Case{Places: then.Places, Lag: lag, Warming: env.warming}
+	if err := l.clear(ctx, played); err != nil {
+		return nil, err
+	}
+	if now.Dump, err = l.dump(ctx); err != nil {
+		return nil, err
+	}
+	if now.Requests, err = l.audit.read(l.places()...); err != nil {
+		return nil, err
+	}
+	for _, request := range now.Requests {
+		if request.Ended.Before(then.Until) {
+			then.Requests = append(then.Requests, request)
+		}
+	}
+	violations := then.Judge()
+	for _, violation := range now.Judge() {
+		if !slices.Contains(violations, violation) {
+			violations = append(violations, violation)
+		}
+	}
+	l.settled = map[types.NamespacedName]time.Time{}
+	l.audit, err = newAuditMark()
+	return violations, err
+}
+
+const (
+	// still is for how long nothing may be written.
+	still = time.Second
+	// lag is for how long an agent may go on with what it has known.
+	lag = 10 * time.Second
+)
+
+// clear has the user delete all that the tales have left, and waits until it is gone.
+func (l *lane) clear(ctx context.Context, played []told) error {
+	if err := l.start(); err != nil {
+		return err
+	}
+	for _, each := range played {
+		for _, a := range []*app{each.app, each.app.rival} {
+			if a == nil {
+				continue
+			}
+			if err := a.delete(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	err := l.await(ctx, func(ctx context.Context) error {
+		for _, each := range played {
+			if err := each.app.gone(ctx); err != nil {
+				return err
+			}
+			if each.app.rival != nil {
+				if err := each.app.rival.gone(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	for _, song := range l.songs {
+		err = errors.Join(err, song.undefine(ctx))
+	}
+	l.songs = nil
+	return err
+}
+
+// dump gives all objects of the kinds that the Applications have.
+func (l *lane) dump(ctx context.Context) ([]map[string]any, error) {
+	var all []map[string]any
+	kinds := []gvr.GroupVersionResource{configMaps, services, deployments}
+	for _, song := range l.songs {
+		kinds = append(kinds, song.resource())
+	}
+	for _, place := range l.places() {
+		for _, kind := range kinds {
+			found, err := env.client.Resource(kind).Namespace(place).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("read %s of %s: %w", kind.Resource, place, err)
+			}
+			for i := range found.Items {
+				all = append(all, found.Items[i].Object)
+			}
+		}
+	}
+	return all, nil
+}
+
+// playTales plays tales in all lanes at once, judges and records them, and says how many
+// there were.
+func playTales(t *testing.T, lanes []*lane, tales []*tale) {
+	t.Helper()
+	queue := make(chan *tale, len(tales))
+	for _, each := range tales {
+		queue <- each
+	}
+	close(queue)
+	start, counted := time.Now(), &tally{}
+	var all sync.WaitGroup
+	for _, l := range lanes {
+		all.Go(func() {
+			for more := true; more && t.Context().Err() == nil; {
+				var played []told
+				for len(played) < batch {
+					var each *tale
+					if each, more = <-queue; !more || isEnough(t) {
+						break
+					}
+					now := l.play(t.Context(), each)
+					if now.err != nil && env.only != nil {
+						counted.record(t, &now, nil)
+						return
+					}
+					played = append(played, now)
+				}
+				l.judge(t, counted, played)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%s in %s", counted, time.Since(start).Round(time.Second))
+}
+
+// judge judges a batch, and records each tale.
+func (l *lane) judge(t *testing.T, counted *tally, played []told) {
+	t.Helper()
+	if len(played) == 0 {
+		return
+	}
+	violations, err := l.closeBatch(t.Context(), played)
+	if err != nil {
+		t.Errorf("%s: %v", l.name, err)
+	}
+	for i := range played {
+		counted.record(t, &played[i], violations)
+	}
+	for _, violation := range violations {
+		if violation.App.Name == "" {
+			t.Errorf("%s", violation)
+		}
+	}
+}
+
+// isEnough tells if the test has failed, and nobody wants to know more.
+func isEnough(t *testing.T) bool { return t.Failed() && env.only != nil }
+
+const (
+	// onlyVariable chooses points by a regular expression, of all that there are, and ends
+	// the tests with the first violation. It repeats one point, or shows that a sweep
+	// catches something.
+	onlyVariable = "KRAKE_FAULTS_ONLY"
+	// resultsFolder has the tests be those of the release tier, whose results go there.
+	resultsFolder = "KRAKE_FAULTS_RESULTS"
+	// seedVariable repeats what was left to chance.
+	seedVariable = "KRAKE_TEST_SEED"
+)
+
+// record judges what became of a tale, and writes it down if that is asked for.
+func (c *tally) record(t *testing.T, played *told, violations []checker.Violation) {
+	t.Helper()
+	r := results.Record{
+		Date: time.Now(), Version: env.version, Point: played.Point, Seed: seedOf(played.Point),
+		Met: played.met(), Seconds: played.took.Seconds(),
+	}
+	if played.err != nil {
+		r.Violations = append(r.Violations, "I1: "+played.err.Error())
+	}
+	for _, violation := range violations {
+		if belongs(violation.App.Name, played.app.Name) {
+			r.Violations = append(r.Violations, violation.String())
+		}
+	}
+	env.mu.Lock()
+	env.records = append(env.records, r)
+	env.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.played++
+	if r.Met {
+		c.met++
+	}
+	if len(r.Violations) > 0 {
+		c.wrong++
+		t.Errorf("%s, of %s:\n%s\nthe calls were\n%s", r.Point, played.app, strings.Join(r.Violations, "\n"), played.calls)
+	}
+	if env.results != nil && t.Context().Err() == nil {
+		if err := env.results.Add(&r); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// isRelease tells if the tests may take hours.
+func isRelease() bool { return env.results != nil }
+
+// isThorough tells if there are to be all points that there are.
+func isThorough() bool { return isRelease() || env.only != nil }
+
+// seedOf gives the seed of what is left to chance at a point: KRAKE_TEST_SEED has all
+// of them begin anew with another one.
+func seedOf(point results.Point) uint64 {
+	sum := fnv.New64a()
+	fmt.Fprint(sum, point, env.seed)
+	return sum.Sum64()
+}
+
+// chance gives what is random at a point.
+func chance(point results.Point) *rand.Rand {
+	return rand.New(rand.NewPCG(seedOf(point), 0))
+}

@@ -1,0 +1,108 @@
+package faults
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// An agent is replaced by its next version, whose status says more, and that by the
+// former one again. Nothing is written to the target, neither time.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	const many = 5
+	next := nextVersion(t)
+	l := newLane(t, "upgrade", "--namespaces", "upgrade")
+	var apps []*app
+	for range many {
+		apps = append(apps, l.newApp())
+	}
+	must(t, each(apps, func(a *app) error {
+		return creates("configmap one", "service 80", "deployment main:1")(t.Context(), a)
+	}))
+	sentinel := l.newApp()
+	must(t, creates("configmap one")(t.Context(), sentinel))
+	must(t, l.await(t.Context(), standing(append(slices.Clone(apps), sentinel))))
+	for _, version := range []struct{ what, program string }{{"N+1", next}, {"N again", ""}} {
+		mark, err := newAuditMark()
+		must(t, err)
+		must(t, l.agent.kill())
+		l.agent.program = version.program
+		must(t, l.agent.start())
+		// It has looked at all when it has carried out what the user says now, and some
+		// time has passed in which it might write.
+		must(t, l.await(t.Context(), standing([]*app{sentinel})))
+		must(t, says("configmap "+strings.ReplaceAll(version.what, " ", "-"))(t.Context(), sentinel))
+		must(t, l.await(t.Context(), standing([]*app{sentinel})))
+		select {
+		case <-t.Context().Done():
+		case <-time.After(late):
+		}
+		must(t, standing(apps)(t.Context()))
+		requests, err := mark.read(l.namespace)
+		must(t, err)
+		hub := 0
+		for i := range requests {
+			r := &requests[i]
+			switch byAgent := strings.HasSuffix(r.User.Username, ":"+l.name); {
+			case !byAgent || !slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb) || r.Object.Resource == "events":
+			case sentinel.owns(r.Object.Name):
+			case slices.ContainsFunc(apps, func(a *app) bool { return a.Name == r.Object.Name }):
+				hub++
+			default:
+				t.Errorf("%s: written to the target: %s", version.what, r)
+			}
+		}
+		t.Logf("%s: %d writes of a status for %d Applications, and none to the target", version.what, hub, many)
+		if hub > many {
+			t.Errorf("%s: %d writes of a status for %d Applications", version.what, hub, many)
+		}
+		if version.program != "" && hub == 0 {
+			t.Error("the next version is not at work: it writes nothing of its own")
+		}
+	}
+}
+
+// nextVersion builds an agent that writes a field of the status that this one does not
+// know.
+func nextVersion(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	root, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	must(t, err)
+	codec := filepath.Join(strings.TrimSpace(string(root)), "pkg", "application", "status.go")
+	text, err := os.ReadFile(codec)
+	must(t, err)
+	const known = "`json:\"observedSpec,omitempty\"`\n"
+	if strings.Count(string(text), known) != 1 {
+		t.Fatalf("%s has not %q once", codec, known)
+	}
+	changed := strings.Replace(string(text), known, known+"	Next bool `json:\"next\"`\n", 1)
+	must(t, os.WriteFile(filepath.Join(folder, "status.go"), []byte(changed), 0o600))
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{codec: filepath.Join(folder, "status.go")}})
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(folder, "overlay.json"), overlay, 0o600))
+	program := filepath.Join(folder, "agent")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(folder, "overlay.json"), "-o", program, "./cmd/agent")
+	build.Dir = strings.TrimSpace(string(root))
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the next version: %v\n%s", err, said)
+	}
+	return program
+}
+
+// What the next version's status says is not known here: or the test would show nothing.
+func TestNextIsUnknown(t *testing.T) {
+	text, err := json.Marshal(application.Status{})
+	must(t, err)
+	if strings.Contains(string(text), "next") {
+		t.Errorf("the status is %s", text)
+	}
+}

@@ -1,0 +1,122 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/faults/results"
+)
+
+// An Application walks from one spec to the next, among them some that the API server
+// refuses. It gets out of each, and in the end its objects are those of a new Application
+// that has never had another spec: what has been leaves nothing behind.
+func TestWalks(t *testing.T) {
+	t.Parallel()
+	walks, steps := 6, 8
+	if isThorough() {
+		walks, steps = 500, 20
+	}
+	lanes := newLanes(t, "walks", 4)
+	var tales []*tale
+	for number := range walks {
+		tales = append(tales, walk(number+1, steps))
+	}
+	playTales(t, lanes, remaining(tales))
+}
+
+// walk is the tale of an Application that is given so many specs.
+func walk(number, steps int) *tale {
+	point := results.Point{Block: "walks of specs", Scenario: fmt.Sprintf("%d specs", steps), Mode: "none", Place: fmt.Sprintf("number %d", number), Round: 1}
+	random := chance(point)
+	life := []sentence{creates(randomSpec(random, true)...)}
+	for range steps - 2 {
+		life = append(life, says(randomSpec(random, random.IntN(6) > 0)...))
+	}
+	life = append(life, says(randomSpec(random, true)...), isAsNew())
+	return &tale{Point: point, scenario: scenario{name: "walk", life: life}, met: func() bool { return true }}
+}
+
+// randomSpec gives objects, or something that the API server refuses among them.
+func randomSpec(random *rand.Rand, good bool) []string {
+	all := []string{
+		fmt.Sprintf("configmap %d", random.IntN(4)), fmt.Sprintf("service %d", 80+random.IntN(4)), fmt.Sprintf("deployment main:%d", random.IntN(4)),
+	}
+	if !good {
+		all[1] = refusedService
+	}
+	var spec []string
+	for _, each := range all {
+		if each == refusedService || random.IntN(3) > 0 {
+			spec = append(spec, each)
+		}
+	}
+	if len(spec) == 0 {
+		return all[:1]
+	}
+	return spec
+}
+
+// refusedService has a port that there is not.
+const refusedService = "service 70000"
+
+// isAsNew: a new Application with the same spec has the same objects.
+func isAsNew() sentence {
+	return func(ctx context.Context, a *app) error {
+		another := a.lane.appOf(a.Name + "-new")
+		another.say(a.said)
+		if err := another.create(ctx, another.manifest()); err != nil {
+			return err
+		}
+		if err := a.lane.await(ctx, another.stands); err != nil {
+			return fmt.Errorf("the new one: %w", err)
+		}
+		for kind := range a.spec {
+			old, err := a.plain(ctx, kind)
+			if err != nil {
+				return err
+			}
+			fresh, err := another.plain(ctx, kind)
+			if err != nil {
+				return err
+			}
+			if diff := cmp.Diff(fresh, old); diff != "" {
+				return fmt.Errorf("what has been left its marks on %s (-new +old):\n%s", kind, diff)
+			}
+		}
+		if err := another.delete(ctx); err != nil {
+			return err
+		}
+		return a.lane.await(ctx, another.gone)
+	}
+}
+
+// plain gives an object without its name, and without what each has for itself.
+func (a *app) plain(ctx context.Context, kind string) (object, error) {
+	live, err := env.client.Resource(a.resource(kind)).Namespace(a.home()).Get(ctx, a.named(kind).Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range [][]string{
+		{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "managedFields"}, {"metadata", "creationTimestamp"},
+		{"metadata", "annotations", application.OwnerUIDAnnotation}, {"metadata", "labels", application.OwnedByLabel},
+		{"metadata", "annotations", "deployment.kubernetes.io/revision"}, {"status"}, {"spec", "clusterIP"}, {"spec", "clusterIPs"},
+	} {
+		unstructured.RemoveNestedField(live.Object, path...)
+	}
+	text, err := json.Marshal(live.Object)
+	if err != nil {
+		return nil, err
+	}
+	var plain object
+	err = json.Unmarshal([]byte(strings.ReplaceAll(string(text), a.prefix, "NAME")), &plain)
+	return plain, err
+}

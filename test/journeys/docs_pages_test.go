@@ -1,0 +1,200 @@
+package journeys
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/krake-observer/krake-observer/manifests"
+	"github.com/krake-observer/krake-observer/test/docs"
+	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/session"
+)
+
+// The commands of the pages, as they stand there, each page in a script of its own below
+// docs. Beside the commands of other journeys there are
+//
+//	block PAGE ANCHOR FILE
+//	zip ARCHIVE FILE...
+//	shell COMMAND
+//
+// The first writes the first block of YAML below a heading of a page into a file. The
+// second makes an archive of files. The third runs a command with pipes.
+func TestPages(t *testing.T) {
+	files, err := filepath.Glob("docs/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatal("there are no pages")
+	}
+	installed, err := installation.InstallWith(t.Context(), server, installation.Options{Overlay: "habitat", Habitats: 1}, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := installed.Look(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// Without its rights what carries out Habitats ends by itself.
+		if err := installed.StopHabitat(); err != nil {
+			t.Error(err)
+		}
+		admin(t, "delete", "-k", folderOf(installed))
+		admin(t, "delete", "customresourcedefinition", "habitats.habitat.sh") // which the process has registered
+		if err := errors.Join(installed.StopAgent(), installed.StopWebhook()); err != nil {
+			t.Error(err)
+		}
+	})
+	kubectl, err := exec.LookPath(server.Kubectl())
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := session.Commands(t.Context())
+	maps.Copy(commands, map[string]func(*testscript.TestScript, bool, []string){"block": block, "zip": zipped, "shell": shell})
+	t.Run("EveryManifest", everyManifest)
+	t.Run("of", func(t *testing.T) {
+		testscript.Run(t, testscript.Params{
+			Files:               files,
+			RequireUniqueNames:  true,
+			RequireExplicitExec: true,
+			UpdateScripts:       *update,
+			Setup: func(script *testscript.Env) error {
+				if err := makeNamespace(script, ""); err != nil {
+					return err
+				}
+				if err := os.CopyFS(filepath.Join(script.WorkDir, "manifests"), manifests.Files); err != nil {
+					return err
+				}
+				return session.Home(script, server, "", filepath.Dir(kubectl), filepath.Join(server.Dir(), "installation"))
+			},
+			Cmds: commands,
+		})
+	})
+}
+
+// everyManifest has the API server, with webhook and policies, look at what the pages
+// have of YAML, each with all fields known: whole manifests, unless they are fenced as
+// fragments.
+func everyManifest(t *testing.T) {
+	pages, err := docs.ReadAll("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, page := range pages {
+		for _, section := range page.Sections {
+			for _, part := range section.Parts {
+				if part.Block == nil || !part.Block.Is("yaml") || part.Block.Is("fragment") {
+					continue
+				}
+				count++
+				file := filepath.Join(t.TempDir(), "file.yaml")
+				if err := os.WriteFile(file, []byte(part.Block.Text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if text, err := try(t.Context(), "create", "--dry-run=server", "--validate=strict", "-f", file); err != nil {
+					t.Errorf("%s:%d: %s\nmend it, or fence it as yaml fragment if it is not to be whole", page.Path, part.Block.Line, text)
+				}
+			}
+		}
+	}
+	const least = 15
+	if count < least {
+		t.Errorf("%d manifests are too few", count)
+	}
+}
+
+// block writes a block of a page into a file.
+func block(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: block PAGE ANCHOR FILE")
+	}
+	page, err := docs.Read(filepath.Join("..", "..", args[0]))
+	ts.Check(err)
+	for _, section := range page.Sections {
+		at := slices.IndexFunc(section.Parts, func(p docs.Part) bool { return p.Block != nil && p.Block.Is("yaml") })
+		if section.Anchor == args[1] && at >= 0 {
+			ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(section.Parts[at].Block.Text), 0o600))
+			return
+		}
+	}
+	ts.Fatalf("%s has no block of YAML below #%s", args[0], args[1])
+}
+
+// zipped makes an archive.
+func zipped(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: zip ARCHIVE FILE...")
+	}
+	file, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	archive := zip.NewWriter(file)
+	for _, name := range args[1:] {
+		entry, err := archive.Create(name)
+		ts.Check(err)
+		_, err = entry.Write([]byte(ts.ReadFile(name)))
+		ts.Check(err)
+	}
+	ts.Check(errors.Join(archive.Close(), file.Close()))
+}
+
+// shell runs a command with pipes, all of which must succeed.
+func shell(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: shell COMMAND")
+	}
+	ts.Check(ts.Exec("bash", "-o", "pipefail", "-c", args[0]))
+}
+
+// What is applied from the repository is accepted by an API server that has nothing of
+// it, each by itself, and goes again.
+func TestInstallCommands(t *testing.T) {
+	pages, err := docs.ReadAll("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := map[string]bool{}
+	for _, page := range pages {
+		commands, err := page.Commands()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range commands {
+			if docs.IsInstallation(command) && !tried[command.String()] {
+				tried[command.String()] = true
+				t.Run(strings.Join(command.Words[2:], " "), func(t *testing.T) { applyAndDelete(t, command.Words[1:]) })
+			}
+		}
+	}
+	if len(tried) < 5 {
+		t.Errorf("%d commands are too few", len(tried))
+	}
+}
+
+// applyAndDelete runs kubectl apply as it is told, from the root of the repository.
+func applyAndDelete(t *testing.T, arguments []string) {
+	run := func(arguments ...string) {
+		t.Helper()
+		command := exec.CommandContext(context.WithoutCancel(t.Context()), server.Kubectl(), append(arguments, "--kubeconfig", server.Kubeconfig())...)
+		command.Dir = filepath.Join("..", "..")
+		if text, err := command.CombinedOutput(); err != nil || strings.Contains(string(text), "Warning") {
+			t.Errorf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
+		}
+	}
+	if at := slices.Index(arguments, "--namespace"); at >= 0 {
+		run("create", "namespace", arguments[at+1])
+		t.Cleanup(func() { run("delete", "namespace", arguments[at+1]) })
+	}
+	run(arguments...)
+	run(append([]string{"delete"}, arguments[1:]...)...)
+}

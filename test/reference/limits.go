@@ -1,0 +1,194 @@
+package main
+
+import (
+	"fmt"
+	"go/constant"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+)
+
+// limit is a constant of a package that people meet.
+type limit struct {
+	folder, name string
+	isBytes      bool
+	meaning      string
+}
+
+// group is the limits of one thing.
+type group struct {
+	title  string
+	limits []limit
+}
+
+// groups are all limits, by what they are about.
+func groups() []group { return append(ofApplications(), ofPrograms()...) }
+
+func ofApplications() []group {
+	return []group{
+		{"Of an Application", []limit{
+			{"pkg/manifest", "MaxBytes", true, "manifest and observer schema, or the template, together"},
+			{"pkg/manifest", "MaxResources", false, "resources"},
+			{"pkg/manifest", "MaxDepth", false, "objects and lists within each other"},
+			{"pkg/mutate", "maxLength", false, "the longest list that an observer schema can ask for"},
+			{"pkg/mutate", "maxDataBytes", true, "the whole `data`, as the API server has it"},
+			{"pkg/mutate", "maxAnnotationBytes", true, "all annotations together, as the API server has it: plain `kubectl apply` adds one with all the rest"},
+			{"pkg/mutate", "maxRefusals", false, "mistakes that one refusal names"},
+			{"internal/webhook", "maxWarnings", false, "warnings of one admission"},
+			{"internal/webhook", "maxWarning", false, "characters of a warning"},
+			{"pkg/schema", "maxKeys", false, "fields by which the elements of a list are found"},
+			{"pkg/application", "leastGraceTime", false, "the shortest shutdown grace time"},
+			{"pkg/application", "mostGraceTime", false, "the longest shutdown grace time"},
+			{"pkg/application", "mostRetries", false, "attempts of a shutdown after the first one"},
+		}},
+		{"Of its status", []limit{
+			{"pkg/application", "gzipAbove", true, "a document that is larger is stored compressed, in `binaryData`"},
+			{"pkg/application", "MaxDrifts", false, "drifts in the history"},
+			{"pkg/reconcile", "maxFields", false, "fields of a drift that are told"},
+			{"pkg/reconcile", "maxValue", true, "a longer value is told by its digest"},
+			{"pkg/reconcile", "maxMessage", true, "the message of a condition"},
+			{"pkg/health", "maxPorts", false, "ports in the address of a Service"},
+		}},
+		{"Of repairs", []limit{
+			{"pkg/reconcile", "fastRepairs", false, "repairs of one field against one rival that are made at once"},
+			{"pkg/reconcile", "manyRepairs", false, "the same against all rivals together"},
+			{"pkg/reconcile", "firstPause", false, "the pause after that; each is twice as long as the one before"},
+			{"pkg/reconcile", "longestPause", false, "the longest pause"},
+			{"pkg/reconcile", "peace", false, "how long nobody must have changed it for a fight to be forgotten"},
+			{"pkg/reconcile", "slowRetry", false, "how often something is looked at that somebody else has to bring about"},
+			{"pkg/reconcile", "silence", false, "how long a cluster may not answer before conditions say so"},
+			{"pkg/reconcile", "leastFetchPause", false, "the first pause after a URL could not be fetched"},
+			{"pkg/reconcile", "mostFetchPause", false, "the longest one"},
+			{"pkg/reconcile", "leastPatience", false, "how soon an object is looked at again that is being deleted"},
+			{"pkg/reconcile", "mostPatience", false, "how late at the latest"},
+			{"pkg/reconcile", "mostCallPause", false, "the longest pause between calls within an attempt to shut down"},
+			{"internal/cli", "mostHold", false, "the longest hold of an object that `kubectl krake hold` asks for without a warning; an agent's is `--max-hold`"},
+		}},
+	}
+}
+
+func ofPrograms() []group {
+	return []group{
+		{"Of webhook and agent", []limit{
+			{"internal/webhook", "reviewTimeout", false, "how long the review of a user's rights may take"},
+			{"internal/webhook", "allowedFor", false, "how long a granted right is not asked for again"},
+			{"internal/webhook", "reviewsAtOnce", false, "rights that one admission asks for at once"},
+			{"internal/agent", "maxKindLabels", false, "kinds in the metrics; further ones are `other`"},
+			{"internal/agent", "leastResync", false, "the shortest `--resync`"},
+			{"internal/agent", "leastHeartbeat", false, "the shortest `--heartbeat`"},
+			{"internal/enrol", "leastDuration", false, "the shortest `--token-duration`"},
+		}},
+		{"Of templates, archives and URLs", []limit{
+			{"pkg/tosca", "maxImports", false, "files that a template imports"},
+			{"pkg/tosca", "maxImportDepth", false, "imports within each other"},
+			{"pkg/tosca", "maxArchiveBytes", true, "the files of an archive, unpacked"},
+			{"pkg/tosca", "maxEntries", false, "files of an archive"},
+			{"pkg/application", "maxURL", false, "characters of a URL"},
+			{"internal/fetch", "defaultMaxBytes", true, "what is fetched from one URL"},
+			{"internal/fetch", "maxRedirects", false, "redirects of one file"},
+			{"internal/fetch", "maxRequests", false, "requests for one Application"},
+		}},
+		{"Of hooks", []limit{
+			{"internal/hooks", "maxBody", true, "the body of a call"},
+		}},
+		{"Of Habitats", []limit{
+			{"pkg/habitat", "maxName", false, "characters of the name"},
+			{"pkg/habitat", "maxEnv", false, "environment variables"},
+			{"pkg/habitat", "maxBinds", false, "binds"},
+			{"internal/habitat", "mostOwners", false, "Habitats of a namespace that own its peer file; it goes with the last one all the same"},
+		}},
+	}
+}
+
+// inner are constants that look like limits and are none that anybody meets: they bound
+// what single texts, caches and loops may grow to.
+func inner() []string {
+	return []string{
+		"internal/agent.maxAccounts", "internal/cli.mostCompleted", "internal/cli.mostTrials", "internal/enrol.mostShown", "internal/fetch.maxHeaderBytes",
+		"internal/habitat.mostFields", "internal/hooks.maxAnswerHeader", "internal/hooks.maxConnections", "internal/hooks.maxConnectionsOfOne",
+		"internal/hooks.maxHeader", "internal/hooks.maxSources", "internal/webhook.maxAllowed", "internal/webhook.maxBody", "internal/webhook.maxKinds",
+		"pkg/habitat.maxImage", "pkg/habitat.maxLabel", "pkg/habitat.maxPath", "pkg/habitat.maxShown", "pkg/habitat.maxSize",
+		"pkg/habitat.maxText", "pkg/habitat.maxVariable", "pkg/health.MaxMessage", "pkg/mutate.MaxSpecBytes", "pkg/mutate.maxStep",
+		"pkg/reconcile.leastCallPause", "pkg/reconcile.maxTries",
+		"pkg/schema.maxFindings", "pkg/schema.maxOperations", "pkg/schema.maxPaths", "pkg/schema.maxPlace", "pkg/schema.maxStep",
+		"pkg/tosca.maxHeaders", "pkg/tosca.maxMistakes", "pkg/tosca.maxName", "pkg/tosca.maxReferences", "pkg/tosca.maxSteps",
+	}
+}
+
+// looksLikeLimit is how constants are called that bound something.
+var looksLikeLimit = regexp.MustCompile(`^(max|Max|most|Most|least|Least)[A-Z]`)
+
+func limits(p *page, root string) error {
+	s := newSource(root)
+	p.section("Limits", "")
+	for _, group := range groups() {
+		p.text("\n### " + group.title + "\n")
+		var rows [][]string
+		for _, one := range group.limits {
+			constants, err := s.constants(one.folder)
+			if err != nil {
+				return err
+			}
+			of, ok := constants[one.name]
+			if !ok {
+				return fmt.Errorf("limits: %s has no constant %s any more: take it out of the table of test/reference", one.folder, one.name)
+			}
+			rows = append(rows, []string{one.meaning, valueOf(of, one.isBytes)})
+		}
+		p.table([]string{"what", "limit"}, rows)
+	}
+	return checkLimits(s)
+}
+
+// checkLimits fails if a constant looks like a limit, and is in none of the tables.
+func checkLimits(s *source) error {
+	there, known := map[string]bool{}, map[string]bool{}
+	for _, group := range groups() {
+		for _, one := range group.limits {
+			known[one.folder+"."+one.name] = true
+		}
+	}
+	for _, name := range inner() {
+		known[name] = true
+	}
+	folders, err := productFolders(s.root)
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		constants, err := s.constants(folder)
+		if err != nil {
+			return err
+		}
+		for name, of := range constants {
+			isNumber := of.Val().Kind() != constant.String
+			if full := folder + "." + name; isNumber && looksLikeLimit.MatchString(name) || known[full] {
+				there[full] = true
+			}
+		}
+	}
+	return sameKeys("limits", there, known)
+}
+
+// productFolders gives the folders below pkg and internal that have Go files.
+func productFolders(root string) ([]string, error) {
+	found := map[string]bool{}
+	for _, top := range []string{"pkg", "internal"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.Type().IsRegular() && filepath.Ext(name) == ".go" {
+				relative, err := filepath.Rel(root, filepath.Dir(name))
+				found[filepath.ToSlash(relative)] = true
+				return err
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	delete(found, path.Join("internal", "layers")) // no part of the product
+	return slices.Sorted(maps.Keys(found)), nil
+}

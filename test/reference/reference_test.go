@@ -1,0 +1,146 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/krake-observer/krake-observer/internal/agent"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+)
+
+const root = "../.."
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// What is written down is what the code says.
+func TestReferenceIsOfThisCode(t *testing.T) {
+	var now strings.Builder
+	if err := write(&now, root); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(read(t, "docs/reference.md"), now.String()); diff != "" {
+		t.Errorf("docs/reference.md is not what the code says: make reference (-written +said):\n%s", diff)
+	}
+}
+
+// speaking are the folders whose code says conditions, reasons, Events and states.
+func speaking() []string {
+	return []string{
+		"pkg/application", "pkg/reconcile", "internal/agent", "internal/habitat", "internal/hooks", "internal/leases",
+		"internal/certificates", "internal/webhook",
+	}
+}
+
+// silent are words of the code that look like what it says, and are none.
+func silent() []string {
+	return []string{
+		"Acquire", "Reconcile", // what was done, of an Event
+		"Acting", "HubBack", "HubLost", "TargetBack", "TargetLost", // in the log
+		"CERTIFICATE", // of PEM
+		"Name", "Ref", // ends of fields
+		"Allow", "Connection", // headers
+		"Application", "Applications", "CLUSTER", "ClusterRole", "CustomResourceDefinition", "Habitat", "Habitats", "JSON", // names of things
+		"RECONCILING", // of Habitats, between two states of the Application
+	}
+}
+
+var looksLikeReason = regexp.MustCompile(`^[A-Z][A-Za-z]+$|^[A-Z]+(_[A-Z]+)+$`)
+
+// No code spells a state, a condition, or a reason of either, or of an Event, of which
+// the reference does not tell.
+func TestNothingElseIsSaid(t *testing.T) {
+	told := toldWords()
+	s := newSource(root)
+	for _, folder := range speaking() {
+		texts, err := s.textsIn(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for text, at := range texts {
+			if looksLikeReason.MatchString(text) && !told[text] && !isKind(text) && !slices.Contains(silent(), text) {
+				t.Errorf("%s: %q looks like a condition, a reason or a state, and is in no table: add it to that of its package "+
+					"(reconcile.Conditions, reconcile.Actions, application.States), or to silent", at, text)
+			}
+		}
+	}
+}
+
+// toldWords are the words of the reference.
+func toldWords() map[string]bool {
+	told := map[string]bool{}
+	for _, said := range slices.Concat(reconcile.Conditions(), habitatSaid()) {
+		told[said.Condition], told[said.Reason] = true, true
+	}
+	for _, event := range slices.Concat(agent.Events(), habitatEvents()) {
+		told[event.Reason] = true
+	}
+	for _, state := range application.States() {
+		told[string(state.State)] = true
+	}
+	told["NotFound"] = true // the health of an object that is not there
+	told["Observed"] = true // Drifted, of single objects
+	return told
+}
+
+// isKind tells if Kubernetes has a kind of that name.
+func isKind(name string) bool {
+	for known := range scheme.Scheme.AllKnownTypes() {
+		if known.Kind == name {
+			return true
+		}
+	}
+	return false
+}
+
+// That the words are found at all.
+func TestWordsAreFound(t *testing.T) {
+	texts, err := newSource(root).textsIn("pkg/reconcile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"RivalManager", "INVALID_TOSCA_MANIFEST", "DriftReverted"} {
+		if _, found := texts[word]; !found || !looksLikeReason.MatchString(word) {
+			t.Errorf("%s was not found in pkg/reconcile", word)
+		}
+	}
+}
+
+// The commands of the plugin are those that its main puts together.
+func TestThePluginIsWhole(t *testing.T) {
+	output, err := exec.CommandContext(t.Context(), "go", "run", "-C", root, "./cmd/kubectl-krake", "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(output), "Available Commands:\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	var has, told []string
+	for line := range strings.Lines(list) {
+		name, short, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name != "help" && name != "completion" {
+			has = append(has, name+": "+strings.TrimSpace(short))
+		}
+	}
+	for _, command := range plugin().Commands() {
+		told = append(told, command.Name()+": "+command.Short)
+	}
+	slices.Sort(told)
+	if diff := cmp.Diff(has, told); diff != "" || len(has) < 10 {
+		t.Errorf("commands (-of the program +that are told):\n%s", diff)
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const module = "github.com/krake-observer/krake-observer"
+
+// source reads what packages of the module say, from their text.
+type source struct {
+	root     string
+	files    *token.FileSet
+	standard types.Importer
+	packages map[string]*types.Package
+}
+
+func newSource(root string) *source {
+	return &source{root: root, files: token.NewFileSet(), standard: importer.Default(), packages: map[string]*types.Package{}}
+}
+
+// parse gives the files of a folder that are no tests.
+func (s *source) parse(folder string) ([]*ast.File, error) {
+	names, err := filepath.Glob(filepath.Join(s.root, folder, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var parsed []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(s.files, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		parsed = append(parsed, file)
+	}
+	if len(parsed) == 0 {
+		return nil, fmt.Errorf("%s: there is no Go file in it: run this in the folder of the module", folder)
+	}
+	return parsed, nil
+}
+
+// Import implements types.Importer for what constants are made of: packages of the
+// module, and time. Of the others nothing is known, and nothing wanted.
+func (s *source) Import(path string) (*types.Package, error) {
+	switch folder, ours := strings.CutPrefix(path, module+"/"); {
+	case ours:
+		return s.load(folder)
+	case path == "time":
+		return s.standard.Import(path)
+	}
+	return nil, errors.New("its constants are not looked at")
+}
+
+func (s *source) load(folder string) (*types.Package, error) {
+	if loaded, ok := s.packages[folder]; ok {
+		return loaded, nil
+	}
+	files, err := s.parse(folder)
+	if err != nil {
+		return nil, err
+	}
+	// What depends on other packages is an error each time, and no constant of ours.
+	config := types.Config{Importer: s, IgnoreFuncBodies: true, Error: func(error) {}}
+	loaded, _ := config.Check(module+"/"+folder, s.files, files, nil)
+	s.packages[folder] = loaded
+	return loaded, nil
+}
+
+// constants gives the constants of a package whose values are known.
+func (s *source) constants(folder string) (map[string]*types.Const, error) {
+	loaded, err := s.load(folder)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]*types.Const{}
+	for _, name := range loaded.Scope().Names() {
+		object, ok := loaded.Scope().Lookup(name).(*types.Const)
+		if ok && object.Val().Kind() != constant.Unknown {
+			found[name] = object
+		}
+	}
+	return found, nil
+}
+
+// valueOf writes the value of a constant for people: a duration as one, bytes in the
+// unit that divides them.
+func valueOf(of *types.Const, isBytes bool) string {
+	switch of.Val().Kind() {
+	case constant.String:
+		return constant.StringVal(of.Val())
+	case constant.Int:
+		number, _ := constant.Int64Val(of.Val())
+		switch {
+		case of.Type().String() == "time.Duration":
+			return durationOf(time.Duration(number))
+		case isBytes:
+			return bytesOf(number)
+		}
+		return groupedOf(number)
+	}
+	return of.Val().String()
+}
+
+// durationOf leaves the zeros out that time.Duration has: 4h, 10m, 15s.
+func durationOf(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func bytesOf(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return strconv.FormatInt(n>>20, 10) + " MiB"
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return strconv.FormatInt(n>>10, 10) + " KiB"
+	}
+	return groupedOf(n) + " bytes"
+}
+
+func groupedOf(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// textsIn gives the texts that the code of a folder spells, outside of imports and tags.
+func (s *source) textsIn(folder string) (map[string]token.Position, error) {
+	files, err := s.parse(folder)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]token.Position{}
+	for _, file := range files {
+		ast.Inspect(file, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.ImportSpec:
+				return false
+			case *ast.Field:
+				n.Tag = nil
+			case *ast.BasicLit:
+				if text, ok := textOf(n); ok {
+					found[text] = s.files.Position(n.Pos())
+				}
+			}
+			return true
+		})
+	}
+	return found, nil
+}
+
+// textOf gives the text of a literal that is one.
+func textOf(expression ast.Expr) (string, bool) {
+	literal, ok := expression.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(literal.Value)
+	return text, err == nil
+}

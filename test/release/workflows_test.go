@@ -1,0 +1,204 @@
+package release
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// root is the checkout.
+var root = filepath.Join("..", "..")
+
+// workflow is what is looked at of a workflow.
+type workflow struct {
+	Permissions map[string]string `json:"permissions"`
+	Jobs        map[string]job    `json:"jobs"`
+}
+
+type job struct {
+	Permissions map[string]string `json:"permissions"`
+	RunsOn      string            `json:"runs-on"`
+	Timeout     int               `json:"timeout-minutes"`
+	Steps       []step            `json:"steps"`
+}
+
+type step struct {
+	Uses string            `json:"uses"`
+	Run  string            `json:"run"`
+	With map[string]any    `json:"with"`
+	Env  map[string]string `json:"env"`
+}
+
+// workflows are all of them, by their files.
+func workflows(t *testing.T) map[string]workflow {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]workflow{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w workflow
+		if err := yaml.Unmarshal(text, &w); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		found[filepath.Base(file)] = w
+	}
+	if len(found) != 2 {
+		t.Fatalf("%d workflows, want ci.yml and release.yml", len(found))
+	}
+	return found
+}
+
+// writes are the rights beyond reading that jobs have, and none but those.
+var writes = map[string][]string{
+	"release.yml release": {"attestations", "contents", "id-token", "packages"},
+}
+
+// A workflow may read, and a job what is told of it above. It runs on a named system,
+// ends by itself, and leaves no credentials where later steps find them.
+func TestPermissions(t *testing.T) {
+	for file, w := range workflows(t) {
+		if len(w.Permissions) != 1 || w.Permissions["contents"] != "read" {
+			t.Errorf("%s: permissions %v, want contents: read", file, w.Permissions)
+		}
+		for name, j := range w.Jobs {
+			var got []string
+			for right, level := range j.Permissions {
+				if level == "write" {
+					got = append(got, right)
+				}
+			}
+			slices.Sort(got)
+			if want := writes[file+" "+name]; !slices.Equal(got, want) || len(got) != len(j.Permissions) {
+				t.Errorf("%s: job %s may write %v, want %v", file, name, got, want)
+			}
+			if j.Timeout == 0 || strings.HasSuffix(j.RunsOn, "latest") {
+				t.Errorf("%s: job %s runs on %q for %d minutes", file, name, j.RunsOn, j.Timeout)
+			}
+		}
+	}
+}
+
+// Actions are named by the commit, with the version for people: a tag can be moved.
+func TestActionsArePinned(t *testing.T) {
+	pinned := regexp.MustCompile(`^[a-z-]+/[a-z-]+@[0-9a-f]{40}$`)
+	for file, w := range workflows(t) {
+		text, err := os.ReadFile(filepath.Join(root, ".github", "workflows", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, j := range w.Jobs {
+			for _, s := range j.Steps {
+				if s.Uses == "" {
+					continue
+				}
+				if !pinned.MatchString(s.Uses) || !regexp.MustCompile(regexp.QuoteMeta(s.Uses)+` # v\d+\.\d+\.\d+\n`).Match(text) {
+					t.Errorf("%s: job %s uses %s, want a commit, and behind it its version", file, name, s.Uses)
+				}
+				if strings.HasPrefix(s.Uses, "actions/checkout@") && s.With["persist-credentials"] != false {
+					t.Errorf("%s: job %s leaves its token in the checkout", file, name)
+				}
+			}
+		}
+	}
+}
+
+// What the steps run is there: targets of make, files of the repository, and programs
+// that the runner has. What comes from outside comes by the environment, so that the
+// name of a branch is no script.
+func TestSteps(t *testing.T) {
+	targets := targetsOfMake(t)
+	programs := []string{"make", "docker", "cosign", "gh", "echo", "for", "done", "digest=$(jq", "bin/install.yaml", "bin/kubectl-krake-v*.tar.gz", ".ci/run"}
+	for file, w := range workflows(t) {
+		for name, j := range w.Jobs {
+			for _, s := range j.Steps {
+				if strings.Contains(s.Run, "${{") {
+					t.Errorf("%s: job %s has an expression in a script: %s", file, name, s.Run)
+				}
+				for line := range strings.Lines(s.Run) {
+					words := strings.Fields(line)
+					if !slices.Contains(programs, words[0]) {
+						t.Errorf("%s: job %s runs %q", file, name, words[0])
+					}
+					if words[0] == "make" && !slices.Contains(targets, words[1]) {
+						t.Errorf("%s: job %s: the Makefile has no target %s", file, name, words[1])
+					}
+				}
+			}
+		}
+	}
+	if info, err := os.Stat(filepath.Join(root, ".ci", "run")); err != nil || info.Mode()&0o111 == 0 {
+		t.Errorf(".ci/run cannot be run: %v", err)
+	}
+}
+
+func targetsOfMake(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var targets []string
+	for _, found := range regexp.MustCompile(`(?m)^([a-z0-9.-]+):`).FindAllStringSubmatch(string(text), -1) {
+		targets = append(targets, found[1])
+	}
+	return targets
+}
+
+// A release signs and installs by digest what it has pushed, and publishes all that it
+// makes.
+func TestRelease(t *testing.T) {
+	var all strings.Builder
+	for _, s := range workflows(t)["release.yml"].Jobs["release"].Steps {
+		fmt.Fprintf(&all, "%s %s %v\n", s.Uses, s.Run, s.With)
+	}
+	for _, want := range []string{
+		`cosign sign --yes --recursive "$IMAGE@$DIGEST"`, `cosign attest --yes --type spdxjson`, `make install.yaml IMAGE="$IMAGE@$DIGEST"`,
+		"actions/attest-build-provenance@", "bin/krake.yaml", "bin/checksums.txt", "bin/install.yaml", "bin/krake-observer.digest",
+	} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("it has no %s", want)
+		}
+	}
+}
+
+// Every overlay is in the table of docs/images.md, and nothing else is.
+func TestOverlaysAreTold(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "images.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `overlays/([a-z0-9/-]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		told = append(told, row[1])
+	}
+	overlays := filepath.Join(root, "manifests", "overlays")
+	var there []string
+	err = filepath.WalkDir(overlays, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "kustomization.yaml" {
+			var folder string
+			folder, err = filepath.Rel(overlays, filepath.Dir(name))
+			there = append(there, filepath.ToSlash(folder))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(told)
+	if slices.Sort(there); !slices.Equal(told, there) {
+		t.Errorf("the table has %v, and there are %v", told, there)
+	}
+}
