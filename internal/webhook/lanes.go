@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -31,7 +30,8 @@ const (
 )
 
 // lanes bounds what is held and worked on at once. Anyone who reaches the port
-// can send something that looks like a review.
+// can send something that looks like a review: senders, told apart by their address,
+// take turns, so that the API server is not behind all of what another has sent.
 type lanes struct {
 	next                http.Handler
 	now                 func() time.Time
@@ -40,11 +40,9 @@ type lanes struct {
 
 // lane is for reviews of one size. Who sends slowly takes up a place among those
 // that are held, not among those that are worked on.
-type lane struct{ held, working *semaphore.Weighted }
+type lane struct{ held, working *turns }
 
-func newLane(held, atOnce int64) lane {
-	return lane{semaphore.NewWeighted(held), semaphore.NewWeighted(atOnce)}
-}
+func newLane(held, atOnce int) lane { return lane{newTurns(held), newTurns(atOnce)} }
 
 func newLanes(next http.Handler, now func() time.Time) *lanes {
 	return &lanes{
@@ -68,23 +66,27 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.ContentLength > usualBody:
 		lane = l.small
 	}
+	sender, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		sender = r.RemoteAddr // of no TCP connection
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), laneWait)
 	defer cancel()
-	if err := lane.held.Acquire(ctx, 1); err != nil {
+	if err := lane.held.take(ctx, sender); err != nil {
 		l.refuse(w, "too many reviews at once", http.StatusServiceUnavailable)
 		return
 	}
-	defer lane.held.Release(1)
+	defer lane.held.give()
 	body, err := l.read(w, r)
 	if err != nil {
 		l.refuse(w, "the review was not sent in time", http.StatusRequestTimeout)
 		return
 	}
-	if err := lane.working.Acquire(ctx, 1); err != nil {
+	if err := lane.working.take(ctx, sender); err != nil {
 		http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
 		return
 	}
-	defer lane.working.Release(1)
+	defer lane.working.give()
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	l.next.ServeHTTP(w, r)
 }

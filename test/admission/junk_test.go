@@ -68,7 +68,8 @@ func newTarget(t *testing.T) *target {
 		t.Fatal("the configuration has no CA")
 	}
 	trust := &tls.Config{RootCAs: roots, ServerName: serverName, MinVersion: tls.VersionTLS13}
-	transport := &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}
+	dialer := &net.Dialer{LocalAddr: stranger(t)}
+	transport := &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: trust, DisableKeepAlives: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	found := &target{
 		address: env.installation.Addresses()[0], trust: trust,
@@ -84,6 +85,22 @@ func newTarget(t *testing.T) *target {
 		}
 	}
 	return found
+}
+
+// stranger is an address that is not the API server's, which the webhook tells from
+// others by where they are.
+func stranger(t *testing.T) net.Addr {
+	t.Helper()
+	address := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
+	listener, err := net.ListenTCP("tcp", address)
+	if err != nil {
+		t.Logf("this system has one address of its own, so that junk comes from where the API server is: %v", err)
+		return nil
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 // post posts a body as the API server would; code 0 is for a connection that

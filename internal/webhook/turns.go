@@ -1,0 +1,83 @@
+package webhook
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// turns hands out a number of places. Who waits for one is served in the order of
+// coming among those of the same sender, and the senders take turns: one that asks a
+// thousand times holds up another by one place, and not by a thousand.
+type turns struct {
+	mu   sync.Mutex
+	free int // 0 while anybody waits
+	// waiting are those who wait, by sender; next are the senders, in their order.
+	waiting map[string][]chan struct{}
+	next    []string
+}
+
+func newTurns(places int) *turns {
+	return &turns{free: places, waiting: map[string][]chan struct{}{}}
+}
+
+// take waits for a place, which is to be given back. It gives the context's error if
+// that ends first.
+func (t *turns) take(ctx context.Context, sender string) error {
+	t.mu.Lock()
+	if t.free > 0 {
+		t.free--
+		t.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	if len(t.waiting[sender]) == 0 {
+		t.next = append(t.next, sender)
+	}
+	t.waiting[sender] = append(t.waiting[sender], turn)
+	t.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+	}
+	if !t.leave(sender, turn) {
+		t.give() // the turn has come in between
+	}
+	return ctx.Err()
+}
+
+// leave takes somebody out of those who wait, and tells whether they were among them.
+func (t *turns) leave(sender string, turn chan struct{}) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := slices.Index(t.waiting[sender], turn)
+	if at < 0 {
+		return false
+	}
+	t.waiting[sender] = slices.Delete(t.waiting[sender], at, at+1)
+	if len(t.waiting[sender]) == 0 {
+		delete(t.waiting, sender)
+		t.next = slices.DeleteFunc(t.next, func(other string) bool { return other == sender })
+	}
+	return true
+}
+
+// give gives a place back.
+func (t *turns) give() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.next) == 0 {
+		t.free++
+		return
+	}
+	sender := t.next[0]
+	t.next = t.next[1:]
+	turn := t.waiting[sender][0]
+	if t.waiting[sender] = t.waiting[sender][1:]; len(t.waiting[sender]) == 0 {
+		delete(t.waiting, sender)
+	} else {
+		t.next = append(t.next, sender)
+	}
+	close(turn)
+}
