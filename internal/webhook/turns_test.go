@@ -57,7 +57,7 @@ func TestTurnsOfThoseWhoGiveUp(t *testing.T) {
 		var served, late, working int
 		for i := range 1000 {
 			all.Go(func() {
-				time.Sleep(time.Duration(i%7) * time.Millisecond)
+				<-time.After(time.Duration(i%7) * time.Millisecond)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%11)*time.Millisecond)
 				defer cancel()
 				err := places.take(ctx, fmt.Sprint(i%5))
@@ -71,7 +71,7 @@ func TestTurnsOfThoseWhoGiveUp(t *testing.T) {
 					t.Errorf("%d at once, want %d at most", working, many)
 				}
 				mu.Unlock()
-				time.Sleep(time.Millisecond)
+				<-time.After(time.Millisecond)
 				mu.Lock()
 				working--
 				places.give()

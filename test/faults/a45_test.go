@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-var stages = definition{kind: "Stage", plural: "stages"}
+var stages = definition{group: "stages.krake-tests.example", kind: "Stage", plural: "stages"}
 
 // A kind that is in no namespace, and a manifest that names one all the same: the
 // object is created and repaired where it belongs, and then nothing is written.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-var songs = definition{kind: "Song", plural: "songs"}
+var songs = definition{group: "songs.krake-tests.example", kind: "Song", plural: "songs"}
 
 // A kind that is defined after the Application, taken away with ten Applications
 // in use of it, and defined anew in another scope and in the old one.

@@ -11,20 +11,23 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const group = "faults.krake-tests.example"
+// songsGroup is the group of the songs of tales.
+const songsGroup = "faults.krake-tests.example"
 
 var (
 	definitions  = gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	clusterRoles = gvr.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
 )
 
-// definition is a kind that the tests define: a song, or a stage.
+// definition is a kind that the tests define: a song, or a stage. Whoever counts calls
+// has a group apart: an agent looks again at the objects of a group in which any kind
+// is defined.
 type definition struct {
-	kind, plural string
+	group, kind, plural string
 }
 
 func (d definition) resource() gvr.GroupVersionResource {
-	return gvr.GroupVersionResource{Group: group, Version: "v1", Resource: d.plural}
+	return gvr.GroupVersionResource{Group: d.group, Version: "v1", Resource: d.plural}
 }
 
 // object is an object of the kind.
@@ -33,7 +36,7 @@ func (d definition) object(a *app, namespace string) object {
 	if namespace != "" {
 		metadata["namespace"] = namespace
 	}
-	return object{"apiVersion": group + "/v1", "kind": d.kind, "metadata": metadata, "spec": object{"title": "one"}}
+	return object{"apiVersion": d.group + "/v1", "kind": d.kind, "metadata": metadata, "spec": object{"title": "one"}}
 }
 
 // grant gives all agents the right to the kind, as an administrator does.
@@ -42,7 +45,7 @@ func (d definition) grant(ctx context.Context) error {
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
 		"metadata": object{"name": "faults-" + d.plural, "labels": object{"krake.dev/aggregate-to-agent": "true"}},
 		"rules": []any{object{
-			"apiGroups": []any{group}, "resources": []any{d.plural},
+			"apiGroups": []any{d.group}, "resources": []any{d.plural},
 			"verbs": []any{"get", "list", "watch", "create", "patch", "delete"},
 		}},
 	}}
@@ -54,9 +57,9 @@ func (d definition) grant(ctx context.Context) error {
 func (d definition) define(ctx context.Context, scope string) error {
 	crd := &unstructured.Unstructured{Object: object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": object{"name": d.plural + "." + group},
+		"metadata": object{"name": d.plural + "." + d.group},
 		"spec": object{
-			"group": group, "scope": scope, "names": object{"kind": d.kind, "plural": d.plural},
+			"group": d.group, "scope": scope, "names": object{"kind": d.kind, "plural": d.plural},
 			"versions": []any{object{
 				"name": "v1", "served": true, "storage": true,
 				"schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
@@ -71,7 +74,7 @@ func (d definition) define(ctx context.Context, scope string) error {
 
 // undefine takes the kind away, with all its objects.
 func (d definition) undefine(ctx context.Context) error {
-	if err := env.client.Resource(definitions).Delete(ctx, d.plural+"."+group, metav1.DeleteOptions{}); err != nil {
+	if err := env.client.Resource(definitions).Delete(ctx, d.plural+"."+d.group, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("remove the definition of %s: %w", d.plural, err)
 	}
 	return nil
@@ -79,7 +82,7 @@ func (d definition) undefine(ctx context.Context) error {
 
 // undefined complains while the definition is there.
 func (d definition) undefined(ctx context.Context) error {
-	_, err := env.client.Resource(definitions).Get(ctx, d.plural+"."+group, metav1.GetOptions{})
+	_, err := env.client.Resource(definitions).Get(ctx, d.plural+"."+d.group, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -109,7 +109,7 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 		timeout = 80 * time.Second
 	}
 	fmt.Fprintf(os.Stderr, "faults: %s=%d repeats what is left to chance\n", seedVariable, env.seed)
-	if err := (definition{plural: "*"}).grant(ctx); err != nil { // each song is of its own kind
+	if err := (definition{group: songsGroup, plural: "*"}).grant(ctx); err != nil { // each song is of its own kind
 		return 1, err
 	}
 	if folder := os.Getenv(resultsFolder); folder != "" {

@@ -255,7 +255,7 @@ func (a *app) object(said string) (kind string, made object) {
 		return kind, a.deployment(value)
 	}
 	return kind, object{
-		"apiVersion": group + "/v1", "kind": a.song().kind,
+		"apiVersion": songsGroup + "/v1", "kind": a.song().kind,
 		"metadata": object{"name": a.named("song").Name}, "spec": object{"title": value},
 	}
 }
@@ -263,7 +263,7 @@ func (a *app) object(said string) (kind string, made object) {
 // song is a kind of the Application's own.
 func (a *app) song() definition {
 	kind := "Song" + strings.ReplaceAll(a.Namespace+a.Name, "-", "")
-	return definition{kind: kind, plural: strings.ToLower(kind) + "s"}
+	return definition{group: songsGroup, kind: kind, plural: strings.ToLower(kind) + "s"}
 }
 
 func (a *app) resource(kind string) gvr.GroupVersionResource {
