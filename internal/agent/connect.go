@@ -49,7 +49,7 @@ func (a *agent) connect() error {
 		ClusterName: a.options.Cluster, Target: a.who.uid, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
 		Namespaces:   reconcile.Namespaces{Map: a.options.Namespaces.mapping(), Allowed: a.options.Namespaces.Target},
 		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, FieldManager: name, MaxHold: a.options.MaxHold,
-		Report: newReporter(a.events.hub, a.events.target, a.configs.Logger, a.counts).report, Now: time.Now,
+		Report: newReporter(a.events.hub, a.events.target, a.configs.Logger, a.counts, time.Now).report, Now: time.Now,
 	}
 	if reconciler.Sources, err = newSources(a.options.Sources); err != nil {
 		return err

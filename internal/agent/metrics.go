@@ -42,7 +42,9 @@ type metrics struct {
 	duration prometheus.Histogram
 	requests *prometheus.CounterVec
 	acting   *prometheus.GaugeVec
-	kinds    kindLabels
+	// unwritten are the Events that pace leaves out.
+	unwritten prometheus.Counter
+	kinds     kindLabels
 }
 
 func newMetrics() *metrics {
@@ -68,6 +70,10 @@ func newMetrics() *metrics {
 			Name: "krake_agent_acting",
 			Help: "1 where this replica acts: it has the Leases of its cluster on target and hub. Of each cluster, one does.",
 		}, []string{"cluster"}),
+		unwritten: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "krake_events_unwritten_total",
+			Help: "Events of drifts that were not written, because there were many: of an Application one in a second is, and ten of all.",
+		}),
 		kinds: kindLabels{seen: map[string]bool{}},
 	}
 	for _, reason := range reasons() {
@@ -77,7 +83,7 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) register(registry prometheus.Registerer) error {
-	for _, collector := range []prometheus.Collector{m.drifts, m.repairs, m.duration, m.requests, m.acting} {
+	for _, collector := range []prometheus.Collector{m.drifts, m.repairs, m.duration, m.requests, m.acting, m.unwritten} {
 		if err := registry.Register(collector); err != nil {
 			return err
 		}

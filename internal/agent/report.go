@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"time"
+
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -11,20 +13,28 @@ import (
 
 // reporter tells people what was done: by an Event of the Application on the hub
 // and one of the object on the target, in the log, and in the metrics. It tells
-// paths of fields, never their values.
+// paths of fields, never their values. Where drifts are many, log, metrics and status
+// alone tell of those that were dealt with.
 type reporter struct {
 	hub, target events.EventRecorder
 	logger      logr.Logger
 	metrics     *metrics
+	pace        *pace
+	now         func() time.Time
 }
 
-func newReporter(hub, target events.EventRecorder, logger logr.Logger, metrics *metrics) *reporter {
-	return &reporter{hub: hub, target: target, logger: logger, metrics: metrics}
+func newReporter(hub, target events.EventRecorder, logger logr.Logger, metrics *metrics, now func() time.Time) *reporter {
+	return &reporter{hub: hub, target: target, logger: logger, metrics: metrics, pace: newPace(), now: now}
 }
 
 func (r *reporter) report(app *application.Application, outcome reconcile.Outcome) {
 	r.logger.Info("acted", "application", app.NamespacedName.String(), "outcome", outcome.String())
 	r.metrics.acted(outcome)
+	if isRoutine(outcome) && !r.pace.may(app.NamespacedName, r.now()) {
+		const onHubAndTarget = 2
+		r.metrics.unwritten.Add(onHubAndTarget)
+		return
+	}
 	configMap := &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "ConfigMap", Namespace: app.Namespace, Name: app.Name, UID: app.UID,
 	}
@@ -38,6 +48,17 @@ func (r *reporter) report(app *application.Application, outcome reconcile.Outcom
 	kind, reason, note := eventType(outcome.Action), string(outcome.Action), cut(outcome.String())
 	r.hub.Eventf(configMap, object, kind, reason, "Reconcile", "%s", note)
 	r.target.Eventf(object, configMap, kind, reason, "Reconcile", "%s", note)
+}
+
+// isRoutine tells if nobody has to do anything about an outcome.
+func isRoutine(outcome reconcile.Outcome) bool {
+	switch outcome.Action {
+	case reconcile.Reverted, reconcile.Recreated:
+		return true
+	case reconcile.Detected:
+		return outcome.Reason == "Observed" || outcome.Reason == "Held"
+	}
+	return false
 }
 
 // cut keeps a text within what the API server takes for the note of an Event.

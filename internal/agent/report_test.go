@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 func report(outcome reconcile.Outcome) []told {
 	app := &application.Application{NamespacedName: appName, UID: "1"}
 	var hub, target recorder
-	newReporter(&hub, &target, log.Log, newMetrics()).report(app, outcome)
+	newReporter(&hub, &target, log.Log, newMetrics(), time.Now).report(app, outcome)
 	return append(hub.events, target.events...)
 }
 
