@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -100,6 +101,13 @@ func (w *world) install(ctx context.Context) (err error) {
 	var options installation.Options
 	if w.Profile != "" {
 		options.AgentProgram = "./test/profiled"
+		if w.Profile, err = filepath.Abs(w.Profile); err != nil {
+			return err
+		}
+		// Children have the environment of this program.
+		if err := errors.Join(os.MkdirAll(w.Profile, 0o755), os.Setenv("KRAKE_PROFILES", w.Profile)); err != nil {
+			return err
+		}
 	}
 	if w.ours, err = installation.InstallWith(ctx, w.cluster, options, w.log); err != nil {
 		return err
