@@ -30,7 +30,9 @@ type Options struct {
 	Quick   bool
 	Strict  bool
 
-	JSON, Plots, Profile string
+	JSON, Markdown, Plots, Profile string
+	// From is a file of --json that takes the place of measuring.
+	From string
 
 	flags *pflag.FlagSet
 }
@@ -52,6 +54,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Quick, "quick", false, "small sizes and one round, to see that it works: flags that are given count")
 	flags.BoolVar(&o.Strict, "strict", false, "end with an error if a figure is beyond its bound")
 	flags.StringVar(&o.JSON, "json", "", "file that all figures are written to, as JSON")
+	flags.StringVar(&o.Markdown, "markdown", "", "file that the tables are written to, as Markdown")
+	flags.StringVar(&o.From, "from", "", "measure nothing: take the figures from a file of --json, for --markdown, --plots and --strict")
 	flags.StringVar(&o.Plots, "plots", "", "folder that the plots are written to, as SVG")
 	flags.StringVar(&o.Profile, "profile", "", "folder that CPU and heap profiles of our agent are written to, one pair for each scenario; slower")
 	o.flags = flags

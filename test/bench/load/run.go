@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
@@ -40,18 +41,19 @@ func order() []string {
 	return []string{"memory", "drift", "restart", "idle", "harm", "storm", "churn", "unrelated", "wide", "deep", "fleet"}
 }
 
-func run(ctx context.Context, options Options, out, log io.Writer) error {
-	r := newReport(out, options.JSON)
-	for _, name := range options.Kinds {
-		if err := runKind(ctx, options, workload.Kinds()[name], r, log); err != nil {
-			return err
-		}
+func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
+	var r *report
+	if options.From != "" {
+		r, err = load(options.From, out)
+	} else {
+		r, err = measure(ctx, options, out, log)
 	}
-	for _, name := range order() {
-		if act := scenarios()[name].apart; act != nil && slices.Contains(options.Scenarios, name) {
-			if err := runApart(ctx, options, name, act, r, log); err != nil {
-				return err
-			}
+	if err != nil {
+		return err
+	}
+	if options.Markdown != "" {
+		if err := os.WriteFile(options.Markdown, []byte(r.tables()), 0o644); err != nil {
+			return err
 		}
 	}
 	if err := r.plot(options.Plots); err != nil {
@@ -61,6 +63,24 @@ func run(ctx context.Context, options Options, out, log io.Writer) error {
 		return r.broken()
 	}
 	return r.wrong()
+}
+
+// measure measures what was chosen.
+func measure(ctx context.Context, options Options, out, log io.Writer) (*report, error) {
+	r := newReport(out, options.JSON)
+	for _, name := range options.Kinds {
+		if err := runKind(ctx, options, workload.Kinds()[name], r, log); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range order() {
+		if act := scenarios()[name].apart; act != nil && slices.Contains(options.Scenarios, name) {
+			if err := runApart(ctx, options, name, act, r, log); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r, nil
 }
 
 // runKind goes through the sizes in one cluster, which grows.
