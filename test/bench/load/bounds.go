@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // bound is what is demanded of our agent in a scenario.
@@ -34,8 +35,8 @@ func bounds() []bound {
 // nothing about time, but all about counts.
 func (r *report) broken() error {
 	failures := []error{r.wrong()}
-	for _, f := range r.Figures {
-		if f.Bound != nil && f.Value > *f.Bound {
+	for _, f := range append(slices.Clone(r.Figures), r.derived()...) {
+		if f.isBroken() {
 			failures = append(failures, fmt.Errorf("%s: %s: %s, %s", f.Scenario, f.Name, f.text(), f.bound()))
 		}
 	}

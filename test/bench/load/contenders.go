@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/krake-observer/krake-observer/test/usage"
@@ -70,6 +71,7 @@ func (w *world) start(ctx context.Context, contender string, s *set) (err error)
 		return w.ours.StartAgent(ctx)
 	case gitops:
 		program = "gitops"
+		arguments = append(arguments, "--per-application", strconv.Itoa(s.perApplication))
 	case poller:
 		arguments = append(arguments, "--poll", "2s", "--encoding", "json")
 	case floorJSON:
@@ -122,7 +124,6 @@ func (w *world) probe(ctx context.Context, s *set) error {
 		if err != nil {
 			return err
 		}
-		d.patience = 10 * time.Second
 		err = d.run(ctx, 1, 1)
 		d.stop()
 		if err != nil {

@@ -199,6 +199,31 @@ func TestClass(t *testing.T) {
 	}
 }
 
+// What several comparisons give together.
+func TestDerived(t *testing.T) {
+	compared := func(contender string, size int, before, value float64) comparison {
+		return comparison{
+			Scenario: "drift", Kind: "configmap", Size: size, Concurrency: 1, Contender: contender, Metric: p50,
+			Rounds: []round{newRound(valued(p50, before, 0), valued(p50, value, 0), valued(p50, before, 0), p50)},
+		}
+	}
+	r := &report{Comparisons: []comparison{
+		compared(ours, 100, 2, 3), compared(ours, 1000, 4, 6), compared(gitops, 1000, 2, 150), compared(poller, 1000, 2, 600),
+	}}
+	got := map[string]bool{}
+	for _, f := range r.derived() {
+		got[f.Name+": "+f.text()+", "+f.bound()] = f.isBroken()
+	}
+	want := map[string]bool{
+		"median with 1000 configmaps to that with 100: 2 x: the floor's: 2 x, at most 1.25": true,
+		"median of gitops to that of ours, 1000 configmaps: 50 x, at least 50":              false,
+		"median of poller to that of ours, 1000 configmaps: 200 x, at least 300":            true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestPercentile(t *testing.T) {
 	values := []float64{4, 1, 3, 2}
 	for percent, want := range map[float64]float64{0: 1, 50: 2.5, 100: 4} {

@@ -18,8 +18,9 @@ type figure struct {
 	Name     string  `json:"name"`
 	Value    float64 `json:"value"`
 	Unit     string  `json:"unit"`
-	// Bound is how much it may be, nil if nothing is demanded.
+	// Bound is how much it may be, Least how much it is to be; nil if nothing is demanded.
 	Bound *float64 `json:"bound,omitempty"`
+	Least *float64 `json:"least,omitempty"`
 	Note  string   `json:"note,omitempty"`
 }
 
@@ -81,6 +82,7 @@ func (s sample) MarshalJSON() ([]byte, error) {
 	return json.Marshal(clean)
 }
 
+// most is a bound.
 func most(bound float64) *float64 { return &bound }
 
 func (f figure) text() string {
@@ -92,10 +94,18 @@ func (f figure) text() string {
 }
 
 func (f figure) bound() string {
-	if f.Bound == nil {
-		return ""
+	switch {
+	case f.Bound != nil:
+		return "at most " + number(*f.Bound)
+	case f.Least != nil:
+		return "at least " + number(*f.Least)
 	}
-	return "at most " + number(*f.Bound)
+	return ""
+}
+
+// isBroken tells if it is beyond what is demanded.
+func (f figure) isBroken() bool {
+	return f.Bound != nil && f.Value > *f.Bound || f.Least != nil && f.Value < *f.Least
 }
 
 // number gives three figures of a number, or all before the point.

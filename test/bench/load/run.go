@@ -51,6 +51,9 @@ func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	for _, f := range r.derived() {
+		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", f.Scenario, f.Name, f.text(), f.bound())
+	}
 	if options.Markdown != "" {
 		if err := os.WriteFile(options.Markdown, []byte(r.tables()), 0o644); err != nil {
 			return err

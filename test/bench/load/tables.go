@@ -37,9 +37,9 @@ func (r *report) tables() string {
 			writeComparisons(&b, name, chosen)
 		}
 	}
-	if len(r.Figures) > 0 {
+	if figures := append(slices.Clone(r.Figures), r.derived()...); len(figures) > 0 {
 		b.WriteString("\n### Single figures\n\n| scenario | what | measured | demanded |\n|---|---|---|---|\n")
-		for _, f := range r.Figures {
+		for _, f := range figures {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Scenario, f.Name, f.text(), f.bound())
 		}
 	}
