@@ -101,6 +101,7 @@ func (r *report) chart(title, metric string, chosen func(comparison) bool, group
 func (c chart) svg() string {
 	const (
 		bar, gap, left, top, height = 22, 26, 60, 50, 260
+		name                        = 116 // what the name of a group takes
 		colours                     = "#8a8f98 #1f6feb #d29922 #cf222e #8250df"
 	)
 	palette := strings.Fields(colours)
@@ -108,7 +109,8 @@ func (c chart) svg() string {
 	y := func(value float64) float64 {
 		return top + height*(1-(math.Log10(value)-math.Log10(low))/(math.Log10(high)-math.Log10(low)))
 	}
-	wide := len(c.series)*bar + gap
+	wide := max(name, len(c.series)*bar+gap)
+	indent := (wide - len(c.series)*bar) / 2
 	width := left + len(c.groups)*wide + 20
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">`+"\n", max(width, 460), top+height+70)
@@ -118,17 +120,17 @@ func (c chart) svg() string {
 		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
 			left, width-10, y(line), y(line), left-6, y(line)+4, number(line))
 	}
-	for g, name := range c.groups {
+	for g, group := range c.groups {
 		for n, s := range c.series {
 			if math.IsNaN(s.values[g]) || s.values[g] <= 0 {
 				continue
 			}
-			x, from := left+gap/2+g*wide+n*bar, y(s.values[g])
+			x, from := left+indent+g*wide+n*bar, y(s.values[g])
 			fmt.Fprintf(&b, `<rect x="%d" y="%.1f" width="%d" height="%.1f" fill="%s"><title>%s: %s</title></rect>`+"\n",
 				x, from, bar-3, top+height-from, palette[n%len(palette)], s.name, number(s.values[g]))
 			fmt.Fprintf(&b, `<text x="%d" y="%.1f" text-anchor="middle" font-size="8">%s</text>`+"\n", x+bar/2-1, from-3, number(s.values[g]))
 		}
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle" font-size="9">%s</text>`+"\n", left+g*wide+wide/2, top+height+16, name)
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle" font-size="9">%s</text>`+"\n", left+g*wide+wide/2, top+height+16, group)
 	}
 	for n, s := range c.series {
 		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="10" height="10" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n",
