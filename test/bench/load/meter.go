@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/krake-observer/krake-observer/test/usage"
@@ -64,7 +66,8 @@ func (m *meter) read() (used, error) {
 	return u, nil
 }
 
-// processes are how much CPU our processes have used that run, and this one.
+// processes are how much CPU our processes have used that run, this one, and as number 0
+// those that it has started and that have ended.
 func (w *world) processes() (map[int]time.Duration, error) {
 	pids := []int{os.Getpid()}
 	for _, process := range w.cluster.Processes() {
@@ -74,7 +77,11 @@ func (w *world) processes() (map[int]time.Duration, error) {
 			pids = append(pids, process.PID())
 		}
 	}
-	all := map[int]time.Duration{}
+	var ended syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ended); err != nil {
+		return nil, fmt.Errorf("usage of ended processes: %w", err)
+	}
+	all := map[int]time.Duration{0: time.Duration(ended.Utime.Nano() + ended.Stime.Nano())}
 	for _, pid := range pids {
 		one, err := usage.Of(pid)
 		if errors.Is(err, fs.ErrNotExist) { // it has just ended

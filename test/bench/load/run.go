@@ -103,6 +103,11 @@ func runKind(ctx context.Context, options Options, kind workload.Kind, r *report
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	s := &set{name: "many", kind: kind, perApplication: options.PerApplication}
+	if slices.Contains(options.Scenarios, "memory") {
+		if err := w.base(ctx, s); err != nil {
+			return err
+		}
+	}
 	for i, size := range sizes {
 		if err := w.populate(ctx, s, size); err != nil {
 			return fmt.Errorf("make %d objects: %w", size, err)
@@ -159,11 +164,6 @@ func (w *world) perform(ctx context.Context, a act, s *set) error {
 // carried out, and tells how long that took.
 func (w *world) populate(ctx context.Context, s *set, size int) error {
 	before := s.size
-	if before == 0 && slices.Contains(w.Scenarios, "memory") {
-		if err := w.base(ctx, s); err != nil {
-			return err
-		}
-	}
 	if err := w.grow(ctx, s, size); err != nil {
 		return err
 	}
