@@ -1,7 +1,7 @@
 # Nothing but Go is needed: what the tests run against is built from Go modules,
 # once, and kept in the user's cache folder.
 
-.PHONY: demo test faults lint cluster build images install.yaml reference e2e release
+.PHONY: demo test faults lint cluster build images install.yaml reference e2e release bench
 
 # The main job, live, on a real API server that is started for it.
 demo:
@@ -27,6 +27,12 @@ faults: cluster
 	KRAKE_FAULTS_RESULTS=$(CURDIR)/bin/faults KRAKE_FAULTS_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 \
 		-run 'TestA40$$|TestA41|TestOvertaken|TestDoubleFaults|TestRaces|TestWalks|TestServers|TestNeighbours|TestSoak' ./test/faults; \
 	tested=$$?; go run ./test/faults/table bin/faults && exit $$tested
+
+# Drift under load, beside others (docs/load.md): some hours, or minutes with ARGS=--quick.
+# What test/bench has beside it, the comparison of engines, is go -C test/bench test -bench .
+bench: cluster
+	go -C test/bench build -o ../../bin/load ./load
+	bin/load $(ARGS)
 
 # The programs of the test cluster: 4 to 7 minutes on 2 cores, the first time.
 # Never inside go test, which would give up after its timeout.

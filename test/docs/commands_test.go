@@ -45,6 +45,8 @@ var table = []entry{
 	{command: "go run ./test/cluster/run", by: "Makefile: go run ./test/cluster/run --build-only", reason: "without that flag it waits for Ctrl-C"},
 	{command: "make build", by: "Makefile: go build -trimpath -ldflags \"-s -w\" -o bin/ ./cmd/...", reason: "test/installation builds the same commands"},
 	{command: "go run ./test/plugin", by: "test/plugin/measure_test.go: func Test", reason: "it measures: its own tests look at how"},
+	{command: "make bench*", by: "Makefile: bin/load $(ARGS)", reason: "it takes minutes to hours: the module test/bench runs the smallest of it"},
+	{command: "go -C test/bench test ./...", test: "test/bench/load.TestQuick", reason: "a module of its own, with others' engines: minutes to build"},
 	{command: "go run ./test/latency *", test: "test/latency.TestOptions", reason: "it takes minutes: the test looks at the flags alone"},
 	{command: "go test ./pkg/schema -run xxx -fuzz *", test: "pkg/schema.FuzzPatch", reason: "each test runs the seeds; for how long more is tried is up to people"},
 	{command: "go test -timeout 30m ./test/faults", by: "Makefile: -timeout 30m -count=1 ./..."},

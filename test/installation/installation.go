@@ -146,8 +146,10 @@ func (i *Installation) Look() error {
 	return nil
 }
 
+// moduleRoot finds this module by its name: a caller from test/bench is in another one,
+// which has it beside itself.
 func moduleRoot(ctx context.Context) (string, error) {
-	text, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	text, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/krake-observer/krake-observer").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the module: %w", err)
 	}

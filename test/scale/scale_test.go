@@ -57,16 +57,6 @@ func TestCount(t *testing.T) {
 	}
 }
 
-func TestResidentIn(t *testing.T) {
-	got, err := residentIn("Name:\tagent\nVmPeak:\t 1234567 kB\nVmRSS:\t   41000 kB\n")
-	if err != nil || got != 41000<<10 {
-		t.Errorf("%d, %v", got, err)
-	}
-	if _, err := residentIn("Name:\tagent\n"); err == nil {
-		t.Error("a process that has ended has memory")
-	}
-}
-
 func TestBroken(t *testing.T) {
 	cases := []struct {
 		why  string

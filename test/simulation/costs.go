@@ -134,7 +134,7 @@ func costOf(in layout, watchers int, passed reading, took []time.Duration) cost 
 	slices.Sort(took)
 	return cost{
 		layout: in.name, watchers: watchers, took: quantile(took, 0.5), slow: quantile(took, 0.99),
-		cpu: passed.processes[apiServer].cpu / times, etcd: passed.processes[etcd].cpu / times,
+		cpu: passed.processes[apiServer].CPU / times, etcd: passed.processes[etcd].CPU / times,
 	}
 }
 

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,13 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/usage"
 )
-
-// usage is what a process has used and what it has.
-type usage struct {
-	cpu      time.Duration
-	resident int64
-}
 
 // reading is what the hub tells at one time: of requests, watches and the events
 // that were sent by them, by what they are about, and of its processes by name.
@@ -30,7 +23,7 @@ type reading struct {
 	requests, events, watchers counts
 	// bytes is how much all events were.
 	bytes     float64
-	processes map[string]usage
+	processes map[string]usage.Usage
 }
 
 // counts are how many, by what: "patch configmaps".
@@ -48,14 +41,14 @@ func (h *hub) read(ctx context.Context) (reading, error) {
 	if err != nil {
 		return reading{}, fmt.Errorf("read the metrics of the hub: %w", err)
 	}
-	r := reading{at: time.Now(), requests: counts{}, events: counts{}, watchers: counts{}, processes: map[string]usage{}}
+	r := reading{at: time.Now(), requests: counts{}, events: counts{}, watchers: counts{}, processes: map[string]usage.Usage{}}
 	for line := range strings.Lines(string(text)) {
 		if err := r.take(strings.TrimSuffix(line, "\n")); err != nil {
 			return reading{}, fmt.Errorf("read the metrics of the hub: %s: %w", line, err)
 		}
 	}
 	for _, process := range h.processes {
-		used, err := usageOf(process.PID())
+		used, err := usage.Of(process.PID())
 		if err != nil {
 			return reading{}, fmt.Errorf("measure %s: %w", process.Name(), err)
 		}
@@ -121,10 +114,10 @@ func requestOf(labels map[string]string) string {
 func (r reading) since(former reading) reading {
 	passed := reading{
 		requests: r.requests.less(former.requests), events: r.events.less(former.events), watchers: r.watchers,
-		bytes: r.bytes - former.bytes, processes: map[string]usage{},
+		bytes: r.bytes - former.bytes, processes: map[string]usage.Usage{},
 	}
 	for name, used := range r.processes {
-		passed.processes[name] = usage{used.cpu - former.processes[name].cpu, used.resident}
+		passed.processes[name] = usage.Usage{CPU: used.CPU - former.processes[name].CPU, Resident: used.Resident}
 	}
 	return passed
 }
@@ -202,41 +195,4 @@ func decimals(number float64) string {
 		return fmt.Sprintf("%.1f", number)
 	}
 	return fmt.Sprintf("%.0f", number)
-}
-
-// usageOf asks the kernel about a process.
-func usageOf(pid int) (usage, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return usage{}, err
-	}
-	used, err := usageIn(string(text))
-	if err != nil {
-		return usage{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
-	}
-	return used, nil
-}
-
-// usageIn reads what stands behind the name of a process, which may have spaces and
-// parentheses: user and system time in hundredths of a second, and the pages that
-// are resident.
-func usageIn(stat string) (usage, error) {
-	const user, system, pages = 11, 12, 21
-	words := bufio.NewScanner(strings.NewReader(stat[strings.LastIndexByte(stat, ')')+1:]))
-	words.Split(bufio.ScanWords)
-	var numbers []int64
-	for words.Scan() {
-		number, err := strconv.ParseInt(words.Text(), 10, 64)
-		if err != nil && len(numbers) > 0 && len(numbers) <= pages {
-			return usage{}, err
-		}
-		numbers = append(numbers, number)
-	}
-	if len(numbers) <= pages {
-		return usage{}, fmt.Errorf("there are only %d numbers", len(numbers))
-	}
-	return usage{
-		cpu:      time.Duration(numbers[user]+numbers[system]) * 10 * time.Millisecond,
-		resident: numbers[pages] * int64(os.Getpagesize()),
-	}, nil
 }

@@ -28,7 +28,7 @@ func (w window) perSecond(all counts) string { return all.times(1 / w.long.Secon
 
 // share is how much of one processor a process had.
 func (w window) share(process string) float64 {
-	return 100 * w.processes[process].cpu.Seconds() / w.long.Seconds()
+	return 100 * w.processes[process].CPU.Seconds() / w.long.Seconds()
 }
 
 // results are what was measured.
@@ -154,7 +154,7 @@ func processors(w window) string {
 
 func memories(w window) string {
 	return fmt.Sprintf("API server %s, etcd %s, webhook %s",
-		mebibytes(w.processes[apiServer].resident), mebibytes(w.processes[etcd].resident), mebibytes(w.processes[webhook].resident))
+		mebibytes(w.processes[apiServer].Resident), mebibytes(w.processes[etcd].Resident), mebibytes(w.processes[webhook].Resident))
 }
 
 // writesOf counts what agents write but their Leases.

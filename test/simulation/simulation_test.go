@@ -79,20 +79,6 @@ process_cpu_seconds_total 2.49
 	}
 }
 
-func TestUsageIn(t *testing.T) {
-	const stat = "4242 (a (strange) name) S 1 4242 4242 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 9 0 100 1000000 2560 18446744073709551615 1"
-	got, err := usageIn(stat)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := (usage{2 * time.Second, 2560 * 4096}); got != want {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if _, err := usageIn("4242 (short) S 1 2 3"); err == nil {
-		t.Error("what is cut off can be read")
-	}
-}
-
 func TestCounts(t *testing.T) {
 	now := counts{"patch configmaps": 30, "update leases": 200, "get": 1, "list configmaps": 0.3}
 	before := counts{"patch configmaps": 10, "get": 1}

@@ -1,0 +1,87 @@
+// Floor is what the load bench compares with: the least that can end a drift. It
+// watches the objects of a set, and when one comes that is not as it should be it
+// sends one PATCH of the leaves that are not. It has no cache, no history, no
+// idea of whose an object is and no memory of what it has done.
+//
+//	floor --kubeconfig FILE --kind configmap --set drift
+//	floor --kubeconfig FILE --kind configmap --set drift --poll 2s
+//	floor --kubeconfig FILE --kind deployment --set drift --only-decode
+//
+// With --poll it asks for each object by itself, as often as that, and watches
+// nothing. With --only-decode it decodes each event to an unstructured tree, and
+// does nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/krake-observer/krake-observer/test/bench/workload"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var options Options
+	options.AddFlags(pflag.CommandLine)
+	pflag.Parse()
+	if err := run(ctx, options); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "floor:", err)
+		os.Exit(1)
+	}
+}
+
+// Options are what the bench can choose.
+type Options struct {
+	Kubeconfig, Kind, Set, Encoding string
+
+	Poll       time.Duration
+	OnlyDecode bool
+	// Workers is how many PATCHes are under way at most.
+	Workers int
+}
+
+// AddFlags adds the flags with their defaults.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "how to reach the API server")
+	flags.StringVar(&o.Kind, "kind", "configmap", "what is guarded: configmap, deployment or custom")
+	flags.StringVar(&o.Set, "set", "", "which of them: those whose label "+workload.SetLabel+" has this value")
+	flags.StringVar(&o.Encoding, "encoding", "protobuf", "what the API server is to send: protobuf or json")
+	flags.DurationVar(&o.Poll, "poll", 0, "ask for each object as often as that; 0: watch")
+	flags.BoolVar(&o.OnlyDecode, "only-decode", false, "decode the events to unstructured trees, and do nothing")
+	flags.IntVar(&o.Workers, "workers", 64, "how many repairs are under way at most")
+}
+
+func run(ctx context.Context, o Options) error {
+	kind, ok := workload.Kinds()[o.Kind]
+	if !ok {
+		return fmt.Errorf("--kind: %q is none", o.Kind)
+	}
+	if o.Encoding != "protobuf" && o.Encoding != "json" {
+		return errors.New("--encoding: it is protobuf or json")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	clients, err := workload.NewClients(config, o.Encoding == "protobuf")
+	if err != nil {
+		return err
+	}
+	r := repairer{kind: kind, clients: clients, selector: workload.SetLabel + "=" + o.Set, workers: o.Workers}
+	switch {
+	case o.OnlyDecode:
+		return r.decode(ctx)
+	case o.Poll > 0:
+		return r.poll(ctx, config, o.Poll)
+	}
+	return r.guard(ctx)
+}

@@ -1,0 +1,61 @@
+// Gitops is a loop over gitops-engine, the library that Argo CD is made of: its cache of
+// the cluster watches, its diff finds what has changed in the Application of the changed
+// object, and its apply, server-side, writes the whole object. Beside Argo CD itself it
+// leaves out all that Argo CD does around these three.
+//
+//	gitops --kubeconfig FILE --kind configmap --set drift
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/krake-observer/krake-observer/test/bench/workload"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var options Options
+	options.AddFlags(pflag.CommandLine)
+	pflag.Parse()
+	if err := run(ctx, options); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "gitops:", err)
+		os.Exit(1)
+	}
+}
+
+// Options are what the bench can choose.
+type Options struct {
+	Kubeconfig, Kind, Set string
+	// PerApplication is how many objects an Application has.
+	PerApplication int
+}
+
+// AddFlags adds the flags with their defaults.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "how to reach the API server")
+	flags.StringVar(&o.Kind, "kind", "configmap", "what is guarded: configmap, deployment or custom")
+	flags.StringVar(&o.Set, "set", "", "which of them: those whose label "+workload.SetLabel+" has this value")
+	flags.IntVar(&o.PerApplication, "per-application", 10, "how many objects an Application has")
+}
+
+func run(ctx context.Context, o Options) error {
+	kind, ok := workload.Kinds()[o.Kind]
+	if !ok {
+		return fmt.Errorf("--kind: %q is none", o.Kind)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1 // a contender must not wait for its own client
+	l := newLoop(config, kind, o)
+	return l.run(ctx)
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/test/bench/workload"
+	"github.com/krake-observer/krake-observer/test/usage"
+)
+
+// The names of values, with their units, that only these scenarios have.
+const (
+	latency50 = "an innocent's PATCH p50 ms"
+	latency99 = "an innocent's PATCH p99 ms"
+	eventCPU  = "contender's CPU us/event"
+)
+
+// idleScenario counts what our agent asks for while nothing happens, and what it uses.
+func (w *world) idleScenario(ctx context.Context, s *set) error {
+	if err := w.become(ctx, ours, s); err != nil {
+		return err
+	}
+	mark, err := w.mark()
+	if err != nil {
+		return err
+	}
+	meter, err := w.meter()
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, time.Duration(w.Seconds)*time.Second); err != nil {
+		return err
+	}
+	used, err := meter.read()
+	if err != nil {
+		return err
+	}
+	requests, err := w.requests(mark, oursUser, s)
+	if err != nil {
+		return err
+	}
+	about := fmt.Sprintf("idle, %s, %d objects, %d s", s.kind.Name, s.size, w.Seconds)
+	asked := requests.sum("") - requests.sum("other list") // the lists of metadata by which watches are checked
+	return w.report.measured(
+		figure{Scenario: about, Name: "requests beyond watches, Lease and the check of the watches", Value: float64(asked), Bound: most(0), Note: requests.String()},
+		figure{Scenario: about, Name: "CPU", Value: 100 * used.cores(used.contender), Unit: "% of a core", Bound: most(0.2)},
+	)
+}
+
+// harmScenario compares how long the PATCHes of somebody take who has nothing to do with
+// any of it, with and without a contender.
+func (w *world) harmScenario(ctx context.Context, s *set) error {
+	const name = "innocent"
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := w.clients.Typed.CoreV1().ConfigMaps(contenderAccount).Create(ctx, cm, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	contenders := []string{ours}
+	if w.has(poller) {
+		contenders = append(contenders, poller)
+	}
+	about := comparison{Scenario: "harm", Base: nothing, Metric: latency50}
+	return w.paired(ctx, about, s, contenders, func(ctx context.Context) (sample, error) {
+		meter, err := w.meter()
+		if err != nil {
+			return sample{}, err
+		}
+		var took []float64
+		for i := range 2 * w.Drifts {
+			started := time.Now()
+			_, err := w.clients.Typed.CoreV1().ConfigMaps(contenderAccount).Patch(ctx, name, types.MergePatchType,
+				fmt.Appendf(nil, `{"data":{"count":"%d %d"}}`, started.UnixNano(), i), metav1.PatchOptions{})
+			if err != nil {
+				return sample{}, err
+			}
+			took = append(took, milliseconds(time.Since(started)))
+		}
+		used, err := meter.read()
+		return sample{Foreign: used.cores(used.foreign), Values: map[string]float64{
+			latency50: median(took), latency99: percentile(took, 99), seconds: used.long.Seconds(),
+		}}, err
+	})
+}
+
+// churnScenario compares what events cost that touch nothing observed with what it costs
+// to decode them.
+func (w *world) churnScenario(ctx context.Context, s *set) error {
+	about := comparison{Scenario: "churn", Base: decoder, Metric: eventCPU}
+	var total atomic.Int64
+	return w.paired(ctx, about, s, []string{ours}, func(ctx context.Context) (sample, error) {
+		mark, err := w.mark()
+		if err != nil {
+			return sample{}, err
+		}
+		meter, err := w.meter()
+		if err != nil {
+			return sample{}, err
+		}
+		err = each(ctx, w.Churn, atOnce, func(ctx context.Context, i int) error {
+			// No two are equal: a write that changes nothing is no event.
+			patch := fmt.Appendf(nil, `{"status":{"collisionCount":%d}}`, total.Add(1))
+			_, err := w.clients.Typed.AppsV1().Deployments(s.namespace(i%s.size)).
+				Patch(ctx, s.object(i%s.size), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "churn"}, "status")
+			return err
+		})
+		if err != nil {
+			return sample{}, err
+		}
+		foreign, err := meter.read()
+		if err != nil {
+			return sample{}, err
+		}
+		if err := w.quiet(ctx); err != nil {
+			return sample{}, err
+		}
+		used, err := meter.read()
+		if err != nil {
+			return sample{}, err
+		}
+		requests, err := w.requests(mark, user(w.running), s)
+		if err != nil {
+			return sample{}, err
+		}
+		return sample{Foreign: foreign.cores(foreign.foreign), Values: map[string]float64{
+			eventCPU:     float64(used.contender.Microseconds()) / float64(w.Churn),
+			requestsEach: float64(requests.sum("target")) / float64(w.Churn), hubWrites: float64(requests.sum("hub patch")),
+			seconds: foreign.long.Seconds(),
+		}}, err
+	})
+}
+
+// unrelatedScenario makes ConfigMaps of 256 KiB that are no business of our agent, and
+// looks how much it grows.
+func (w *world) unrelatedScenario(ctx context.Context, s *set) error {
+	if err := w.become(ctx, ours, s); err != nil {
+		return err
+	}
+	_, before, err := w.memory(ctx)
+	if err != nil {
+		return err
+	}
+	err = each(ctx, w.Unrelated, atOnce, func(ctx context.Context, i int) error {
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("unrelated-%d", i)}, Data: map[string]string{"text": strings.Repeat("unrelated ", 256<<10/10)},
+		}
+		_, err := w.clients.Typed.CoreV1().ConfigMaps(namespaceOf(i)).Create(ctx, cm, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, after, err := w.memory(ctx)
+	if err != nil {
+		return err
+	}
+	return w.report.measured(figure{
+		Scenario: "unrelated", Name: fmt.Sprintf("growth by %d ConfigMaps of 256 KiB", w.Unrelated), Value: mebibytes(after - before), Unit: "MiB", Bound: most(5),
+	})
+}
+
+// wideScenario has one Application of a hundred objects.
+func (w *world) wideScenario(ctx context.Context, _ *set) error {
+	s := &set{name: "wide", kind: workload.ConfigMaps(), perApplication: 100}
+	return w.small(ctx, "wide", s, 100)
+}
+
+// deepScenario has custom resources of 2,000 lines, four of which are in an Application of
+// 200 KiB. All lines are observed.
+func (w *world) deepScenario(ctx context.Context, _ *set) error {
+	definition := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	if _, err := w.clients.Dynamic.Resource(definition).Create(ctx, workload.Definition(), metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	_, err := w.clients.Typed.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "krake-agent-deeps", Labels: map[string]string{"krake.dev/aggregate-to-agent": "true"}},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"load.example.org"}, Resources: []string{"deeps"},
+			Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	return w.small(ctx, "deep", &set{name: "deep", kind: workload.Custom(), perApplication: 4}, 20)
+}
+
+// small is drift in a small set, one at a time.
+func (w *world) small(ctx context.Context, scenario string, s *set, size int) error {
+	if err := w.populate(ctx, s, size); err != nil {
+		return err
+	}
+	about := comparison{Scenario: scenario, Concurrency: 1, Base: floor, Metric: p50}
+	return w.paired(ctx, about, s, []string{ours}, func(ctx context.Context) (sample, error) { return w.drift(ctx, s, 1) })
+}
+
+// fleetScenario has many Applications of three objects, and one drift a second.
+func (w *world) fleetScenario(ctx context.Context, _ *set) error {
+	s := &set{name: "fleet", kind: workload.ConfigMaps(), perApplication: 1, companions: true}
+	if err := w.populate(ctx, s, w.Fleet); err != nil {
+		return err
+	}
+	// As it is in daily life: started long ago, with the Applications there.
+	if err := w.start(ctx, nothing, s); err != nil {
+		return err
+	}
+	if err := w.become(ctx, ours, s); err != nil {
+		return err
+	}
+	d, err := w.newDrifter(ctx, s)
+	if err != nil {
+		return err
+	}
+	var most int64
+	taken, err := w.measured(ctx, d, func() error {
+		ticks := time.NewTicker(time.Second)
+		defer ticks.Stop()
+		for range w.Seconds {
+			<-ticks.C
+			if err := d.run(ctx, 1, 1); err != nil {
+				return err
+			}
+			now, err := usage.Of(w.pid())
+			if err != nil {
+				return err
+			}
+			most = max(most, now.Resident)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	about := fmt.Sprintf("fleet, %d Applications of 3 objects, a drift a second for %d s", w.Fleet, w.Seconds)
+	half, bytes, none := 0.5, 256.0, 0.0
+	return w.report.measured(
+		figure{Scenario: about, Name: "CPU", Value: taken.Values[cpuEach] * taken.Values[drifts] / 1000 / taken.Values[seconds], Unit: "cores", Bound: &half},
+		figure{Scenario: about, Name: "memory, at most", Value: mebibytes(most), Unit: "MiB", Bound: &bytes},
+		figure{Scenario: about, Name: "drift, median", Value: taken.Values[p50], Unit: "ms"},
+		figure{Scenario: about, Name: "drift, 99 of 100", Value: taken.Values[p99], Unit: "ms"},
+		figure{Scenario: about, Name: "unrepaired", Value: taken.Values[unrepaired], Bound: &none},
+		figure{Scenario: about, Name: "foreign CPU", Value: taken.Foreign, Unit: "cores"},
+	)
+}

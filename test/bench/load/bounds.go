@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// bound is what is demanded of our agent in a scenario.
+type bound struct {
+	scenario, metric string
+	// ratio is to the floor, value by itself; one of them is set.
+	ratio, value float64
+	// least: it is a lower bound.
+	least bool
+	// concurrency is what it is about, 0 for all.
+	concurrency int
+}
+
+func bounds() []bound {
+	return []bound{
+		{scenario: "drift", metric: p50, ratio: 1.3, concurrency: 1},
+		{scenario: "drift", metric: p99, ratio: 2, concurrency: 1},
+		{scenario: "drift", metric: rate, ratio: 0.85, least: true, concurrency: 64},
+		{scenario: "drift", metric: requestsEach, value: 1.02},
+		{scenario: "drift", metric: eventsEach, value: 2.00},
+		{scenario: "storm", metric: seconds, ratio: 1.3},
+		{scenario: "restart", metric: seconds, ratio: 2},
+		{scenario: "harm", metric: latency50, ratio: 1.05},
+		{scenario: "churn", metric: eventCPU, ratio: 1.0 / 3},
+	}
+}
+
+// broken tells what is beyond its bound. A comparison of which no round counts says
+// nothing about time, but all about counts.
+func (r *report) broken() error {
+	failures := []error{r.wrong()}
+	for _, f := range append(slices.Clone(r.Figures), r.derived()...) {
+		if f.isBroken() {
+			failures = append(failures, fmt.Errorf("%s: %s: %s, %s", f.Scenario, f.Name, f.text(), f.bound()))
+		}
+	}
+	for _, c := range r.Comparisons {
+		if c.Contender != ours {
+			continue
+		}
+		for _, b := range bounds() {
+			failures = append(failures, b.check(c))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (b bound) check(c comparison) error {
+	best, counts := c.best()
+	if b.scenario != c.Scenario || b.concurrency != 0 && b.concurrency != c.Concurrency {
+		return nil
+	}
+	got, limit := best.of(b.metric), b.ratio
+	if b.ratio == 0 {
+		got, limit = best.Subject.Values[b.metric], b.value
+	} else if !counts {
+		return fmt.Errorf("%s: %s: no round counts", c, b.metric)
+	}
+	const rounding = 0.005
+	if b.least && got < limit || !b.least && got > limit+rounding {
+		return fmt.Errorf("%s: %s: %s, demanded %s", c, b.metric, number(got), number(limit))
+	}
+	return nil
+}
+
+// wrong tells of our agent's repairs that are not what they should be, in whatever round
+// and however fast.
+func (r *report) wrong() error {
+	var failures []error
+	for _, c := range r.Comparisons {
+		for n, round := range c.Rounds {
+			for _, name := range []string{strayed, relapsed, unrepaired} {
+				if c.Contender == ours && round.Subject.Values[name] > 0 {
+					failures = append(failures, fmt.Errorf("%s, round %d: %s: %s", c, n+1, name, number(round.Subject.Values[name])))
+				}
+			}
+		}
+	}
+	return errors.Join(failures...)
+}

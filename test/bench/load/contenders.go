@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/krake-observer/krake-observer/test/usage"
+)
+
+// The contenders.
+const (
+	// ours is cmd/agent, with the shipped rights.
+	ours = "ours"
+	// floor is test/bench/floor, with the API server's protobuf, floorJSON the same
+	// with JSON, poller the same with a GET of each object every two seconds.
+	floor     = "floor"
+	floorJSON = "floor-json"
+	poller    = "poller"
+	// gitops is test/bench/gitops.
+	gitops = "gitops"
+	// nothing guards nothing, decoder decodes the events to unstructured trees, and
+	// guards nothing.
+	nothing = "nothing"
+	decoder = "decoder"
+)
+
+// subjects are those that are measured beside the floor.
+func subjects() []string { return []string{ours, floorJSON, gitops, poller} }
+
+// has tells if a contender is to be measured.
+func (w *world) has(contender string) bool { return slices.Contains(w.Contenders, contender) }
+
+// become has a contender guard the set, and nobody else, and returns when it does
+// and has come to rest.
+func (w *world) become(ctx context.Context, contender string, s *set) error {
+	if w.running == contender && (w.guarded == s || contender == ours || contender == nothing) {
+		return nil
+	}
+	if err := w.start(ctx, contender, s); err != nil {
+		return err
+	}
+	if contender == nothing {
+		return nil
+	}
+	if contender != decoder {
+		if err := w.probe(ctx, s); err != nil {
+			return fmt.Errorf("wait until %s guards %s: %w", contender, s.name, err)
+		}
+	}
+	return w.quiet(ctx)
+}
+
+// start has nobody else guard, and starts a contender.
+func (w *world) start(ctx context.Context, contender string, s *set) (err error) {
+	if err := w.stop(); err != nil {
+		return err
+	}
+	arguments := []string{"--kubeconfig", w.kubeconfig, "--kind", s.kind.Name, "--set", s.name}
+	program := "floor"
+	switch contender {
+	case nothing:
+		return nil
+	case ours:
+		w.running = ours
+		return w.ours.StartAgent(ctx)
+	case gitops:
+		program = "gitops"
+		arguments = append(arguments, "--per-application", strconv.Itoa(s.perApplication))
+	case poller:
+		arguments = append(arguments, "--poll", "2s", "--encoding", "json")
+	case floorJSON:
+		arguments = append(arguments, "--encoding", "json")
+	case decoder:
+		arguments = append(arguments, "--only-decode")
+	}
+	w.process, err = w.cluster.Run(contender, exec.Command(filepath.Join(w.programs, program), arguments...))
+	w.running, w.guarded = contender, s
+	return err
+}
+
+func (w *world) stop() error {
+	was := w.running
+	w.running, w.guarded = nothing, nil
+	switch was {
+	case nothing:
+		return nil
+	case ours:
+		return w.ours.StopAgent()
+	}
+	return w.process.Stop()
+}
+
+// pid is that of whoever guards, 0 if nobody does.
+func (w *world) pid() int {
+	switch w.running {
+	case nothing:
+		return 0
+	case ours:
+		return w.ours.AgentProcess(0).PID()
+	}
+	return w.process.PID()
+}
+
+// user is who the API server takes the contender for.
+func user(contender string) string {
+	if contender == ours {
+		return oursUser
+	}
+	return contendersUser
+}
+
+// probe drifts an object until that is repaired.
+func (w *world) probe(ctx context.Context, s *set) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Minute, errors.New("a drift is not repaired"))
+	defer cancel()
+	for {
+		d, err := w.newDrifter(ctx, s)
+		if err != nil {
+			return err
+		}
+		err = d.run(ctx, 1, 1)
+		d.stop()
+		if err != nil {
+			return err
+		}
+		if d.unrepaired == 0 {
+			return nil
+		}
+	}
+}
+
+// quiet waits until whoever guards has nothing more to do, which a poller always has.
+func (w *world) quiet(ctx context.Context) error {
+	const (
+		step, enough, most = 500 * time.Millisecond, 4, 240
+		little             = 20 * time.Millisecond
+	)
+	if w.running == nothing || w.running == poller {
+		return nil
+	}
+	before, err := usage.Of(w.pid())
+	if err != nil {
+		return err
+	}
+	for calm, steps := 0, 0; calm < enough && steps < most; steps++ {
+		if err := pause(ctx, step); err != nil {
+			return err
+		}
+		now, err := usage.Of(w.pid())
+		if err != nil {
+			return err
+		}
+		calm++
+		if now.CPU-before.CPU > little {
+			calm = 0
+		}
+		before = now
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/krake-observer/krake-observer/test/usage"
+)
+
+// The names of values, with their units.
+const (
+	p50           = "p50 ms"
+	p90           = "p90 ms"
+	p99           = "p99 ms"
+	answered50    = "p50 from the answer ms"
+	patch50       = "drifter's PATCH p50 ms"
+	rate          = "repairs/s"
+	seconds       = "s"
+	drifts        = "drifts"
+	eventsEach    = "watch events/drift"
+	requestsEach  = "requests to the target/repair"
+	hubWrites     = "hub writes"
+	eventWrites   = "Events"
+	strayed       = "unguarded fields changed"
+	relapsed      = "relapsed"
+	unrepaired    = "unrepaired"
+	cpuEach       = "contender's CPU ms/drift"
+	serverCPUEach = "server's CPU ms/drift"
+	resident      = "resident MiB"
+)
+
+// drifts is how many a measurement has with so many at once.
+func (w *world) driftsAt(concurrency int) int {
+	count := w.Drifts
+	if concurrency > 1 {
+		count *= 4
+	}
+	switch w.running {
+	case poller: // a second or more each, but all wait together
+		return max(10, count/10)
+	case gitops:
+		return max(10, count/5)
+	}
+	return count
+}
+
+// drift measures drifts, so many at once.
+func (w *world) drift(ctx context.Context, s *set, concurrency int) (sample, error) {
+	d, err := w.newDrifter(ctx, s)
+	if err != nil {
+		return sample{}, err
+	}
+	// The first ones are not counted: connections are made.
+	if err := d.run(ctx, min(20, w.driftsAt(concurrency)), concurrency); err != nil {
+		return sample{}, err
+	}
+	d.stop()
+	if d, err = w.newDrifter(ctx, s); err != nil {
+		return sample{}, err
+	}
+	return w.measured(ctx, d, func() error { return d.run(ctx, w.driftsAt(concurrency), concurrency) })
+}
+
+// measured measures what a drifter does, and stops it.
+func (w *world) measured(ctx context.Context, d *drifter, act func() error) (sample, error) {
+	mark, err := w.mark()
+	if err != nil {
+		return sample{}, err
+	}
+	meter, err := w.meter()
+	if err != nil {
+		return sample{}, err
+	}
+	if err := act(); err != nil {
+		return sample{}, err
+	}
+	used, err := meter.read()
+	if err != nil {
+		return sample{}, err
+	}
+	// What is written late belongs to it, a field that falls back as well.
+	requests, err := w.settle(ctx, mark, user(w.running), d.set)
+	if err != nil {
+		return sample{}, err
+	}
+	all, err := meter.read()
+	if err != nil {
+		return sample{}, err
+	}
+	d.stop()
+	stray, err := d.strayed()
+	if err != nil {
+		return sample{}, err
+	}
+	taken := d.sample(used.long)
+	count := max(1, taken.Values[drifts])
+	taken.Foreign = used.cores(used.foreign)
+	taken.Values[requestsEach] = float64(requests.sum("target")) / count
+	taken.Values[hubWrites] = float64(requests.sum("hub patch") + requests.sum("hub update"))
+	taken.Values[eventWrites] = float64(requests.sum("event"))
+	taken.Values[strayed] = float64(stray)
+	taken.Values[cpuEach] = milliseconds(all.contender) / count
+	taken.Values[serverCPUEach] = milliseconds(all.server) / count
+	if pid := w.pid(); pid != 0 {
+		now, err := usage.Of(pid)
+		if err != nil {
+			return sample{}, err
+		}
+		taken.Values[resident] = mebibytes(now.Resident)
+	}
+	return taken, nil
+}
+
+// sample is what the drifter itself has seen.
+func (d *drifter) sample(long time.Duration) sample {
+	var life, fromAnswer, patch []float64
+	for _, one := range d.closed {
+		life = append(life, milliseconds(one.back.Sub(one.seen)))
+		fromAnswer = append(fromAnswer, milliseconds(one.back.Sub(one.answered)))
+		patch = append(patch, milliseconds(one.answered.Sub(one.sent)))
+	}
+	count := len(d.closed) + d.unrepaired
+	return sample{Values: map[string]float64{
+		p50: percentile(life, 50), p90: percentile(life, 90), p99: percentile(life, 99),
+		answered50: median(fromAnswer), patch50: median(patch),
+		rate: float64(len(d.closed)) / long.Seconds(), seconds: long.Seconds(), drifts: float64(count),
+		eventsEach: float64(d.events) / float64(max(1, count)),
+		relapsed:   float64(d.relapsed), unrepaired: float64(d.unrepaired),
+	}}
+}
+
+// driftScenario compares at each concurrency. Who is not ours is measured where it is
+// not hopeless: one at a time, and the loop over gitops-engine at 16 as well.
+func (w *world) driftScenario(ctx context.Context, s *set) error {
+	for _, concurrency := range w.Concurrency {
+		var contenders []string
+		for _, contender := range w.Contenders {
+			if contender == ours || contender == floorJSON || concurrency == 1 || contender == gitops && concurrency <= 16 {
+				contenders = append(contenders, contender)
+			}
+		}
+		about := comparison{Scenario: "drift", Concurrency: concurrency, Base: floor, Metric: p50}
+		if concurrency > 1 {
+			about.Metric, about.Higher = rate, true
+		}
+		err := w.paired(ctx, about, s, contenders, func(ctx context.Context) (sample, error) { return w.drift(ctx, s, concurrency) })
+		if err != nil {
+			return fmt.Errorf("drift, %d objects, %d at once: %w", s.size, concurrency, err)
+		}
+	}
+	return nil
+}
+
+// stormScenario compares a storm with what the API server alone needs for as many
+// PATCHes: each object is drifted, and put back, by the bench itself.
+func (w *world) stormScenario(ctx context.Context, s *set) error {
+	const concurrency = 64
+	about := comparison{Scenario: "storm", Concurrency: concurrency, Base: nothing, Metric: seconds}
+	return w.paired(ctx, about, s, []string{floor, ours}, func(ctx context.Context) (sample, error) {
+		d, err := w.newDrifter(ctx, s)
+		if err != nil {
+			return sample{}, err
+		}
+		d.patience = 15 * time.Minute
+		if w.running != nothing {
+			return w.measured(ctx, d, func() error { return d.storm(ctx, concurrency) })
+		}
+		return w.measured(ctx, d, func() error { return d.bare(ctx, concurrency) })
+	})
+}
+
+// bare drifts every object, and then puts every one back.
+func (d *drifter) bare(ctx context.Context, concurrency int) error {
+	begun := make([]*drift, d.set.size)
+	for _, act := range []func(context.Context, int) error{
+		func(ctx context.Context, i int) (err error) {
+			begun[i], err = d.begin(ctx, i)
+			return err
+		},
+		func(ctx context.Context, i int) error {
+			if err := d.putBack(ctx, i, begun[i].leaf); err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-begun[i].done:
+				d.keep(begun[i])
+				return nil
+			}
+		},
+	} {
+		if err := each(ctx, d.set.size, concurrency, act); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/krake-observer/krake-observer/test/bench/workload"
+)
+
+// managers is how many managers the drifter goes by, so that none comes to fight over
+// a field.
+const managers = 20
+
+// drifter changes fields of the objects of a set, one at a time of each object, and
+// sees by a watch when they are back.
+type drifter struct {
+	w        *world
+	set      *set
+	patience time.Duration
+	watch    watch.Interface
+	watching sync.WaitGroup
+
+	// free are the objects that have no drift.
+	free chan int
+
+	mu     sync.Mutex
+	open   map[string]*drift
+	closed []*drift
+	// events counts what the watch has shown; relapsed are events with a field that is
+	// not as it should be though nobody had drifted it.
+	events, relapsed, unrepaired int
+}
+
+// drift is one change and what became of it.
+type drift struct {
+	leaf, value string
+	// sent is when the PATCH was sent, answered when it was answered, seen when the
+	// watch showed it, back when the watch showed the right value again.
+	sent, answered, seen, back time.Time
+	// drifted and repaired are the object as it was then.
+	drifted, repaired runtime.Object
+	done              chan struct{}
+}
+
+// newDrifter begins to watch.
+func (w *world) newDrifter(ctx context.Context, s *set) (*drifter, error) {
+	now, err := w.metadata.Resource(s.kind.Resource).List(ctx, metav1.ListOptions{LabelSelector: s.selector(), Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	d := &drifter{w: w, set: s, patience: time.Minute, free: make(chan int, s.size), open: map[string]*drift{}}
+	d.watch, err = s.kind.Watch(ctx, w.clients, metav1.NamespaceAll, metav1.ListOptions{
+		LabelSelector: s.selector(), ResourceVersion: now.ResourceVersion,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch the drifts: %w", err)
+	}
+	for _, i := range rand.Perm(s.size) {
+		d.free <- i
+	}
+	d.watching.Go(d.follow)
+	return d, nil
+}
+
+// stop ends the watch.
+func (d *drifter) stop() {
+	d.watch.Stop()
+	d.watching.Wait()
+}
+
+func (d *drifter) follow() {
+	for event := range d.watch.ResultChan() {
+		now := time.Now()
+		about, err := meta.Accessor(event.Object)
+		if err != nil {
+			continue // an error of the watch, which is at its end: the drifts stay unrepaired
+		}
+		d.take(about.GetName(), event.Object, now)
+	}
+}
+
+// take takes an event in.
+func (d *drifter) take(name string, object runtime.Object, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events++
+	one := d.open[name]
+	if one == nil {
+		if len(d.set.kind.Drifted(object)) > 0 {
+			d.relapsed++
+		}
+		return
+	}
+	switch d.set.kind.Values(object)[one.leaf] {
+	case one.value:
+		if one.seen.IsZero() {
+			one.seen, one.drifted = now, object
+		}
+	case workload.Kept:
+		if !one.seen.IsZero() {
+			one.back, one.repaired = now, object
+			delete(d.open, name)
+			close(one.done)
+		}
+	}
+}
+
+// run makes so many drifts, some of them at once, and each of these the next one as
+// soon as the one before is repaired.
+func (d *drifter) run(ctx context.Context, drifts, concurrency int) error {
+	var begun atomic.Int64
+	return each(ctx, concurrency, concurrency, func(ctx context.Context, _ int) error {
+		for int(begun.Add(1)) <= drifts {
+			i, err := d.next(ctx)
+			if err != nil {
+				return err
+			}
+			if err := d.one(ctx, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// storm drifts every object once, some at once, and waits for no repair but the last.
+func (d *drifter) storm(ctx context.Context, concurrency int) error {
+	repairs := make(chan *drift, d.set.size)
+	err := each(ctx, d.set.size, concurrency, func(ctx context.Context, _ int) error {
+		i, err := d.next(ctx)
+		if err != nil {
+			return err
+		}
+		one, err := d.begin(ctx, i)
+		repairs <- one
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	close(repairs)
+	end := time.After(d.patience)
+	for one := range repairs {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-end:
+			return fmt.Errorf("the storm is not over after %s: %d drifts are left", d.patience, d.left())
+		case <-one.done:
+			d.keep(one)
+		}
+	}
+	return nil
+}
+
+// next is an object that has no drift.
+func (d *drifter) next(ctx context.Context) (int, error) {
+	select {
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case i := <-d.free:
+		return i, nil
+	}
+}
+
+func (d *drifter) left() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.open)
+}
+
+// one makes a drift and waits until it is repaired.
+func (d *drifter) one(ctx context.Context, i int) error {
+	one, err := d.begin(ctx, i)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-one.done:
+		d.keep(one)
+	case <-time.After(d.patience):
+		if err := d.revert(ctx, i); err != nil {
+			return err
+		}
+	}
+	d.free <- i
+	return nil
+}
+
+func (d *drifter) keep(one *drift) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = append(d.closed, one)
+}
+
+// begin makes a drift: of another leaf, and as another manager, than the last one of
+// the object. A leaf that nobody guards changes with it.
+func (d *drifter) begin(ctx context.Context, i int) (*drift, error) {
+	s := d.set
+	times := s.drifted[i]
+	s.drifted[i]++
+	one := &drift{leaf: workload.Leaf(times % s.kind.Leaves), value: fmt.Sprintf("drift-%d", times), done: make(chan struct{})}
+	patch, err := s.kind.Patch(map[string]string{one.leaf: one.value, workload.Free: one.value})
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	d.open[s.object(i)] = one
+	d.mu.Unlock()
+	sent := time.Now()
+	_, err = s.kind.Write(ctx, d.w.clients, s.namespace(i), s.object(i), patch,
+		metav1.PatchOptions{FieldManager: fmt.Sprintf("drifter-%d", times/s.kind.Leaves%managers)})
+	answered := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	one.sent, one.answered = sent, answered
+	return one, err
+}
+
+// revert ends a drift that nobody has repaired.
+func (d *drifter) revert(ctx context.Context, i int) error {
+	s := d.set
+	d.mu.Lock()
+	d.unrepaired++
+	delete(d.open, s.object(i))
+	d.mu.Unlock()
+	var all []string
+	for leaf := range s.kind.Leaves {
+		all = append(all, workload.Leaf(leaf))
+	}
+	return d.putBack(ctx, i, all...)
+}
+
+// putBack writes the right values.
+func (d *drifter) putBack(ctx context.Context, i int, leaves ...string) error {
+	s := d.set
+	patch, err := s.kind.Repair(leaves)
+	if err != nil {
+		return err
+	}
+	_, err = s.kind.Write(ctx, d.w.clients, s.namespace(i), s.object(i), patch, metav1.PatchOptions{FieldManager: "drifter"})
+	return err
+}
+
+// strayed counts the repairs that changed something beside the drifted leaf.
+func (d *drifter) strayed() (int, error) {
+	count := 0
+	for _, one := range d.closed {
+		before, err := d.compared(one.drifted, one.leaf)
+		if err != nil {
+			return 0, err
+		}
+		after, err := d.compared(one.repaired, one.leaf)
+		if err != nil {
+			return 0, err
+		}
+		if !equality.Semantic.DeepEqual(before, after) {
+			count++
+		}
+	}
+	return count, nil
+}
+
+// compared is an object without the leaf, and without what each write changes.
+func (d *drifter) compared(object runtime.Object, leaf string) (map[string]any, error) {
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object.DeepCopyObject())
+	if err != nil {
+		return nil, err
+	}
+	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+		unstructured.RemoveNestedField(tree, "metadata", field)
+	}
+	for _, path := range [][]string{
+		{"data", leaf},
+		{"spec", "leaves", leaf},
+		{"spec", "template", "metadata", "annotations", leaf},
+	} {
+		unstructured.RemoveNestedField(tree, path...)
+	}
+	return tree, nil
+}

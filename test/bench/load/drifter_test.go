@@ -1,0 +1,112 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/test/bench/workload"
+)
+
+// guarded is an object of the set whose leaves are as they should be but for these.
+func guarded(name string, leaves map[string]string) *corev1.ConfigMap {
+	data := map[string]string{workload.Free: "free"}
+	for i := range workload.ConfigMaps().Leaves {
+		data[workload.Leaf(i)] = workload.Kept
+	}
+	for leaf, value := range leaves {
+		data[leaf] = value
+	}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}, Data: data}
+}
+
+func drifting(name string, one *drift) *drifter {
+	one.done = make(chan struct{})
+	return &drifter{set: &set{kind: workload.ConfigMaps()}, open: map[string]*drift{name: one}}
+}
+
+// A drift is over when the watch has shown it, and then the right value.
+func TestTake(t *testing.T) {
+	one := &drift{leaf: workload.Leaf(3), value: "drift-0"}
+	d := drifting("a", one)
+	begin := time.Now()
+	d.take("a", guarded("a", nil), begin) // an event from before the drift
+	if !one.seen.IsZero() || len(d.open) != 1 {
+		t.Fatal("an event from before ended the drift")
+	}
+	d.take("a", guarded("a", map[string]string{one.leaf: one.value}), begin.Add(time.Second))
+	d.take("a", guarded("a", map[string]string{one.leaf: "another"}), begin.Add(2*time.Second))
+	if len(d.open) != 1 {
+		t.Fatal("a wrong value ended the drift")
+	}
+	d.take("a", guarded("a", nil), begin.Add(3*time.Second))
+	select {
+	case <-one.done:
+	default:
+		t.Fatal("the right value did not end the drift")
+	}
+	if life := one.back.Sub(one.seen); life != 2*time.Second || d.events != 4 || d.relapsed != 0 {
+		t.Errorf("life %s, %d events, %d relapsed", life, d.events, d.relapsed)
+	}
+	d.take("a", guarded("a", nil), begin)
+	d.take("a", guarded("a", map[string]string{one.leaf: one.value}), begin)
+	if d.relapsed != 1 {
+		t.Errorf("%d relapsed, want the one that is wrong again", d.relapsed)
+	}
+}
+
+// A repair may change the drifted leaf, and what every write changes.
+func TestStrayed(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		repair func(*corev1.ConfigMap)
+		want   int
+	}{
+		{"the leaf alone", func(cm *corev1.ConfigMap) {
+			cm.ResourceVersion = "2"
+			cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+		}, 0},
+		{"a leaf that nobody guards", func(cm *corev1.ConfigMap) { delete(cm.Data, workload.Free) }, 1},
+		{"another leaf", func(cm *corev1.ConfigMap) { cm.Data[workload.Leaf(4)] = "else" }, 1},
+		{"an annotation", func(cm *corev1.ConfigMap) { cm.Annotations = map[string]string{"last": "applied"} }, 1},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			one := &drift{leaf: workload.Leaf(3), value: "drift-0"}
+			d := drifting("a", one)
+			repaired := guarded("a", nil)
+			c.repair(repaired)
+			d.take("a", guarded("a", map[string]string{one.leaf: one.value}), time.Now())
+			d.take("a", repaired, time.Now())
+			d.keep(one)
+			if got, err := d.strayed(); err != nil || got != c.want {
+				t.Errorf("%d, %v, want %d", got, err, c.want)
+			}
+		})
+	}
+}
+
+// Who makes a manifest, and who asks what has drifted, agree about each kind.
+func TestKinds(t *testing.T) {
+	for name, kind := range workload.Kinds() {
+		patch, err := kind.Patch(map[string]string{workload.Leaf(0): "drift-0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		live := liveOf(t, kind, kind.Manifest("many", "a"))
+		if found := kind.Drifted(live); len(found) > 0 {
+			t.Errorf("%s: a new object has drifted: %v", name, found)
+		}
+		if found := kind.Drifted(patched(t, live, patch)); len(found) != 1 || found[0] != workload.Leaf(0) {
+			t.Errorf("%s: a drift of one leaf is %v", name, found)
+		}
+		repair, err := kind.Repair([]string{workload.Leaf(0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := kind.Drifted(patched(t, patched(t, live, patch), repair)); len(found) > 0 {
+			t.Errorf("%s: after the repair these have drifted: %v", name, found)
+		}
+	}
+}

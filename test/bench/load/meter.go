@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/krake-observer/krake-observer/test/usage"
+)
+
+// meter measures what processes use for a while.
+type meter struct {
+	w       *world
+	began   time.Time
+	machine time.Duration
+	before  map[int]time.Duration
+}
+
+// used is what was used: by the contender, by the API server with etcd, and by whoever
+// is no process of ours.
+type used struct {
+	long                       time.Duration
+	contender, server, foreign time.Duration
+}
+
+// cores is how much of a processor a time is.
+func (u used) cores(cpu time.Duration) float64 { return cpu.Seconds() / u.long.Seconds() }
+
+func (w *world) meter() (*meter, error) {
+	m := &meter{w: w, began: time.Now()}
+	var err error
+	if m.before, err = w.processes(); err != nil {
+		return nil, err
+	}
+	m.machine, err = usage.Machine()
+	return m, err
+}
+
+// read tells what was used since the meter began.
+func (m *meter) read() (used, error) {
+	long := time.Since(m.began)
+	machine, err := usage.Machine()
+	if err != nil {
+		return used{}, err
+	}
+	after, err := m.w.processes()
+	if err != nil {
+		return used{}, err
+	}
+	u := used{long: long, foreign: machine - m.machine}
+	for pid, cpu := range after {
+		u.foreign -= cpu - m.before[pid]
+	}
+	u.foreign = max(0, u.foreign)
+	if pid := m.w.pid(); pid != 0 {
+		u.contender = after[pid] - m.before[pid]
+	}
+	for _, process := range m.w.cluster.Processes() {
+		if name := process.Name(); name == "kube-apiserver" || name == "etcd" {
+			u.server += after[process.PID()] - m.before[process.PID()]
+		}
+	}
+	return u, nil
+}
+
+// processes are how much CPU our processes have used that run, this one, and as number 0
+// those that it has started and that have ended.
+func (w *world) processes() (map[int]time.Duration, error) {
+	pids := []int{os.Getpid()}
+	for _, process := range w.cluster.Processes() {
+		select {
+		case <-process.Exited():
+		default:
+			pids = append(pids, process.PID())
+		}
+	}
+	var ended syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ended); err != nil {
+		return nil, fmt.Errorf("usage of ended processes: %w", err)
+	}
+	all := map[int]time.Duration{0: time.Duration(ended.Utime.Nano() + ended.Stime.Nano())}
+	for _, pid := range pids {
+		one, err := usage.Of(pid)
+		if errors.Is(err, fs.ErrNotExist) { // it has just ended
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[pid] = one.CPU
+	}
+	return all, nil
+}

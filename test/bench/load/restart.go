@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/test/usage"
+)
+
+// list is how long a bare list of the objects takes, page by page, as JSON that is
+// decoded to unstructured trees: less nobody can do who has to look at each.
+func (w *world) list(ctx context.Context, s *set) (sample, error) {
+	const page = 500 // as client-go asks for
+	meter, err := w.meter()
+	if err != nil {
+		return sample{}, err
+	}
+	count, options := 0, metav1.ListOptions{LabelSelector: s.selector(), Limit: page}
+	for {
+		items, err := w.clients.Dynamic.Resource(s.kind.Resource).List(ctx, options)
+		if err != nil {
+			return sample{}, err
+		}
+		count += len(items.Items)
+		if options.Continue = items.GetContinue(); options.Continue == "" {
+			break
+		}
+	}
+	if count != s.size {
+		return sample{}, fmt.Errorf("the list has %d of %d objects", count, s.size)
+	}
+	used, err := meter.read()
+	return sample{Contender: "list", Foreign: used.cores(used.foreign), Values: map[string]float64{seconds: used.long.Seconds()}}, err
+}
+
+// restartScenario starts our agent again: once when nothing has changed, which must not
+// have it write; and once when some objects have, until the last of them is repaired.
+func (w *world) restartScenario(ctx context.Context, s *set) error {
+	if err := w.quietRestart(ctx, s); err != nil {
+		return err
+	}
+	about := comparison{Scenario: "restart", Kind: s.kind.Name, Size: s.size, Contender: ours, Base: "list", Metric: seconds}
+	for range w.Rounds {
+		if err := w.become(ctx, nothing, s); err != nil {
+			return err
+		}
+		before, err := w.list(ctx, s)
+		if err != nil {
+			return err
+		}
+		subject, err := w.driftedRestart(ctx, s)
+		if err != nil {
+			return err
+		}
+		if err := w.become(ctx, nothing, s); err != nil {
+			return err
+		}
+		after, err := w.list(ctx, s)
+		if err != nil {
+			return err
+		}
+		about.Rounds = append(about.Rounds, newRound(before, subject, after, seconds))
+	}
+	return w.report.compared(about)
+}
+
+// driftedRestart is how long it takes from the start of the process until objects here
+// and there are repaired that were changed before.
+func (w *world) driftedRestart(ctx context.Context, s *set) (sample, error) {
+	d, err := w.newDrifter(ctx, s)
+	if err != nil {
+		return sample{}, err
+	}
+	defer d.stop()
+	var begun []*drift
+	for range min(20, s.size) {
+		i, err := d.next(ctx)
+		if err != nil {
+			return sample{}, err
+		}
+		one, err := d.begin(ctx, i)
+		if err != nil {
+			return sample{}, err
+		}
+		begun = append(begun, one)
+	}
+	meter, err := w.meter()
+	if err != nil {
+		return sample{}, err
+	}
+	if err := w.start(ctx, ours, s); err != nil {
+		return sample{}, err
+	}
+	age, err := usage.Age(w.pid())
+	if err != nil {
+		return sample{}, err
+	}
+	started := time.Now().Add(-age)
+	var last time.Time
+	for _, one := range begun {
+		select {
+		case <-ctx.Done():
+			return sample{}, context.Cause(ctx)
+		case <-time.After(10 * time.Minute):
+			return sample{}, errors.New("what had drifted before the start is not repaired")
+		case <-one.done:
+			if one.back.After(last) {
+				last = one.back
+			}
+		}
+	}
+	used, err := meter.read()
+	if err != nil {
+		return sample{}, err
+	}
+	// A process that has just started was not there when the meter began.
+	taken := sample{Contender: ours, Foreign: used.cores(used.foreign), Values: map[string]float64{seconds: last.Sub(started).Seconds()}}
+	return taken, w.quiet(ctx)
+}
+
+// quietRestart counts what a restart writes and looks at its memory.
+func (w *world) quietRestart(ctx context.Context, s *set) error {
+	if err := w.start(ctx, nothing, s); err != nil {
+		return err
+	}
+	mark, err := w.mark()
+	if err != nil {
+		return err
+	}
+	if err := w.start(ctx, ours, s); err != nil {
+		return err
+	}
+	if err := w.quiet(ctx); err != nil {
+		return err
+	}
+	requests, err := w.settle(ctx, mark, oursUser, s)
+	if err != nil {
+		return err
+	}
+	peak, settled, err := w.memory(ctx)
+	if err != nil {
+		return err
+	}
+	about := fmt.Sprintf("restart, %s, %d objects", s.kind.Name, s.size)
+	return w.report.measured(
+		figure{Scenario: about, Name: "writes", Value: float64(requests.writes()), Bound: most(0), Note: requests.String()},
+		figure{Scenario: about, Name: "peak of memory to settled", Value: float64(peak) / float64(settled), Unit: "x", Bound: most(3),
+			Note: fmt.Sprintf("%.1f and %.1f MiB", mebibytes(peak), mebibytes(settled))},
+	)
+}
+
+// memory is the most that our agent has had resident since it started, and the least of
+// some seconds from now: what is garbage is not what it needs.
+func (w *world) memory(ctx context.Context) (peak, settled int64, err error) {
+	const seconds = 10
+	for range seconds {
+		now, err := usage.Of(w.pid())
+		if err != nil {
+			return 0, 0, err
+		}
+		if settled == 0 || now.Resident < settled {
+			settled = now.Resident
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return 0, 0, err
+		}
+	}
+	peak, err = usage.Peak(w.pid())
+	return peak, settled, err
+}
+
+// base is the memory of an agent without Applications.
+func (w *world) base(ctx context.Context, s *set) error {
+	if err := w.start(ctx, ours, s); err != nil {
+		return err
+	}
+	if err := w.quiet(ctx); err != nil {
+		return err
+	}
+	_, settled, err := w.memory(ctx)
+	if err != nil {
+		return err
+	}
+	return w.report.measured(figure{Scenario: "memory", Name: "base: no Applications", Value: mebibytes(settled), Unit: "MiB", Bound: most(45)})
+}
+
+// memoryScenario looks at the memory of an agent that was just started, at each size. What
+// an object costs is told by the smallest and the largest.
+func (w *world) memoryScenario(ctx context.Context, s *set) error {
+	if err := w.start(ctx, nothing, s); err != nil {
+		return err
+	}
+	if err := w.start(ctx, ours, s); err != nil {
+		return err
+	}
+	if err := w.quiet(ctx); err != nil {
+		return err
+	}
+	_, settled, err := w.memory(ctx)
+	if err != nil {
+		return err
+	}
+	if w.settled == nil {
+		w.settled = map[int]int64{}
+	}
+	w.settled[s.size] = settled
+	figures := []figure{{Scenario: "memory", Name: fmt.Sprintf("%d %ss", s.size, s.kind.Name), Value: mebibytes(settled), Unit: "MiB"}}
+	if least := w.Sizes[0]; s.size > least && w.settled[least] > 0 {
+		const enough = 5000 // of fewer it is the garbage that is seen
+		each := float64(settled-w.settled[least]) / float64(s.size-least) / (1 << 10)
+		one := figure{
+			Scenario: "memory", Name: fmt.Sprintf("a %s, by %d beside %d", s.kind.Name, s.size, least), Value: each, Unit: "KiB",
+			Note: "with its part of the Application",
+		}
+		if s.size-least >= enough {
+			one.Bound = most(1.2)
+		}
+		figures = append(figures, one)
+	}
+	return w.report.measured(figures...)
+}

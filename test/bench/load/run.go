@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/krake-observer/krake-observer/test/bench/workload"
+)
+
+// scenario is something that is measured: either with the many objects of each kind,
+// at each size or at the last alone, or in a cluster of its own.
+type scenario struct {
+	everySize, lastSize, apart func(*world, context.Context, *set) error
+	// only is the kind that it takes, empty if any will do.
+	only string
+}
+
+func scenarios() map[string]scenario {
+	return map[string]scenario{
+		"drift":     {everySize: (*world).driftScenario},
+		"memory":    {everySize: (*world).memoryScenario},
+		"storm":     {lastSize: (*world).stormScenario},
+		"restart":   {lastSize: (*world).restartScenario},
+		"idle":      {lastSize: (*world).idleScenario},
+		"harm":      {lastSize: (*world).harmScenario},
+		"churn":     {lastSize: (*world).churnScenario, only: "deployment"},
+		"unrelated": {lastSize: (*world).unrelatedScenario, only: "configmap"},
+		"fleet":     {apart: (*world).fleetScenario},
+		"wide":      {apart: (*world).wideScenario},
+		"deep":      {apart: (*world).deepScenario},
+	}
+}
+
+// order is that in which scenarios of the same objects take place: what adds to the
+// cluster for good comes last.
+func order() []string {
+	return []string{"memory", "drift", "restart", "idle", "harm", "storm", "churn", "unrelated", "wide", "deep", "fleet"}
+}
+
+func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
+	var r *report
+	if options.From != "" {
+		r, err = load(options.From, out)
+	} else {
+		r, err = measure(ctx, options, out, log)
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range r.derived() {
+		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", f.Scenario, f.Name, f.text(), f.bound())
+	}
+	if options.Markdown != "" {
+		if err := os.WriteFile(options.Markdown, []byte(r.tables()), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := r.plot(options.Plots); err != nil {
+		return err
+	}
+	if options.Strict {
+		return r.broken()
+	}
+	return r.wrong()
+}
+
+// measure measures what was chosen.
+func measure(ctx context.Context, options Options, out, log io.Writer) (*report, error) {
+	r := newReport(out, options.JSON)
+	for _, name := range options.Kinds {
+		if err := runKind(ctx, options, workload.Kinds()[name], r, log); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range order() {
+		if act := scenarios()[name].apart; act != nil && slices.Contains(options.Scenarios, name) {
+			if err := runApart(ctx, options, name, act, r, log); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// runKind goes through the sizes in one cluster, which grows.
+func runKind(ctx context.Context, options Options, kind workload.Kind, r *report, log io.Writer) (err error) {
+	every := options.chosen(kind.Name, func(s scenario) func(*world, context.Context, *set) error { return s.everySize })
+	last := options.chosen(kind.Name, func(s scenario) func(*world, context.Context, *set) error { return s.lastSize })
+	sizes := options.Sizes
+	if len(every) == 0 {
+		sizes = sizes[len(sizes)-1:]
+	}
+	if len(every)+len(last) == 0 {
+		return nil
+	}
+	w, err := open(ctx, options, r, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	s := &set{name: "many", kind: kind, perApplication: options.PerApplication}
+	if slices.Contains(options.Scenarios, "memory") {
+		if err := w.base(ctx, s); err != nil {
+			return err
+		}
+	}
+	for i, size := range sizes {
+		if err := w.populate(ctx, s, size); err != nil {
+			return fmt.Errorf("make %d objects: %w", size, err)
+		}
+		acts := every
+		if i == len(sizes)-1 {
+			acts = append(slices.Clone(every), last...)
+		}
+		for _, act := range acts {
+			if err := w.perform(ctx, act, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// act is a scenario by its name.
+type act struct {
+	name string
+	do   func(*world, context.Context, *set) error
+}
+
+// chosen are the scenarios of a kind that the user has chosen, in their order.
+func (o Options) chosen(kind string, part func(scenario) func(*world, context.Context, *set) error) []act {
+	var acts []act
+	for _, name := range order() {
+		s := scenarios()[name]
+		if do := part(s); do != nil && slices.Contains(o.Scenarios, name) && (s.only == "" || s.only == kind) {
+			acts = append(acts, act{name, do})
+		}
+	}
+	return acts
+}
+
+func runApart(ctx context.Context, options Options, name string, do func(*world, context.Context, *set) error, r *report, log io.Writer) (err error) {
+	w, err := open(ctx, options, r, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	return w.perform(ctx, act{name, do}, nil)
+}
+
+func (w *world) perform(ctx context.Context, a act, s *set) error {
+	fmt.Fprintf(w.log, "load: %s\n", a.name)
+	if err := a.do(w, ctx, s); err != nil {
+		return fmt.Errorf("%s: %w", a.name, err)
+	}
+	return nil
+}
+
+// populate has as many objects as there are to be, by Applications that our agent has
+// carried out, and tells how long that took.
+func (w *world) populate(ctx context.Context, s *set, size int) error {
+	before := s.size
+	if err := w.grow(ctx, s, size); err != nil {
+		return err
+	}
+	took, err := w.carryOut(ctx, s)
+	if err != nil {
+		return err
+	}
+	return w.report.measured(figure{
+		Scenario: "cold start", Name: fmt.Sprintf("%d %ss more, in %d Applications", s.size-before, s.kind.Name, (s.size-before)/s.perApplication),
+		Value: took.Seconds(), Unit: "s", Note: fmt.Sprintf("%.0f objects/s", float64(s.size-before)/took.Seconds()),
+	})
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/bench/workload"
+)
+
+const (
+	// namespaces is over how many the Applications are spread.
+	namespaces = 10
+	// applicationPrefix tells Applications from the ConfigMaps that they have.
+	applicationPrefix = "application-"
+	// atOnce is how many requests of the bench are under way while nothing is measured.
+	atOnce = 16
+)
+
+// set are the guarded objects of a scenario, by tens or so in Applications.
+type set struct {
+	name           string
+	kind           workload.Kind
+	perApplication int
+	size           int
+	// companions are a Service and a Deployment in each Application, which nobody drifts.
+	companions bool
+	// drifted is how often each was, so that no field is fought over.
+	drifted []int
+}
+
+func namespaceOf(application int) string { return fmt.Sprintf("load-%d", application%namespaces) }
+
+func (s *set) namespace(i int) string { return namespaceOf(i / s.perApplication) }
+
+func (s *set) object(i int) string { return fmt.Sprintf("%s-%05d", s.name, i) }
+
+func (s *set) selector() string { return workload.SetLabel + "=" + s.name }
+
+// grow makes the Applications of as many more objects as there are to be. Nobody
+// carries them out yet.
+func (w *world) grow(ctx context.Context, s *set, size int) error {
+	if err := w.become(ctx, nothing, s); err != nil {
+		return err
+	}
+	from, to := s.size/s.perApplication, (size+s.perApplication-1)/s.perApplication
+	fmt.Fprintf(w.log, "load: %s: %d more Applications of %d objects\n", s.name, to-from, s.perApplication)
+	s.size = to * s.perApplication
+	s.drifted = append(s.drifted, make([]int, s.size-len(s.drifted))...)
+	return each(ctx, to-from, atOnce, func(ctx context.Context, i int) error {
+		cm, err := s.application(from + i)
+		if err != nil {
+			return err
+		}
+		_, err = w.clients.Typed.CoreV1().ConfigMaps(namespaceOf(from+i)).Create(ctx, cm, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// application is an Application as a user creates it.
+func (s *set) application(n int) (*corev1.ConfigMap, error) {
+	var documents []string
+	for i := n * s.perApplication; i < (n+1)*s.perApplication; i++ {
+		text, err := json.Marshal(s.kind.Manifest(s.name, s.object(i)))
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, string(text))
+	}
+	if s.companions {
+		documents = append(documents, strings.ReplaceAll(companions, "NAME", s.object(n)))
+	}
+	data := map[string]string{application.ManifestKey: strings.Join(documents, "\n---\n")}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        fmt.Sprintf("%s%s-%05d", applicationPrefix, s.name, n),
+			Annotations: map[string]string{application.FormatAnnotation: application.Format},
+		},
+		Data: data,
+	}, nil
+}
+
+// companions are what a small service has beside its ConfigMap.
+const companions = `apiVersion: v1
+kind: Service
+metadata: {name: NAME}
+spec:
+  selector: {app: NAME}
+  ports: [{port: 80, targetPort: 8080}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec: {containers: [{name: main, image: "registry.example.org/main:1.0.0"}]}
+`
+
+// carryOut has our agent carry out what there is, and gives how long it took from
+// its start until all objects were there.
+func (w *world) carryOut(ctx context.Context, s *set) (time.Duration, error) {
+	start := time.Now()
+	if err := w.start(ctx, ours, s); err != nil {
+		return 0, err
+	}
+	for {
+		there, err := w.count(ctx, s)
+		if err != nil {
+			return 0, err
+		}
+		if there == s.size {
+			took := time.Since(start)
+			return took, w.quiet(ctx)
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return 0, fmt.Errorf("%d of %d objects are there: %w", there, s.size, err)
+		}
+	}
+}
+
+// count is how many objects of the set there are.
+func (w *world) count(ctx context.Context, s *set) (int, error) {
+	options, sum := metav1.ListOptions{LabelSelector: s.selector(), Limit: 2000}, 0
+	for {
+		page, err := w.metadata.Resource(s.kind.Resource).List(ctx, options)
+		if apierrors.IsNotFound(err) { // a definition that is not served yet
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		sum += len(page.Items)
+		if page.Continue == "" {
+			return sum, nil
+		}
+		options.Continue = page.Continue
+	}
+}
+
+// each does something so many times, some of them at once.
+func each(ctx context.Context, times, atOnce int, do func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range times {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}
+
+func pause(ctx context.Context, long time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(long):
+		return nil
+	}
+}

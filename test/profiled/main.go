@@ -1,0 +1,39 @@
+// Profiled is cmd/agent with a way to look into it, which the product has not: a SIGUSR1
+// begins a CPU profile, and the next one ends it and writes cpu.pprof, and heap.pprof
+// beside it, into the folder that the variable KRAKE_PROFILES names. The load bench runs
+// it with --profile.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/internal/agent"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "profiled:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	var options agent.Options
+	options.AddFlags(pflag.CommandLine)
+	pflag.Parse()
+	if err := options.Validate(); err != nil {
+		return err
+	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	go profile(ctx, os.Getenv("KRAKE_PROFILES"), asked)
+	return agent.Run(ctx, options)
+}

@@ -1,0 +1,132 @@
+// Package usage asks the kernel what processes, and the whole machine, have used.
+// It knows Linux alone.
+package usage
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of the kernel's times.
+const tick = 10 * time.Millisecond
+
+// Usage is what a process has used and what it has.
+type Usage struct {
+	// CPU is its user and system time since it started.
+	CPU time.Duration
+	// Resident is the memory that it has now, in bytes.
+	Resident int64
+}
+
+// Of asks about a process.
+func Of(pid int) (Usage, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return Usage{}, fmt.Errorf("usage of a process: %w", err)
+	}
+	used, err := ofProcess(string(text))
+	if err != nil {
+		return Usage{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
+	}
+	return used, nil
+}
+
+// Age is for how long a process has run.
+func Age(pid int) (time.Duration, error) {
+	process, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("age of a process: %w", err)
+	}
+	machine, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return 0, fmt.Errorf("age of a process: %w", err)
+	}
+	age, err := ageIn(string(process), string(machine))
+	if err != nil {
+		return 0, fmt.Errorf("age of process %d: %w", pid, err)
+	}
+	return age, nil
+}
+
+func ageIn(stat, uptime string) (time.Duration, error) {
+	const started = 19
+	words := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(words) <= started {
+		return 0, fmt.Errorf("there are only %d numbers", len(words))
+	}
+	ticks, err := strconv.ParseInt(words[started], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	up, err := strconv.ParseFloat(strings.SplitN(uptime, " ", 2)[0], 64)
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration(up*float64(time.Second)) - time.Duration(ticks)*tick, nil
+}
+
+// ofProcess reads what stands behind the name of a process, which may have spaces
+// and parentheses: user and system time, and the pages that are resident.
+func ofProcess(stat string) (Usage, error) {
+	const user, system, pages = 11, 12, 21
+	words := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(words) <= pages {
+		return Usage{}, fmt.Errorf("there are only %d numbers", len(words))
+	}
+	var numbers [3]int64
+	for i, place := range []int{user, system, pages} {
+		number, err := strconv.ParseInt(words[place], 10, 64)
+		if err != nil {
+			return Usage{}, err
+		}
+		numbers[i] = number
+	}
+	return Usage{CPU: time.Duration(numbers[0]+numbers[1]) * tick, Resident: numbers[2] * int64(os.Getpagesize())}, nil
+}
+
+// Peak is the most memory that a process has had resident, in bytes.
+func Peak(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("peak of a process: %w", err)
+	}
+	return peakIn(string(text))
+}
+
+func peakIn(status string) (int64, error) {
+	for line := range strings.Lines(status) {
+		var kibibytes int64
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kibibytes); err == nil {
+			return kibibytes << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("the process has no memory: %q", status)
+}
+
+// Machine is how long all processors together were busy since the machine
+// started, for whatever process, or away for another machine on the same
+// hardware. Interrupts are left out: on one machine they are mostly those of
+// loopback connections, and of no process.
+func Machine() (time.Duration, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, fmt.Errorf("usage of the machine: %w", err)
+	}
+	busy, err := ofMachine(string(text))
+	if err != nil {
+		return 0, fmt.Errorf("/proc/stat: %w", err)
+	}
+	return busy, nil
+}
+
+func ofMachine(stat string) (time.Duration, error) {
+	line, _, _ := strings.Cut(stat, "\n")
+	var user, nice, system, idle, waiting, hard, soft, stolen int64
+	if _, err := fmt.Sscanf(line, "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &waiting, &hard, &soft, &stolen); err != nil {
+		return 0, fmt.Errorf("%q: %w", line, err)
+	}
+	return time.Duration(user+nice+system+stolen) * tick, nil
+}
