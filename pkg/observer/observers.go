@@ -199,6 +199,8 @@ func (o *Observers) setTargetsLocked(name Owner, own *owner, targets []Target) {
 			v.target = target
 			v.last.Stale = v.last.Exists()
 			v.last.Live, v.last.Err = nil, nil
+		default:
+			v.target = target // it is the same, and the owner has this one
 		}
 		own.views[k] = v
 	}
