@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -42,21 +44,24 @@ func FuzzParser(f *testing.F) {
 	for _, text := range oddities {
 		f.Add([]byte(text))
 	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		words := newWords()
-		got, err := read(words, text, (*parser).value)
-		var want any
-		wantErr := utiljson.Unmarshal(text, &want)
-		if err == nil && (wantErr != nil || !reflect.DeepEqual(got, want)) {
-			t.Fatalf("read as %#v, want %#v (%v)", got, want, wantErr)
-		}
-		if _, skipErr := read(words, text, (*parser).skip); skipErr == nil && wantErr != nil && !tooBig(wantErr) {
-			t.Fatalf("passed over, and the library says %v", wantErr)
-		}
-		if wantErr == nil && err != nil && !bytes.Contains(text, []byte(`{"a":[{"a":[{"a":[`)) && bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) < maxNesting {
-			t.Fatalf("not read, and the library reads %#v", want)
-		}
-	})
+	f.Fuzz(checkParser)
+}
+
+func checkParser(t *testing.T, text []byte) {
+	t.Helper()
+	words := newWords()
+	got, err := read(words, text, (*parser).value)
+	var want any
+	wantErr := utiljson.Unmarshal(text, &want)
+	if err == nil && (wantErr != nil || !reflect.DeepEqual(got, want)) {
+		t.Errorf("read as %#v, want %#v (%v)", got, want, wantErr)
+	}
+	if _, skipErr := read(words, text, (*parser).skip); skipErr == nil && wantErr != nil && !tooBig(wantErr) {
+		t.Errorf("passed over, and the library says %v", wantErr)
+	}
+	if wantErr == nil && err != nil && !bytes.Contains(text, []byte(`{"a":[{"a":[{"a":[`)) && bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) < maxNesting {
+		t.Errorf("not read, and the library reads %#v", want)
+	}
 }
 
 // tooBig is what the library says of a number that is no number of Go's: the text is
@@ -114,27 +119,67 @@ func FuzzObject(f *testing.F) {
 	for _, text := range oddities {
 		f.Add([]byte(text))
 	}
-	f.Add([]byte(`{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "x", "uid": "u", "resourceVersion": "7", "labels": {"` + label + `": "me"}, "managedFields": [{"manager": "m"}]}, "data": {"a": "1", "b": 2}, "spec": {"replicas": 2}, "status": {"phase": "x"}}`))
-	f.Add([]byte(`{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "x", "uid": "u", "managedFields": [{"manager": "m"}]}, "data": {"a": "2", "b": 2}, "spec": {"replicas": 2.0}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, looked := range looked {
-			o := looker(t, looked.desired, looked.beside...)
-			d := decoder{words: newWords(), observers: o, resource: configMaps}
-			var live map[string]any
-			wantErr := utiljson.Unmarshal(text, &live)
-			got, err := d.object(bytes.Clone(text))
-			if (err == nil) != (wantErr == nil) && !(wantErr != nil && tooBig(wantErr)) {
-				t.Fatalf("the error is %v, want %v", err, wantErr)
-			}
-			if err != nil || wantErr != nil {
-				return
-			}
-			want := o.look(configMaps, &unstructured.Unstructured{Object: live})
-			if !reflect.DeepEqual(any(got), want) {
-				t.Fatalf("seen as\n%+v, want\n%+v", got, want)
+	f.Add([]byte(song("1")))
+	f.Add([]byte(song("2")))
+	f.Fuzz(checkObject)
+}
+
+func checkObject(t *testing.T, text []byte) {
+	t.Helper()
+	for _, looked := range looked {
+		o := looker(t, looked.desired, looked.beside...)
+		d := decoder{words: newWords(), observers: o, resource: configMaps}
+		var live map[string]any
+		wantErr := utiljson.Unmarshal(text, &live)
+		got, err := d.object(bytes.Clone(text))
+		if (err == nil) != (wantErr == nil) && !(wantErr != nil && tooBig(wantErr)) {
+			t.Errorf("the error is %v, want %v", err, wantErr)
+		}
+		if err != nil || wantErr != nil {
+			return
+		}
+		want := o.look(configMaps, &unstructured.Unstructured{Object: live})
+		if !reflect.DeepEqual(any(got), want) {
+			t.Errorf("seen as\n%+v, want\n%+v", got, want)
+		}
+	}
+}
+
+// The same holds for texts that were damaged at random, whoever has no time to fuzz.
+func TestDamagedTexts(t *testing.T) {
+	seeds := append(slices.Clone(oddities), liveDeployment(7), song("2"), song("1"))
+	const tries, alphabet = 20_000, `{}[]",:\u0 1e.-+truefalsn"managedFields"` + "\x00\x1f\xff\n"
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same texts each time
+	for range tries {
+		text := []byte(seeds[random.IntN(len(seeds))])
+		for range 1 + random.IntN(3) {
+			at := random.IntN(len(text) + 1)
+			switch random.IntN(4) {
+			case 0:
+				text = slices.Insert(text, at, alphabet[random.IntN(len(alphabet))])
+			case 1:
+				text = slices.Delete(text, at, min(len(text), at+1+random.IntN(8)))
+			case 2:
+				from := random.IntN(len(text) + 1)
+				text = slices.Insert(text, at, slices.Clone(text[from:min(len(text), from+random.IntN(60))])...)
+			default:
+				if at < len(text) {
+					text[at] = alphabet[random.IntN(len(alphabet))]
+				}
 			}
 		}
-	})
+		checkParser(t, text)
+		checkObject(t, text)
+		if t.Failed() {
+			t.Fatalf("the text was %q", text)
+		}
+	}
+}
+
+// song is an object that looked[1] wants, with this value.
+func song(value string) string {
+	return `{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "x", "uid": "u", "resourceVersion": "7", "labels": {"` + label + `": "me"},
+		"managedFields": [{"manager": "m"}]}, "data": {"a": "` + value + `", "b": 2}, "spec": {"replicas": 2}, "status": {"phase": "x"}}`
 }
 
 // Nothing that is kept of an event is in the buffer of the next.
