@@ -211,7 +211,7 @@ func TestEventsOfAStream(t *testing.T) {
 		{"a bookmark", `{"type": "BOOKMARK", "object": {"kind": "Song", "metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}}}`,
 			[]string{"BOOKMARK  9 true"}},
 		{"an error", `{"type": "ERROR", "object": {"kind": "Status", "status": "Failure", "reason": "Expired", "message": "too old", "code": 410}}`, []string{"ERROR Expired too old"}},
-		{"a brace and a quote in a text", `{"type": "ADDED", "object": {"metadata": {"name": "x"}, "data": {"a": "}\"{\\"}}}` + "\n", []string{"ADDED x "}},
+		{"a brace and a quote in a text", `{"type": "ADDED", "object": {"metadata": {"name": "x"}, "data": {"a": "}}}}\"}]\\"}}}` + "\n", []string{"ADDED x "}},
 		{"half an event", `{"type": "ADDED", "object": ` + song, nil},
 		{"nothing", "", nil},
 		{"no event", `[1]`, []string{"ERROR InternalError unable to decode an event from the watch stream: the event is no JSON object, or too large"}},
