@@ -13,12 +13,15 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
 // target are the clients of the target cluster, all of them behind the fence.
 type target struct {
 	config    *rest.Config
 	objects   dynamic.Interface
+	streams   observer.Streams
 	discovery discovery.DiscoveryInterface
 	// metadata is for what is watched, lists for what is compared: those requests
 	// are counted.
@@ -33,6 +36,10 @@ func newTarget(config *rest.Config, count func(reason string), may func() error)
 	if err != nil {
 		return target{}, err
 	}
+	streams, err := observer.NewStreams(config)
+	if err != nil {
+		return target{}, err
+	}
 	kinds, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return target{}, err
@@ -42,7 +49,7 @@ func newTarget(config *rest.Config, count func(reason string), may func() error)
 		return target{}, err
 	}
 	lists, err := newLists(config, count)
-	return target{config, objects, kinds, watched, lists}, err
+	return target{config, objects, streams, kinds, watched, lists}, err
 }
 
 // newLists makes a client for lists of metadata, which counts them.

@@ -41,8 +41,8 @@ func (a *agent) connect() error {
 	}
 	kinds := newKinds(target.discovery, a.notifications.notifyAfter, time.Now)
 	observers := observer.New(a.ctx, observer.Options{
-		Client: target.objects, Metadata: target.lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
-		Notify: a.notifications.notify, Summarise: reconcile.Summarise, OwnerOf: application.OwnerOf,
+		Client: target.objects, Streams: target.streams, Metadata: target.lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
+		Notify: a.notifications.notify, Summarise: reconcile.Summarise, Summarised: reconcile.Summarised(), OwnerOf: application.OwnerOf,
 		Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
 	reconciler := &reconcile.Reconciler{

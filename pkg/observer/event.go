@@ -7,24 +7,27 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// look is the informer's transform: the last to have the whole object.
+// look is the informer's transform: the last to have the whole object, unless it is a
+// record already.
 func (o *Observers) look(resource schema.GroupVersionResource, object any) any {
 	live, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return object // a tombstone, or looked at already
 	}
-	seen := newRecord(live)
-	seen.owner = o.ownerOf(live)
-	summary, err := o.summarise(live)
+	return o.lookAt(o.sight(resource, live.Object), func() (map[string]any, error) { return live.Object, nil })
+}
+
+// lookAt makes the record of an object. Of one that differs, all is asked for.
+func (o *Observers) lookAt(s sight, whole func() (map[string]any, error)) *record {
+	seen := newRecord(s.live)
+	seen.owner = o.ownerOf(s.live)
+	summary, err := o.summarise(s.live)
 	seen.summary = summary
 	now := o.Now()
-
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	for _, v := range o.watched[seen.key(resource)] {
-		observation := o.observe(v.target, live, now)
+	for _, w := range s.watchers {
+		observation := o.observe(w.target, s.live, whole, now)
 		observation.Summary, observation.Err = summary, first(observation.Err, err)
-		seen.views = append(seen.views, seenBy{observation, v.owner, v.target.Revision, observation.bytes()})
+		seen.views = append(seen.views, seenBy{observation, w.owner, w.target.Revision, observation.bytes()})
 	}
 	return seen
 }

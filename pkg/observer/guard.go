@@ -50,11 +50,16 @@ func describe(cause any) string {
 	return fmt.Sprintf("%T", cause)
 }
 
-// observe looks at an object on behalf of a target.
-func (o *Observers) observe(target Target, live *unstructured.Unstructured, now time.Time) Observation {
+// observe looks at an object on behalf of a target. Of one that differs, all is kept.
+func (o *Observers) observe(target Target, live *unstructured.Unstructured, whole func() (map[string]any, error), now time.Time) Observation {
 	observation := Observation{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Seen: now}
-	err := o.guarded(live, func() { target.observe(live.Object, &observation) })
-	observation.Err = err
+	var unread error
+	err := o.guarded(live, func() {
+		if target.observe(live.Object, &observation) {
+			observation.Live, unread = whole()
+		}
+	})
+	observation.Err = first(err, unread)
 	return observation
 }
 

@@ -3,6 +3,7 @@ package observer
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -89,6 +90,9 @@ func (f *fixture) options(t *testing.T, change ...func(*Options, *rest.Config)) 
 	}
 	var err error
 	if options.Client, err = dynamic.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	if options.Streams, err = NewStreams(config); err != nil {
 		t.Fatal(err)
 	}
 	if options.Metadata, err = metadata.NewForConfig(config); err != nil {
@@ -357,4 +361,14 @@ func uidOf(live map[string]any) types.UID {
 
 func versionOf(live map[string]any) string {
 	return (&unstructured.Unstructured{Object: live}).GetResourceVersion()
+}
+
+// streamsOf gives the same bytes to whoever watches.
+func streamsOf(body io.Reader) Streams {
+	return func(context.Context, gvr.GroupVersionResource, string, metav1.ListOptions) (io.ReadCloser, error) {
+		if closer, ok := body.(io.ReadCloser); ok {
+			return closer, nil
+		}
+		return io.NopCloser(body), nil
+	}
 }

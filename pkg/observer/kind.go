@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -109,10 +108,9 @@ func (o *Observers) kindLocked(target Target) *kind {
 func (o *Observers) startLocked(k *kind) {
 	ctx, stop := context.WithCancel(o.ctx)
 	next := &informer{
-		SharedIndexInformer: dynamicinformer.NewFilteredDynamicInformer(o.Client, k.resource, k.namespace, 0,
-			cache.Indexers{byOwner: indexByOwner}, o.tweak).Informer(),
-		stop:    stop,
-		started: o.Now(),
+		SharedIndexInformer: o.newInformer(k.scope),
+		stop:                stop,
+		started:             o.Now(),
 	}
 	registration, err := o.connect(k, next)
 	if err != nil {
@@ -130,8 +128,6 @@ func (o *Observers) startLocked(k *kind) {
 		}
 	}()
 }
-
-func (o *Observers) tweak(options *metav1.ListOptions) { options.LabelSelector = o.Selector }
 
 // connect connects an informer before it starts.
 func (o *Observers) connect(k *kind, next *informer) (cache.ResourceEventHandlerRegistration, error) {

@@ -26,6 +26,9 @@ var ErrNamespace = errors.New("the namespace is not one of those that are watche
 // Options say what to observe and whom to tell.
 type Options struct {
 	Client dynamic.Interface
+	// Streams opens the watches, of whose objects only that is decoded which somebody
+	// looks at; nil: they are those of Client.
+	Streams Streams
 	// Metadata is for [Observers.Resync].
 	Metadata metadata.Interface
 	// Selector is the label selector of all objects that any owner has.
@@ -38,8 +41,12 @@ type Options struct {
 	Notify func(Owner)
 	// Summarise gives what is to be known of a live object beyond its fields;
 	// values are compared with ==. nil: nothing. It is kept for every object, so
-	// it must be small and share nothing with the object but whole strings.
+	// it must be small and share nothing with the object but whole strings. It cannot
+	// read managedFields.
 	Summarise func(live map[string]any) any
+	// Summarised are the fields that Summarise and OwnerOf read of an object, beside
+	// metadata, apiVersion and kind; nil: all. Others need not be decoded.
+	Summarised []string
 	// OwnerOf tells to whom an object says it belongs. nil: nobody.
 	OwnerOf func(live map[string]any) (Owner, bool)
 	// Resync is how often, give or take a tenth, [Observers.Resync] compares each
@@ -199,6 +206,8 @@ func (o *Observers) setTargetsLocked(name Owner, own *owner, targets []Target) {
 			v.target = target
 			v.last.Stale = v.last.Exists()
 			v.last.Live, v.last.Err = nil, nil
+		default:
+			v.target = target // it is the same, and the owner has this one
 		}
 		own.views[k] = v
 	}
@@ -241,7 +250,7 @@ func (o *Observers) readLocked(own *owner, live *unstructured.Unstructured) {
 		if own.waited[at] && !v.last.Exists() && v.last.ResourceVersion == "" {
 			continue // lost while the owner acted, perhaps after it saw the object
 		}
-		observation := o.observe(v.target, live, o.Now())
+		observation := o.observe(v.target, live, func() (map[string]any, error) { return live.Object, nil }, o.Now())
 		summary, err := o.summarise(live)
 		observation.Summary, observation.Err = summary, first(observation.Err, err)
 		taken := v.last.Stale && v.last.ResourceVersion == observation.ResourceVersion || observation.supersedes(v.last)

@@ -57,12 +57,10 @@ func (o Observation) Differs() bool {
 	return !o.Exists() || o.Stale || o.Live != nil || o.Err != nil
 }
 
-// observe looks at a whole object on behalf of a target.
-func (t Target) observe(live map[string]any, observation *Observation) {
+// observe looks at an object on behalf of a target, and tells if it differs.
+func (t Target) observe(live map[string]any, observation *Observation) (differs bool) {
 	observation.Projection = t.Schema.Project(t.Desired, live)
-	if len(t.Marked.Compare(t.Desired, live)) > 0 {
-		observation.Live = live
-	}
+	return len(t.Marked.Compare(t.Desired, live)) > 0
 }
 
 // supersedes tells if an observation is to replace a former one, which may be

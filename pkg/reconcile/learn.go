@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json" // reads integers as such
@@ -20,7 +21,11 @@ const formsKey = application.Prefix + "forms"
 
 // learn takes over from the live object what was not known yet (step 6).
 func (p *resource) learn(live map[string]any) error {
-	return p.pin(p.Schema.LateInitialize(p.desired, withoutMarks(live)))
+	desired := p.Schema.LateInitialize(p.desired, withoutMarks(live))
+	if reflect.DeepEqual(desired, p.desired) {
+		return nil
+	}
+	return p.pin(desired)
 }
 
 // accept takes it for the API server's way to write the desired values down what
@@ -28,11 +33,14 @@ func (p *resource) learn(live map[string]any) error {
 // those left, and if sent is given, those alone.
 func (p *resource) accept(answer map[string]any, sent, left schema.Differences) error {
 	answer = withoutMarks(answer)
-	p.forgetDropped(answer, left)
+	news := p.forgetDropped(answer, left)
 	for _, form := range p.Schema.Forms(p.desired, answer) {
 		if !isAmong(left, form.Path) && (sent == nil || isAmong(sent, form.Path)) {
-			p.forms = withForm(p.forms, form)
+			p.forms, news = withForm(p.forms, form), true
 		}
+	}
+	if !news {
+		return nil
 	}
 	return p.pin(p.desired)
 }
@@ -83,15 +91,16 @@ func withForm(forms []schema.Form, form schema.Form) []schema.Form {
 
 // forgetDropped forgets what was learned and the API server does not have any
 // more: the node port of a Service that has become a ClusterIP. What was not
-// sent, somebody else has taken away.
-func (p *resource) forgetDropped(answer map[string]any, unsent schema.Differences) {
+// sent, somebody else has taken away. It tells if there was such a value.
+func (p *resource) forgetDropped(answer map[string]any, unsent schema.Differences) (some bool) {
 	for _, form := range p.Schema.Forms(p.desired, answer) {
 		if form.Have != nil || isAmong(unsent, form.Path) {
 			continue
 		}
 		p.desired, _ = p.Schema.Forget(p.desired, p.manifest, answer, fieldsOf(form.Path)...)
-		p.forgot = true
+		p.forgot, some = true, true
 	}
+	return some
 }
 
 // learned is what is known beyond the manifest.

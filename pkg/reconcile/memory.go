@@ -22,6 +22,8 @@ type memory struct {
 	// spec is the digest of that which the last pass was about.
 	spec    string
 	objects map[manifest.ID]*objectMemory
+	// planned is what the last pass wanted, nil before the first.
+	planned *keptPlan
 	// written is when the status was written last; pending is what is to be
 	// written when it is time again.
 	written time.Time

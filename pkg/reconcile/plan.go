@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -53,29 +54,28 @@ type plan struct {
 	secrets   []hookSecret
 }
 
-// plan computes what an Application wants.
-func (r *Reconciler) plan(app *application.Application) (plan, error) {
-	desired, refusals := mutate.Desire(app.Spec, app.Learned)
-	if err := refusedBy(refusals); err != nil {
-		return plan{}, err
-	}
+// plan gives what an Application wants, as it was computed before if that was
+// from the same.
+func (r *Reconciler) plan(app *application.Application, known *memory) (plan, error) {
+	wanted, err := known.planned.of(app)
 	switch {
-	case len(desired.Secrets) > 0 && r.Secrets == nil:
+	case err != nil:
+		return plan{}, err
+	case len(wanted.secrets) > 0 && r.Secrets == nil:
 		return plan{}, errNoHooks
 	case app.Spec.Fetched != "":
-		app.Mangled = desired.Mangled.Documents()
+		app.Mangled = wanted.mangled.Documents()
 	}
-	resources, err := r.resources(app, desired)
-	if err != nil {
+	resources := slices.Clone(wanted.drafted)
+	if err := r.locate(app, resources); err != nil {
 		return plan{}, err
 	}
-	for i := range resources {
-		if err := resources[i].complete(app); err != nil {
-			return plan{}, err
-		}
+	if err := wanted.complete(app, resources); err != nil {
+		return plan{}, err
 	}
-	planned := plan{resources: resources[:len(resources)-len(desired.Secrets)]}
-	for i, secret := range desired.Secrets {
+	known.planned = wanted
+	planned := plan{resources: resources[:len(resources)-len(wanted.secrets)]}
+	for i, secret := range wanted.secrets {
 		planned.secrets = append(planned.secrets, hookSecret{
 			resource: resources[len(planned.resources)+i], hook: secret.Hook, certs: secret.Certs,
 		})
@@ -100,21 +100,6 @@ func (p *resource) complete(app *application.Application) error {
 		return err
 	}
 	return p.pin(p.desired)
-}
-
-// resources gives what is desired, each where it belongs.
-func (r *Reconciler) resources(app *application.Application, desired mutate.Desired) ([]resource, error) {
-	resources, err := resourcesOf(desired)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.locate(app, resources); err != nil {
-		return nil, err
-	}
-	for i := range resources {
-		resources[i].marks = application.Marks(app.NamespacedName, app.UID, resources[i].ID)
-	}
-	return resources, nil
 }
 
 // resourcesOf gives what is desired, wherever it belongs.

@@ -164,7 +164,7 @@ func (r *Reconciler) ensure(ctx context.Context, app *application.Application, k
 	if holds, result, err := r.fetch(ctx, app, known, from); !holds {
 		return result, err
 	}
-	planned, err := r.plan(app)
+	planned, err := r.plan(app, known)
 	switch {
 	case unanswered(err):
 		from.undo(app)

@@ -24,6 +24,10 @@ func Summarise(live map[string]any) any {
 	}
 }
 
+// Summarised are the fields of an object that [Summarise] reads, beside its metadata
+// and its type.
+func Summarised() []string { return []string{"spec", "status"} }
+
 func holdOf(live map[string]any) string { return annotationOf(live, application.HoldUntilAnnotation) }
 
 func annotationOf(live map[string]any, name string) string {

@@ -80,7 +80,7 @@ type world struct {
 }
 
 // newWorld has an Application with this spec, as admission leaves it.
-func newWorld(t *testing.T, manifestText, schemaText string) *world {
+func newWorld(t testing.TB, manifestText, schemaText string) *world {
 	t.Helper()
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -146,7 +146,7 @@ func mapper() meta.RESTMapper {
 }
 
 // running gives a world that has come to rest, with what was written down forgotten.
-func running(t *testing.T, manifestText, schemaText string) *world {
+func running(t testing.TB, manifestText, schemaText string) *world {
 	t.Helper()
 	w := newWorld(t, manifestText, schemaText)
 	w.mustReconcile(t)
@@ -156,13 +156,19 @@ func running(t *testing.T, manifestText, schemaText string) *world {
 
 func (w *world) forget() { w.calls, w.reports = nil, nil }
 
-func (w *world) reconcile(t *testing.T) (ctrl.Result, error) {
+func (w *world) reconcile(t testing.TB) (ctrl.Result, error) {
 	t.Helper()
 	w.now = w.now.Add(w.step)
-	return w.Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
+	result, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
+	if _, measured := t.(*testing.B); !measured {
+		if err := w.CheckKept(appName); err != nil {
+			t.Error(err)
+		}
+	}
+	return result, err
 }
 
-func (w *world) mustReconcile(t *testing.T) {
+func (w *world) mustReconcile(t testing.TB) {
 	t.Helper()
 	if result, err := w.reconcile(t); err != nil || result != (ctrl.Result{}) {
 		t.Fatalf("result %+v, error %v", result, err)
@@ -304,7 +310,7 @@ func (w *world) inventory(t *testing.T) []string {
 }
 
 // change is what somebody else does to an object.
-func (w *world) change(t *testing.T, name string, change func(live *unstructured.Unstructured)) {
+func (w *world) change(t testing.TB, name string, change func(live *unstructured.Unstructured)) {
 	t.Helper()
 	live, ok := w.objects[name]
 	if !ok {

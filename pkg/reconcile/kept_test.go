@@ -1,0 +1,109 @@
+package reconcile_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+const (
+	openService = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}"
+	openSchema  = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {sessionAffinity: null, ports: [{port: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}"
+)
+
+// serving is a world whose API server fills in the field that the schema leaves open.
+func serving(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, openService, openSchema)
+	w.answer = func(live map[string]any) {
+		spec, _ := live["spec"].(map[string]any)
+		if spec["sessionAffinity"] == nil {
+			spec["sessionAffinity"] = "None"
+		}
+	}
+	w.mustReconcile(t)
+	w.forget()
+	return w
+}
+
+func setField(t *testing.T, value any, fields ...string) func(*unstructured.Unstructured) {
+	t.Helper()
+	return func(live *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(live.Object, value, fields...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What was learned since the plan was made is desired from then on.
+func TestPlanKnowsWhatWasLearned(t *testing.T) {
+	w := serving(t)
+	w.change(t, "Service web", setField(t, "ClientIP", "spec", "sessionAffinity"))
+	w.mustReconcile(t)
+	w.checkTouches(t, "Patch Service web replace /spec/sessionAffinity")
+	if got := w.objects["Service web"]["spec"].(map[string]any)["sessionAffinity"]; got != "None" {
+		t.Errorf("sessionAffinity is %v, want what was learned", got)
+	}
+}
+
+// Somebody else, another replica for one, may have learned another value.
+func TestPlanKnowsWhatAnotherHasLearned(t *testing.T) {
+	w := serving(t)
+	w.mustReconcile(t)
+	app := w.app(t)
+	app.Learned[0]["spec"].(map[string]any)["sessionAffinity"] = "ClientIP"
+	if err := app.Record(w.cm); err != nil {
+		t.Fatal(err)
+	}
+	w.cm.ResourceVersion = w.next()
+	w.forget()
+	w.mustReconcile(t)
+	w.checkTouches(t, "Patch Service web replace /spec/sessionAffinity")
+}
+
+// An edit of the spec is carried out at once, also the one that takes it back.
+func TestPlanFollowsTheSpec(t *testing.T) {
+	w := running(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: one}}", "")
+	for _, value := range []string{"two", "one"} {
+		w.forget()
+		w.respec("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: "+value+"}}", "")
+		w.mustReconcile(t)
+		w.checkTouches(t, "Patch ConfigMap a replace /data/key")
+	}
+	w.forget()
+	w.respec(w.cm.Data[application.ManifestKey], "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {}}")
+	w.mustReconcile(t)
+	w.change(t, "ConfigMap a", setField(t, "three", "data", "key"))
+	w.forget()
+	w.mustReconcile(t)
+	w.checkTouches(t)
+}
+
+// Another Application of the same name has another plan: its marks have its UID.
+func TestPlanIsThatOfOneApplication(t *testing.T) {
+	w := running(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "")
+	w.cm.UID, w.cm.ResourceVersion = "another", w.next()
+	w.forget()
+	w.mustReconcile(t)
+	if got := (&unstructured.Unstructured{Object: w.objects["ConfigMap a"]}).GetAnnotations()[application.OwnerUIDAnnotation]; got != "another" {
+		t.Errorf("the mark has the UID %q", got)
+	}
+}
+
+// A kind that was not served is looked for where it is served by now.
+func TestPlanIsWhereTheTargetServesIt(t *testing.T) {
+	w := newWorld(t, "{apiVersion: example.com/v1, kind: Song, metadata: {name: a}}", "")
+	served := w.Kinds
+	w.Kinds = without{served, "Song"}
+	if _, err := w.pass(t); err != nil {
+		t.Log(err)
+	}
+	w.Kinds = served
+	w.mustReconcile(t)
+	if len(w.observed) != 1 || w.observed[0].Resource.Resource != "songs" {
+		t.Errorf("observed: %+v", w.observed)
+	}
+	w.checkTouches(t, "Create Song a")
+}
