@@ -33,6 +33,9 @@ func newPace() *pace {
 func (p *pace) may(app types.NamespacedName, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.all.TokensAt(now) < 1 {
+		return false // in a storm nobody looks for what is to be forgotten
+	}
 	own := p.of[app]
 	if own == nil {
 		if len(p.of) >= manyPaces {

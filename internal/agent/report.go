@@ -52,11 +52,9 @@ func (r *reporter) report(app *application.Application, outcome reconcile.Outcom
 
 // isRoutine tells if nobody has to do anything about an outcome.
 func isRoutine(outcome reconcile.Outcome) bool {
-	switch outcome.Action {
-	case reconcile.Reverted, reconcile.Recreated:
+	switch drift, _ := results(outcome); drift {
+	case "reverted", "recreated", "observed", "held":
 		return true
-	case reconcile.Detected:
-		return outcome.Reason == "Observed" || outcome.Reason == "Held"
 	}
 	return false
 }
