@@ -67,7 +67,7 @@ func (a *agent) connect() error {
 			return err
 		}
 	}
-	return a.addLoop(&loop{confirmed{a.tenure, applications.confirmed}, kinds, reconciler})
+	return a.addLoop(store, &loop{confirmed{a.tenure, applications.confirmed}, kinds, reconciler})
 }
 
 // newHubResync compares the Applications with what is known of them.
@@ -106,10 +106,10 @@ func (a *agent) register(observers *observer.Observers, kinds *kinds, reconciler
 
 // addLoop has the Applications reconciled that change, or of whose objects there
 // is news. For the first list of them, the loop waits as long as it takes.
-func (a *agent) addLoop(loop *loop) error {
+func (a *agent) addLoop(store *store, loop *loop) error {
 	return ctrl.NewControllerManagedBy(a.manager).
 		Named("application").
-		For(&corev1.ConfigMap{}, builder.WithPredicates(intentChanged(a.options.Cluster))).
+		For(&corev1.ConfigMap{}, builder.WithPredicates(intentChanged(a.options.Cluster, store.isCached))).
 		WatchesRawSource(source.Func(a.notifications.start)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: a.options.Concurrency, RateLimiter: newBackoff(), CacheSyncTimeout: math.MaxInt64,
@@ -154,11 +154,15 @@ func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 }
 
 // intentChanged leaves out the events of what webhook and agents write and the
-// agent of this cluster need not act on, its own echo among them.
-func intentChanged(cluster string) predicate.Predicate {
+// agent of this cluster need not act on, its own echo among them. Who is to hear of each
+// update is told.
+func intentChanged(cluster string, updated func(*corev1.ConfigMap)) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.ConfigMap)
 		after, okAfter := e.ObjectNew.(*corev1.ConfigMap)
+		if okAfter {
+			updated(after)
+		}
 		return !ok || !okAfter || !application.SameFor(before, after, cluster)
 	}}
 }

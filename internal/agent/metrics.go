@@ -72,7 +72,7 @@ func newMetrics() *metrics {
 		}, []string{"cluster"}),
 		unwritten: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "krake_events_unwritten_total",
-			Help: "Events of drifts that were not written, because there were many: of an Application one in a second is, and ten of all.",
+			Help: "Events of drifts that were not written, because there were many: of an Application one in a second is, and five of all.",
 		}),
 		kinds: kindLabels{seen: map[string]bool{}},
 	}

@@ -133,7 +133,7 @@ krake_drifts_total{kind="Service",outcome="held"} 1
 krake_drifts_total{kind="Service",outcome="observed"} 1
 krake_drifts_total{kind="Service",outcome="recreated"} 1
 krake_drifts_total{kind="Service",outcome="stalled"} 2
-# HELP krake_events_unwritten_total Events of drifts that were not written, because there were many: of an Application one in a second is, and ten of all.
+# HELP krake_events_unwritten_total Events of drifts that were not written, because there were many: of an Application one in a second is, and five of all.
 # TYPE krake_events_unwritten_total counter
 krake_events_unwritten_total 0
 # HELP krake_observed_bytes Memory that is kept of the watched objects, estimated.

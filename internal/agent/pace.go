@@ -9,16 +9,20 @@ import (
 )
 
 const (
-	// Of drifts that are dealt with, so many Events are written in a second, and so many
-	// more at once: of each Application, and of all together.
+	// Of the drifts of an Application that are dealt with, so many Events are written in a
+	// second, and so many more after a time without.
 	eventsOfOne, eventsOfOneAtOnce = 1, 50
-	eventsOfAll, eventsOfAllAtOnce = 10, 100
+	// Of those of all Applications, so many are written in a second, and at once after a
+	// time without; the others wait, for so long at most.
+	eventsOfAll, eventsOfAllAtOnce = 5, 5
+	longestEventWait               = 20 * time.Second
 	// manyPaces is with how many Applications those are forgotten that were quiet.
 	manyPaces = 1000
 )
 
-// pace bounds how many Events are written. An Event costs the API server what a repair
-// does: in a storm of drifts they would be most of the load.
+// pace bounds how many Events are written, and when. An Event costs the API server what a
+// repair does: in a storm of drifts they would be most of the load, and those that are
+// written at once are in the way of the repairs.
 type pace struct {
 	mu  sync.Mutex
 	all *rate.Limiter
@@ -29,12 +33,15 @@ func newPace() *pace {
 	return &pace{all: rate.NewLimiter(eventsOfAll, eventsOfAllAtOnce), of: map[types.NamespacedName]*rate.Limiter{}}
 }
 
-// may tells if one more Event of the Application may be written, and counts it as written.
-func (p *pace) may(app types.NamespacedName, now time.Time) bool {
+// wait tells if one more Event of the Application is to be written, and after which time,
+// and counts it as written.
+func (p *pace) wait(app types.NamespacedName, now time.Time) (long time.Duration, may bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.all.TokensAt(now) < 1 {
-		return false // in a storm nobody looks for what is to be forgotten
+	place := p.all.ReserveN(now, 1)
+	if long = place.DelayFrom(now); long > longestEventWait {
+		place.CancelAt(now)
+		return 0, false // in a storm nobody looks for what is to be forgotten
 	}
 	own := p.of[app]
 	if own == nil {
@@ -44,7 +51,11 @@ func (p *pace) may(app types.NamespacedName, now time.Time) bool {
 		own = rate.NewLimiter(eventsOfOne, eventsOfOneAtOnce)
 		p.of[app] = own
 	}
-	return own.AllowN(now, 1) && p.all.AllowN(now, 1)
+	if !own.AllowN(now, 1) {
+		place.CancelAt(now)
+		return 0, false
+	}
+	return long, true
 }
 
 // forgetLocked forgets those of which a new one would be the same.

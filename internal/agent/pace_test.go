@@ -13,33 +13,35 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
-// In a storm there are as many Events as the server can bear; one Application does not
-// take those of the others; and afterwards all is as before.
+// In a storm there are as many Events as the server can bear, one after the other; one
+// Application does not take those of the others; and afterwards all is as before.
 func TestPace(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p := newPace()
-	count := func(app string, now time.Time, tries int) (written int) {
+	count := func(app string, now time.Time, tries int) (written int, last time.Duration) {
 		for range tries {
-			if p.may(types.NamespacedName{Name: app}, now) {
-				written++
+			if long, may := p.wait(types.NamespacedName{Name: app}, now); may {
+				written, last = written+1, long
 			}
 		}
-		return written
+		return written, last
 	}
+	const waiting = eventsOfAll * int(longestEventWait/time.Second)
 	for _, c := range []struct {
 		app   string
 		after time.Duration
 		want  int
+		last  time.Duration
 	}{
-		{"a", 0, eventsOfOneAtOnce},
-		{"a", time.Second, eventsOfOne},
-		{"b", time.Second, eventsOfOneAtOnce},
-		{"c", time.Second, eventsOfAllAtOnce + eventsOfAll - 2*eventsOfOneAtOnce - eventsOfOne},
-		{"d", 2 * time.Second, eventsOfAll},
-		{"a", time.Hour, eventsOfOneAtOnce},
+		{"a", 0, eventsOfOneAtOnce, (eventsOfOneAtOnce - eventsOfAllAtOnce) * time.Second / eventsOfAll},
+		{"a", time.Second, eventsOfOne, 8200 * time.Millisecond},
+		{"b", time.Second, eventsOfOneAtOnce, 18200 * time.Millisecond},
+		{"c", time.Second, waiting + eventsOfAllAtOnce + eventsOfAll - 2*eventsOfOneAtOnce - eventsOfOne, longestEventWait},
+		{"d", 2 * time.Second, eventsOfAll, longestEventWait},
+		{"a", time.Hour, eventsOfOneAtOnce, (eventsOfOneAtOnce - eventsOfAllAtOnce) * time.Second / eventsOfAll},
 	} {
-		if got := count(c.app, start.Add(c.after), 1000); got != c.want {
-			t.Errorf("%s after %s: %d Events, want %d", c.app, c.after, got, c.want)
+		if got, last := count(c.app, start.Add(c.after), 1000); got != c.want || last.Round(time.Millisecond) != c.last {
+			t.Errorf("%s after %s: %d Events, the last after %s, want %d and %s", c.app, c.after, got, last, c.want, c.last)
 		}
 	}
 	for i := range 10 * manyPaces {
@@ -71,9 +73,17 @@ func TestReportKeepsPace(t *testing.T) {
 		var hub, target recorder
 		counts := newMetrics()
 		r := newReporter(&hub, &target, log.Log, counts, func() time.Time { return time.Unix(0, 0) })
+		var waited []func()
+		r.after = func(_ time.Duration, do func()) { waited = append(waited, do) }
 		const many = 3 * eventsOfOneAtOnce
 		for range many {
 			r.report(app, c.outcome)
+		}
+		if got := len(hub.events); c.paced && got != eventsOfAllAtOnce {
+			t.Errorf("%s %s: %d are told at once", c.outcome.Action, c.outcome.Reason, got)
+		}
+		for _, do := range waited {
+			do()
 		}
 		if got := len(hub.events); (got < many) != c.paced || got < eventsOfOneAtOnce || got != len(target.events) {
 			t.Errorf("%s %s: %d of %d are told on the hub, and %d on the target", c.outcome.Action, c.outcome.Reason, got, many, len(target.events))

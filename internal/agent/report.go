@@ -21,20 +21,37 @@ type reporter struct {
 	metrics     *metrics
 	pace        *pace
 	now         func() time.Time
+	// after does something after a time.
+	after func(time.Duration, func())
 }
 
 func newReporter(hub, target events.EventRecorder, logger logr.Logger, metrics *metrics, now func() time.Time) *reporter {
-	return &reporter{hub: hub, target: target, logger: logger, metrics: metrics, pace: newPace(), now: now}
+	return &reporter{
+		hub: hub, target: target, logger: logger, metrics: metrics, pace: newPace(), now: now,
+		after: func(long time.Duration, do func()) { time.AfterFunc(long, do) },
+	}
 }
 
 func (r *reporter) report(app *application.Application, outcome reconcile.Outcome) {
 	r.logger.Info("acted", "application", app.NamespacedName.String(), "outcome", outcome.String())
 	r.metrics.acted(outcome)
-	if isRoutine(outcome) && !r.pace.may(app.NamespacedName, r.now()) {
-		const onHubAndTarget = 2
-		r.metrics.unwritten.Add(onHubAndTarget)
+	if !isRoutine(outcome) {
+		r.write(app, outcome)
 		return
 	}
+	switch long, may := r.pace.wait(app.NamespacedName, r.now()); {
+	case !may:
+		const onHubAndTarget = 2
+		r.metrics.unwritten.Add(onHubAndTarget)
+	case long > 0:
+		r.after(long, func() { r.write(app, outcome) })
+	default:
+		r.write(app, outcome)
+	}
+}
+
+// write writes the Events of an outcome. Of the Application it reads the identity alone.
+func (r *reporter) write(app *application.Application, outcome reconcile.Outcome) {
 	configMap := &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "ConfigMap", Namespace: app.Namespace, Name: app.Name, UID: app.UID,
 	}

@@ -1,14 +1,16 @@
 package agent
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,13 +86,15 @@ func (s *store) Update(ctx context.Context, app *application.Application) error 
 	if err := app.Record(updated); err != nil {
 		return fmt.Errorf("update Application %s: %w", app.NamespacedName, err)
 	}
-	if equality.Semantic.DeepEqual(stored, updated) {
+	patch := mergePatch(stored, updated)
+	if patch == nil {
+		app.Stored(stored)
 		return nil
 	}
-	if err := s.patch(ctx, stored, updated); err != nil {
+	if err := s.patch(ctx, updated, patch); err != nil {
 		return fmt.Errorf("update Application %s: %w", app.NamespacedName, err)
 	}
-	app.Version = updated.ResourceVersion
+	app.Stored(updated)
 	s.wrote(app.NamespacedName, updated)
 	return nil
 }
@@ -113,22 +117,84 @@ func (s *store) Delete(ctx context.Context, app *application.Application) error 
 	return nil
 }
 
-func (s *store) patch(ctx context.Context, stored, updated *corev1.ConfigMap) error {
+// patch sends a merge patch, and makes of the ConfigMap what the API server answers.
+func (s *store) patch(ctx context.Context, cm *corev1.ConfigMap, patch map[string]any) error {
 	if err := s.may(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, hubPatience)
 	defer cancel()
-	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
-	return s.client.Patch(ctx, updated, patch, client.FieldOwner(s.fieldManager))
+	return s.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, text), client.FieldOwner(s.fieldManager))
+}
+
+// mergePatch gives the merge patch that makes one ConfigMap of another, as far as an Application
+// is recorded in it, guarded by the version; nil if there is nothing to change. Most of
+// a ConfigMap is text that stays: to encode all of it twice, to compare that, took longer
+// than all else.
+func mergePatch(stored, updated *corev1.ConfigMap) map[string]any {
+	metadata, patch := map[string]any{}, map[string]any{}
+	add(metadata, "labels", changed(stored.Labels, updated.Labels, func(a, b string) bool { return a == b }))
+	if !slices.Equal(stored.Finalizers, updated.Finalizers) {
+		metadata["finalizers"] = slices.Clone(updated.Finalizers)
+	}
+	add(patch, "data", changed(stored.Data, updated.Data, func(a, b string) bool { return a == b }))
+	add(patch, "binaryData", changed(stored.BinaryData, updated.BinaryData, bytes.Equal))
+	if len(metadata) == 0 && len(patch) == 0 {
+		return nil
+	}
+	metadata["resourceVersion"] = stored.ResourceVersion
+	patch["metadata"] = metadata
+	return patch
+}
+
+func add(patch map[string]any, field string, changes map[string]any) {
+	if len(changes) > 0 {
+		patch[field] = changes
+	}
+}
+
+// changed gives the entries that differ, nil for those that are gone.
+func changed[V any](stored, updated map[string]V, equal func(a, b V) bool) map[string]any {
+	changes := map[string]any{}
+	for key, value := range updated {
+		if former, ok := stored[key]; !ok || !equal(former, value) {
+			changes[key] = value
+		}
+	}
+	for key := range stored {
+		if _, ok := updated[key]; !ok {
+			changes[key] = nil
+		}
+	}
+	return changes
 }
 
 func (s *store) wrote(name types.NamespacedName, updated *corev1.ConfigMap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	updated.ManagedFields = nil // as in the cache
 	s.written[name] = updated
 	if _, held := updated.Labels[application.HolderLabel(s.cluster)]; !held {
 		delete(s.missed, name) // it is going
+	}
+}
+
+// isCached takes note that the cache has this ConfigMap: what was written before need not
+// be kept beside it.
+func (s *store) isCached(cm *corev1.ConfigMap) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+	written := s.written[name]
+	if written == nil || s.missed[name] || written.UID != cm.UID {
+		return
+	}
+	if order, err := resourceversion.CompareResourceVersion(cm.ResourceVersion, written.ResourceVersion); err == nil && order >= 0 {
+		delete(s.written, name)
 	}
 }
 

@@ -189,6 +189,54 @@ func TestPatchHasAgentKeysOnly(t *testing.T) {
 	}
 }
 
+// What is sent is what the library for merge patches would have sent.
+func TestMergePatch(t *testing.T) {
+	stored := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: map[string]string{"a": "1", "b": "2"}, Finalizers: []string{"x", "y"}},
+		Data:       map[string]string{"a": "1", "b": "2", "empty": ""},
+		BinaryData: map[string][]byte{"c": {0, 1}, "d": {2}},
+	}
+	cases := []struct {
+		name   string
+		change func(cm *corev1.ConfigMap)
+	}{
+		{"a value of each", func(cm *corev1.ConfigMap) {
+			cm.Labels["a"], cm.Data["a"], cm.BinaryData["c"], cm.Finalizers = "3", "3", []byte{0, 2}, []string{"x", "z"}
+		}},
+		{"one that is new, and empty", func(cm *corev1.ConfigMap) { cm.Data["new"], cm.BinaryData["new"], cm.Labels["new"] = "", []byte{}, "" }},
+		{"one of each goes", func(cm *corev1.ConfigMap) {
+			delete(cm.Labels, "a")
+			delete(cm.Data, "empty")
+			delete(cm.BinaryData, "d")
+			cm.Finalizers = cm.Finalizers[1:]
+		}},
+		{"text becomes bytes", func(cm *corev1.ConfigMap) {
+			delete(cm.Data, "a")
+			cm.BinaryData["a"] = []byte{1}
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			updated := stored.DeepCopy()
+			c.change(updated)
+			want, err := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}).Data(updated)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(mergePatch(stored, updated))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if patch := mergePatch(stored, stored.DeepCopy()); patch != nil {
+		t.Errorf("nothing has changed, and the patch is %v", patch)
+	}
+}
+
 // An Application that is as it is stored is not written.
 func TestUnchangedIsNotWritten(t *testing.T) {
 	h := newHub(t)
@@ -240,6 +288,28 @@ func TestCacheCatchesUp(t *testing.T) {
 	h.freeze(t)
 	if app := h.mustGet(t); app.Spec.Manifest != "" || app.Status.State != application.StateFailed {
 		t.Errorf("read: %+v", app)
+	}
+}
+
+// What was written is kept until the cache has told of it, or of something newer.
+func TestWrittenIsKeptUntilItIsCached(t *testing.T) {
+	h := newHub(t)
+	before := h.stored(t)
+	h.freeze(t)
+	h.mustRun(t, h.mustGet(t), application.StateRunning)
+	h.isCached(before)
+	if app := h.mustGet(t); app.Status.State != application.StateRunning {
+		t.Errorf("an older event has come: read %+v", app)
+	}
+	another := h.stored(t)
+	another.UID = "2"
+	h.isCached(another)
+	if len(h.written) != 1 {
+		t.Error("what was written is forgotten for that of another Application")
+	}
+	h.isCached(h.stored(t))
+	if len(h.written) > 0 {
+		t.Errorf("kept: %v", h.written)
 	}
 }
 

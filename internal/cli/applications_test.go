@@ -67,7 +67,7 @@ func recorded(t *testing.T, cm *corev1.ConfigMap, edit func(app *application.App
 	if err != nil {
 		t.Fatal(err)
 	}
-	app.Finalized, app.LastApplied = true, []map[string]any{{"kind": "Deployment"}, {"kind": "Service"}}
+	app.Finalized, app.LastApplied = true, application.Publishing([]map[string]any{{"kind": "Deployment"}, {"kind": "Service"}})
 	app.Inventory = []manifest.ID{idOf("Deployment", "web"), idOf("Service", "web")}
 	app.Status = application.Status{
 		ObservedSpec: app.Spec.Digest(), State: application.StateRunning,

@@ -20,7 +20,7 @@ import (
 // learned on another cluster says nothing of the one where it is to be.
 func expect(app *application.Application) ([]reconcile.Expected, error) {
 	if app.Status.ClusterName() != app.Cluster {
-		app.Learned, app.LastObserved = nil, nil
+		app.Learned, app.LastObserved = nil, application.Published{}
 	}
 	return reconcile.Expect(app)
 }

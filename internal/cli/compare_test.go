@@ -235,7 +235,7 @@ diff live/v1.ConfigMap.demo.web desired/v1.ConfigMap.demo.web
 				app.Learned = []map[string]any{parsed(t, c.learned)}
 			}
 			if c.observed != "" {
-				app.LastObserved = []map[string]any{parsed(t, c.observed)}
+				app.LastObserved = application.Publishing([]map[string]any{parsed(t, c.observed)})
 			}
 			expected, err := expect(app)
 			if err != nil {

@@ -214,8 +214,8 @@ func (d description) spec() [][]cell {
 			schema += fmt.Sprintf(", for %d; by default for others", len(documents))
 		}
 	}
-	if d.app.LastApplied != nil {
-		source += ", " + counted(len(d.app.LastApplied), "object", "objects")
+	if applied := d.app.LastApplied.Objects(); applied != nil {
+		source += ", " + counted(len(applied), "object", "objects")
 	}
 	return [][]cell{named("Source", source), named("Observer schema", schema)}
 }

@@ -37,8 +37,7 @@ type Application struct {
 
 	// LastApplied and LastObserved are published for people to read; nothing is
 	// decided by them.
-	LastApplied  []map[string]any
-	LastObserved []map[string]any
+	LastApplied, LastObserved Published
 	// Mangled is the mangled observer schema, for the agent to write if only it can
 	// compute it.
 	Mangled []map[string]any
@@ -57,7 +56,8 @@ type Application struct {
 	// learned and observed.
 	Vouch   string
 	Vouched bool
-	// Damaged are the keys of documents that cannot be read, with the reason. What is
+	// Damaged are the keys of documents that cannot be read, with the reason; those that
+	// are published tell by themselves. What is
 	// held and what was learned is not written then either: it may be needed.
 	Damaged map[string]error
 	// Finalized tells that the agent of the holder has its finalizer on.

@@ -63,11 +63,12 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 		Spec:           SpecOf(cm),
 		Finalized:      slices.Contains(cm.Finalizers, Finalizer(holder)),
 		Elsewhere:      elsewhere(cm, holder),
+		LastApplied:    stored(cm, LastAppliedKey),
+		LastObserved:   stored(cm, LastObservedKey),
 	}
 	var held []heldObject
 	for key, document := range map[string]any{
-		LastAppliedKey: &app.LastApplied, LastObservedKey: &app.LastObserved, LearnedKey: &app.Learned,
-		StatusKey: &app.Status, InventoryKey(holder): &held,
+		LearnedKey: &app.Learned, StatusKey: &app.Status, InventoryKey(holder): &held,
 	} {
 		if err := decode(cm, key, document); err != nil {
 			if app.Damaged == nil {
@@ -190,9 +191,9 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 		return a.recordFormer(cm)
 	}
 	documents := []document{
-		{LastObservedKey, a.LastObserved, len(a.LastObserved) > 0},
+		{LastObservedKey, a.LastObserved, a.LastObserved.decode != nil || len(a.LastObserved.objects) > 0},
 		{LearnedKey, a.Learned, len(a.Learned) > 0},
-		{LastAppliedKey, a.LastApplied, a.LastApplied != nil},
+		{LastAppliedKey, a.LastApplied, a.LastApplied.decode != nil || a.LastApplied.objects != nil},
 	}
 	if a.Spec.Fetched != "" {
 		documents = append(documents, document{TranslatedKey, json.RawMessage(a.Spec.Fetched), true})
@@ -262,6 +263,12 @@ func (a *Application) record(cm, stored *corev1.ConfigMap, documents []document,
 	for _, d := range append(slices.Clone(documents), document{StatusKey, status, status.State != ""}) {
 		if a.Damaged[d.key] != nil && d.key == LearnedKey {
 			continue // what it says may be needed
+		}
+		if published, ok := d.value.(Published); ok && d.wanted {
+			if published.decode != nil {
+				continue // as it is stored
+			}
+			d.value = published.objects
 		}
 		if err := encode(cm, d.key, d.value, d.wanted); err != nil {
 			return err

@@ -32,8 +32,8 @@ func running() *application.Application {
 		Cluster:        "local",
 		Holder:         "local",
 		Spec:           application.Spec{Manifest: "kind: Song\n"},
-		LastApplied:    []object{{"kind": "Song", "spec": object{"key3": "kilestlai", "large": int64(1<<53 + 1)}}},
-		LastObserved:   []object{{"kind": "Song", "spec": object{"half": 0.5}}},
+		LastApplied:    application.Publishing([]object{{"kind": "Song", "spec": object{"key3": "kilestlai", "large": int64(1<<53 + 1)}}}),
+		LastObserved:   application.Publishing([]object{{"kind": "Song", "spec": object{"half": 0.5}}}),
 		Learned:        []object{{"kind": "Song", "spec": object{"list": []any{nil, "b"}}}},
 		Status: application.Status{
 			ObservedSpec: "sha256:x",
@@ -278,7 +278,7 @@ func large(bytes int) []object {
 func TestLargeDocumentsAreCompressed(t *testing.T) {
 	cm := configMap()
 	app := running()
-	app.LastObserved = large(100 << 10)
+	app.LastObserved = application.Publishing(large(100 << 10))
 	record(t, app, cm)
 	if _, ok := cm.Data["status.last_observed_manifest"]; ok {
 		t.Error("a document of 100 KiB is stored as text")
@@ -294,7 +294,7 @@ func TestLargeDocumentsAreCompressed(t *testing.T) {
 		t.Errorf("-recorded +read\n%s", diff)
 	}
 
-	app.LastObserved = large(10)
+	app.LastObserved = application.Publishing(large(10))
 	record(t, app, cm)
 	if _, ok := cm.BinaryData["status.last_observed_manifest"]; ok {
 		t.Error("the large document is still there beside the small one")
@@ -377,7 +377,7 @@ func TestRecordWithoutRoom(t *testing.T) {
 			cm.Data["theirs"] = noise(c.others)
 			app := &application.Application{
 				NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, Cluster: "local", Holder: "local",
-				LastObserved: value(60 << 10), Learned: value(20 << 10), LastApplied: value(10 << 10),
+				LastObserved: application.Publishing(value(60 << 10)), Learned: value(20 << 10), LastApplied: application.Publishing(value(10 << 10)),
 				Inventory: []manifest.ID{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "demo", Name: "config"}},
 				Status: application.Status{
 					State:   application.StateRunning,
@@ -402,7 +402,7 @@ func TestRecordWithoutRoom(t *testing.T) {
 			if len(got.Status.Objects) != 1 || got.Status.Objects[0].Hold == nil {
 				t.Errorf("objects: %+v (%v), and it is forgotten since when one is held", got.Status.Objects, got.Damaged)
 			}
-			found := []bool{len(got.LastObserved) > 0, len(got.Status.Drifts) > 0, len(got.Learned) > 0, len(got.Inventory) > 0,
+			found := []bool{len(got.LastObserved.Objects()) > 0, len(got.Status.Drifts) > 0, len(got.Learned) > 0, len(got.Inventory) > 0,
 				meta.IsStatusConditionTrue(got.Status.Conditions, application.TooLargeCondition)}
 			if diff := cmp.Diff([]bool{c.observed, c.history, c.learned, true, !c.observed}, found); diff != "" {
 				t.Errorf("observed fields, history, what was learned, what is held, the condition (-want +got):\n%s", diff)

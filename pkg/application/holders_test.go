@@ -62,7 +62,7 @@ func TestRecordOfAFormerCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	app.Inventory, app.Finalized = nil, false
-	app.Status, app.Learned, app.LastApplied = application.Status{State: application.StateFailed}, nil, []object{}
+	app.Status, app.Learned, app.LastApplied = application.Status{State: application.StateFailed}, nil, application.Publishing([]object{})
 	want := cm.DeepCopy()
 	delete(want.Data, "inventory.local")
 	delete(want.Labels, "holder.krake.dev/local")

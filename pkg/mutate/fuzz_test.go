@@ -185,7 +185,7 @@ func checkPrepared(t *testing.T, cm, stored *corev1.ConfigMap) bool {
 	equal(t, "what is prepared twice", cm, twice)
 	checkUnforged(t, cm, stored)
 	equal(t, "the user's text", application.SpecOf(sent), application.SpecOf(cm))
-	if app, err := application.Read(cm); (err != nil || len(app.Damaged) > 0) && isReadable(stored) {
+	if app, err := application.Read(cm); !readable(app, err) && isReadable(stored) {
 		t.Errorf("what is published cannot be read: %v", err)
 	}
 	return true
@@ -197,7 +197,16 @@ func isReadable(stored *corev1.ConfigMap) bool {
 		return true
 	}
 	app, err := application.Read(stored)
-	return err == nil && len(app.Damaged) == 0
+	return readable(app, err)
+}
+
+func readable(app *application.Application, err error) bool {
+	if err != nil || len(app.Damaged) > 0 {
+		return false
+	}
+	_, applied := app.LastApplied.Decode()
+	_, observed := app.LastObserved.Decode()
+	return applied == nil && observed == nil
 }
 
 func told(prepared mutate.Prepared) []any {

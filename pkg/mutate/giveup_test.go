@@ -114,5 +114,5 @@ func appliedBy(t *testing.T, cm *corev1.ConfigMap) []map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return app.LastApplied
+	return app.LastApplied.Objects()
 }

@@ -40,7 +40,7 @@ func stored(t *testing.T) *corev1.ConfigMap {
 		t.Fatal(err)
 	}
 	app.Learned, app.Finalized = key3(), true
-	app.LastApplied = desire(t, song(), key3()).Resources
+	app.LastApplied = application.Publishing(desire(t, song(), key3()).Resources)
 	app.Status = application.Status{ObservedSpec: app.Spec.Digest(), State: application.StateRunning}
 	if err := app.Record(cm); err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestUpdateOfTheSchemaComputesAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "desired state", decode(t, song().Manifest), app.LastApplied) // key3 is not observed any more
+	equal(t, "desired state", decode(t, song().Manifest), app.LastApplied.Objects()) // key3 is not observed any more
 	equal(t, "what was learned is the agent's", key3(), app.Learned)
 }
 

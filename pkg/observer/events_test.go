@@ -273,16 +273,20 @@ func TestTwoOwners(t *testing.T) {
 	f.expect(t, web, other)
 }
 
+func projected(a string) Projection {
+	return PackProjection(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "web"}, "data": map[string]any{"a": a},
+	})
+}
+
 // A whole object is kept only while it differs, and when it is kept, all of it.
 func TestWhatIsKept(t *testing.T) {
 	f, live := started(t)
 	before := time.Now()
 	want := Observation{
 		UID: uidOf(live), ResourceVersion: versionOf(live),
-		Projection: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap",
-			"metadata": map[string]any{"name": "web"}, "data": map[string]any{"a": "1"},
-		},
+		Projection: projected("1"),
 	}
 	check := func() {
 		t.Helper()
@@ -301,12 +305,12 @@ func TestWhatIsKept(t *testing.T) {
 
 	want.Live = f.change(t, "web", `{"data": {"a": "2"}}`)
 	want.ResourceVersion = versionOf(want.Live)
-	want.Projection["data"] = map[string]any{"a": "2"}
+	want.Projection = projected("2")
 	check()
 
 	healed := f.change(t, "web", `{"data": {"a": "1"}}`)
 	want.ResourceVersion, want.Live = versionOf(healed), nil
-	want.Projection["data"] = map[string]any{"a": "1"}
+	want.Projection = projected("1")
 	check()
 
 	f.delete(t, "web")

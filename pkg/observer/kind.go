@@ -18,6 +18,9 @@ const (
 	missingPause = time.Minute
 	// askedPause is the same for a kind that an owner asks for meanwhile.
 	askedPause = 5 * time.Second
+	// gatherPause is how long nobody must have asked for another object of a kind before
+	// its first list begins, longestGather the longest time that this may take.
+	gatherPause, longestGather = 50 * time.Millisecond, 10 * time.Second
 )
 
 // scope is what one informer watches: a resource, in one namespace or, without a
@@ -71,6 +74,9 @@ type kind struct {
 	failedAt time.Time
 	// due is when to compare a list with what is known.
 	due time.Time
+	// begins starts the first informer, at latest then; nil: it has begun.
+	begins *time.Timer
+	latest time.Time
 }
 
 // informer is one run of an informer: after it was stopped another is needed.
@@ -87,6 +93,7 @@ type informer struct {
 func (o *Observers) kindLocked(target Target) *kind {
 	s := o.scopeOf(keyOf(target))
 	if k := o.kinds[s]; k != nil {
+		o.gatherLocked(k)
 		return k
 	}
 	k := &kind{
@@ -100,8 +107,28 @@ func (o *Observers) kindLocked(target Target) *kind {
 		k.err = ErrNamespace
 		return k
 	}
-	o.startLocked(k)
+	k.latest = o.Now().Add(o.longestGather)
+	k.begins = time.AfterFunc(o.gatherPause, func() { o.begin(k) })
 	return k
+}
+
+// gatherLocked has the first list of a kind wait for those who ask for objects of it one
+// after the other, as all do when the process starts. What was listed before somebody
+// asked for it would have to be read once more, object by object.
+func (o *Observers) gatherLocked(k *kind) {
+	if k.begins != nil && k.begins.Stop() {
+		k.begins.Reset(max(0, min(o.gatherPause, k.latest.Sub(o.Now()))))
+	}
+}
+
+func (o *Observers) begin(k *kind) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.kinds[k.scope] != k || o.ctx.Err() != nil {
+		return
+	}
+	k.begins = nil
+	o.startLocked(k)
 }
 
 // startLocked starts the next informer of a kind.
@@ -239,6 +266,9 @@ func (k *kind) stop() {
 	if k.again != nil {
 		k.again.Stop()
 		k.again = nil
+	}
+	if k.begins != nil {
+		k.begins.Stop()
 	}
 }
 

@@ -64,7 +64,7 @@ type Observers struct {
 	// ctx ends all informers.
 	ctx context.Context
 
-	missingPause, askedPause, resyncGrace, resyncSpread time.Duration
+	missingPause, askedPause, gatherPause, longestGather, resyncGrace, resyncSpread time.Duration
 	// hurry asks Resync to compare all kinds at once.
 	hurry chan struct{}
 	// lists has a place for each list that may be under way.
@@ -112,6 +112,7 @@ func New(ctx context.Context, options Options) *Observers {
 		ctx:          ctx,
 		missingPause: missingPause,
 		askedPause:   askedPause,
+		gatherPause:  gatherPause, longestGather: longestGather,
 		resyncGrace:  resyncGrace,
 		resyncSpread: resyncSpread,
 		hurry:        make(chan struct{}, 1),

@@ -59,7 +59,7 @@ func (r *record) bytes() int64 {
 }
 
 func (o Observation) bytes() int64 {
-	return bytesOf(o.Projection) + bytesOf(o.Live)
+	return int64(len(o.Projection)) + bytesOf(o.Live)
 }
 
 // bytesOf estimates the memory of a JSON value beyond the interface that holds it.

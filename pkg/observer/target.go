@@ -35,7 +35,7 @@ type Observation struct {
 	// ResourceVersion is that of the object, or that of its deletion.
 	ResourceVersion string
 	// Projection are the fields of the target's Schema, with their lists' lengths.
-	Projection map[string]any
+	Projection Projection
 	// Live is the whole object while it differs from the target, nil otherwise.
 	Live map[string]any
 	// Stale: the object exists, but was not seen under the target's revision.
@@ -59,7 +59,7 @@ func (o Observation) Differs() bool {
 
 // observe looks at an object on behalf of a target, and tells if it differs.
 func (t Target) observe(live map[string]any, observation *Observation) (differs bool) {
-	observation.Projection = t.Schema.Project(t.Desired, live)
+	observation.Projection = PackProjection(t.Schema.Project(t.Desired, live))
 	return len(t.Marked.Compare(t.Desired, live)) > 0
 }
 

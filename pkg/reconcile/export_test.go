@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -38,5 +39,33 @@ func (r *Reconciler) CheckKept(name types.NamespacedName) error {
 	if !reflect.DeepEqual(kept.mangled, fresh.mangled) {
 		return fmt.Errorf("the schema that is kept of %s has become\n%+v\nand not\n%+v", name, kept.mangled, fresh.mangled)
 	}
+	return known.published.check()
+}
+
+// check tells if what is taken for published is not what would be made of the objects.
+func (last *published) check() error {
+	if last == nil {
+		return nil
+	}
+	var applied, observed []map[string]any
+	for i := range last.plan.completed {
+		planned := &last.plan.completed[i]
+		if planned.Revision != last.revisions[i] {
+			return nil // a later plan's, or with what was learned since: nobody goes by it
+		}
+		applied = append(applied, planned.desired)
+		observed = append(observed, planned.asWritten(withoutMarks(last.seen[i].Fields())))
+	}
+	for what, differ := range map[string]bool{
+		"applied":  !application.Publishing(applied).Equal(last.applied),
+		"observed": !application.Publishing(observed).Equal(last.observed),
+	} {
+		if differ {
+			return fmt.Errorf("what is taken for published as %s is not what would be: %v, %v", what, last, [][]map[string]any{applied, observed})
+		}
+	}
 	return nil
 }
+
+// OtherHistory takes the turn of another Application's write.
+func (r *Reconciler) OtherHistory(now time.Time) { r.histories.wait(now) }

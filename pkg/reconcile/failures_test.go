@@ -50,7 +50,7 @@ func TestOneFails(t *testing.T) {
 	)
 	w.checkReconciled(t, application.StateFailed, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps config"+unlessBound)
 	observed := []string{}
-	for _, projection := range w.app(t).LastObserved {
+	for _, projection := range w.app(t).LastObserved.Objects() {
 		observed = append(observed, (&unstructured.Unstructured{Object: projection}).GetName())
 	}
 	if diff := cmp.Diff([]string{"web"}, observed); diff != "" {

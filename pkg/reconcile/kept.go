@@ -20,6 +20,7 @@ type keptPlan struct {
 	spec    application.Spec
 	learned []map[string]any
 
+	// mangled is the schema of what was fetched: of all else admission publishes it.
 	mangled schema.Set
 	secrets []mutate.HookSecret
 	// drafted are the resources before the target was asked for their places.
@@ -48,10 +49,14 @@ func (k *keptPlan) of(app *application.Application) (*keptPlan, error) {
 			drafted[i].manifest = drafted[i].desired
 		}
 	}
-	return &keptPlan{
-		spec: app.Spec, learned: app.Learned, mangled: desired.Mangled, secrets: desired.Secrets,
+	kept := &keptPlan{
+		spec: app.Spec, learned: app.Learned, secrets: desired.Secrets,
 		drafted: drafted, completed: make([]resource, len(drafted)),
-	}, nil
+	}
+	if app.Spec.Fetched != "" {
+		kept.mangled = desired.Mangled
+	}
+	return kept, nil
 }
 
 // complete refines resources that were located. What was completed at the same place

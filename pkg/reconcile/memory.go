@@ -6,14 +6,20 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// writeInterval is the least time between two writes of an Application's status.
-const writeInterval = time.Second
+// Between two writes of an Application's status are leastInterval at least. What changes
+// no condition waits the longer the more often there is something: each write takes from
+// hub and agent what a repair takes.
+const (
+	leastInterval = time.Second
+	mostInterval  = 5 * time.Second
+)
 
 // memory is what the loop knows of one Application beyond what is stored. A
 // restarted agent begins without: all it costs is time.
@@ -24,10 +30,18 @@ type memory struct {
 	objects map[manifest.ID]*objectMemory
 	// planned is what the last pass wanted, nil before the first.
 	planned *keptPlan
-	// written is when the status was written last; pending is what is to be
-	// written when it is time again.
-	written time.Time
-	pending *application.Application
+	// published is what the last write has stored for people, nil if that is not to be
+	// gone by.
+	published *published
+	// conditions are those that are stored, nil if nobody has looked.
+	conditions []metav1.Condition
+	// written is when the status was written last, and interval how long what changes no
+	// condition has to wait after it; pending is what is to be written then.
+	written  time.Time
+	interval time.Duration
+	pending  *application.Application
+	// turn is when what is to be written of repairs has its turn among all Applications.
+	turn time.Time
 	// recorded: this process has written, or is to write, what was learned.
 	recorded bool
 	// waits tells whoever asks that something is pending.
@@ -178,9 +192,37 @@ func (m *memory) recall(app *application.Application) {
 	app.Hooks.Tokens = m.pending.Hooks.Tokens
 }
 
-// due gives how long the next write has to wait, 0 if it need not.
-func (m *memory) due(now time.Time) time.Duration {
-	return max(0, m.written.Add(writeInterval).Sub(now))
+// queue has what there is to write of a repair wait for its turn, unless something
+// waits already.
+func (m *memory) queue(turns *turns, now time.Time) {
+	if m.pending == nil {
+		m.turn = now.Add(turns.wait(now))
+	}
+}
+
+// due gives how long the next write, of these conditions, has to wait, 0 if it need not.
+func (m *memory) due(conditions []metav1.Condition, now time.Time) time.Duration {
+	next := m.written.Add(leastInterval)
+	if slices.EqualFunc(m.conditions, conditions, sayTheSame) {
+		next = m.written.Add(m.interval)
+		if m.turn.After(next) {
+			next = m.turn
+		}
+	}
+	return max(0, next.Sub(now))
+}
+
+// wrote takes note of a write of the status.
+func (m *memory) wrote(conditions []metav1.Condition, now time.Time) {
+	next := leastInterval
+	if now.Sub(m.written) < 2*m.interval { // it was waited for, or nearly so
+		next = min(2*m.interval, mostInterval)
+	}
+	m.written, m.conditions, m.interval, m.turn = now, slices.Clone(conditions), next, time.Time{}
+}
+
+func sayTheSame(a, b metav1.Condition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
 // Pending gives the Applications of which something is not stored yet, and has it

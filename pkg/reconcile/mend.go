@@ -145,7 +145,7 @@ func (r *repair) released(live map[string]any) schema.Differences {
 	if r.app.Status.ObservedSpec == r.spec && r.formerReason(r.i) == "" {
 		return nil
 	}
-	former := r.entryOf(r.app.LastObserved, r.i)
+	former := r.entryOf(r.app.LastObserved.Objects(), r.i)
 	if former == nil {
 		return nil
 	}
@@ -250,7 +250,7 @@ func (r *repair) partly(after map[string]any) map[string]any {
 	for _, form := range r.planned.Schema.Forms(r.planned.desired, withoutMarks(after)) {
 		put(entry, form.Path, nil)
 	}
-	former := r.entryOf(r.app.LastObserved, r.i)
+	former := r.entryOf(r.app.LastObserved.Objects(), r.i)
 	for _, difference := range r.left {
 		fields := fieldsOf(difference.Path)
 		value, found, err := unstructured.NestedFieldCopy(former, fields...)
@@ -291,6 +291,7 @@ func (p *pass) told(r *repair, after map[string]any) {
 	outcome := Outcome{Action: Configured, Object: r.planned.ID, Paths: pathsOf(r.drift)}
 	if p.isDrift(r.i) {
 		outcome.Action, outcome.Culprit, outcome.Took = Reverted, r.culprit, p.sinceSeen(r.i)
+		p.reverted = true
 		outcome.NoOp = version(after) == version(r.before)
 		r.known.fights.repaired(r.rivalries(r.drift), p.now)
 		p.remember(r.i, drift{differences: r.drift, culprit: r.culprit, repaired: Reverted, took: outcome.Took})

@@ -18,8 +18,9 @@ import (
 
 // origin is what the documents of an Application say that are not ours.
 type origin struct {
-	learned, observed []map[string]any
-	status            application.Status
+	learned  []map[string]any
+	observed application.Published
+	status   application.Status
 }
 
 // arrive takes over an Application of which another agent has written the
@@ -34,7 +35,7 @@ func (r *Reconciler) arrive(app *application.Application, known *memory) *origin
 	}
 	from := &origin{app.Learned, app.LastObserved, app.Status}
 	delete(app.Damaged, application.LearnedKey)
-	app.Learned, app.LastObserved = nil, nil
+	app.Learned, app.LastObserved = nil, application.Published{}
 	if !here {
 		app.Status = application.Status{}.On(r.ClusterName)
 	}

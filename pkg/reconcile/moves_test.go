@@ -602,7 +602,8 @@ func (s *seat) Update(_ context.Context, app *application.Application) error {
 		return nil
 	})
 	if err == nil {
-		s.written, app.Version = updated, updated.ResourceVersion
+		s.written = updated
+		app.Stored(updated)
 	}
 	return err
 }

@@ -39,6 +39,8 @@ type pass struct {
 	unclaimed []bool
 	// mended tells of the resources that are on the target as the spec says now.
 	mended []bool
+	// reverted tells that a drift was repaired.
+	reverted bool
 	// partly are those of which a part only is: what there is to publish of them.
 	partly []map[string]any
 	// seen are the objects that were read or written.
@@ -100,7 +102,7 @@ func (p *pass) observe() (known bool, unreachable error) {
 // object anew, but once only.
 func (p *pass) mayRelease(i int) bool {
 	unlooked := p.former.ObservedSpec != p.spec && (p.former.ObservedSpec != p.memory.spec || p.memory.spec == "")
-	return (unlooked || p.formerReason(i) != "") && p.entryOf(p.app.LastObserved, i) != nil
+	return (unlooked || p.formerReason(i) != "") && p.entryOf(p.app.LastObserved.Objects(), i) != nil
 }
 
 // entryOf gives the entry of a planned resource in one of the documents.
@@ -261,7 +263,7 @@ func (p *pass) do(i int, act func()) {
 // (step 6).
 func (p *pass) took(i int, live map[string]any) {
 	planned := &p.planned[i]
-	p.observed[i].Projection = planned.Schema.Project(planned.desired, live)
+	p.observed[i].Projection = observer.PackProjection(planned.Schema.Project(planned.desired, live))
 	p.observed[i].Summary = Summarise(live)
 	p.seen = append(p.seen, live)
 	if err := planned.learn(live); err != nil {

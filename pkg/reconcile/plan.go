@@ -41,6 +41,9 @@ type resource struct {
 	unserved error
 }
 
+// shapes has the schemas of all plans share what is equal in them.
+var shapes schema.Pool
+
 // errRefused is the error of an Application that is not carried out as it is.
 var errRefused = errors.New("refused")
 
@@ -110,7 +113,7 @@ func resourcesOf(desired mutate.Desired) ([]resource, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errRefused, err)
 		}
-		resources[i] = resource{mangled: desired.Schemas[i], desired: desired.Resources[i], manifest: desired.Manifest[i]}
+		resources[i] = resource{mangled: shapes.Share(desired.Schemas[i]), desired: desired.Resources[i], manifest: desired.Manifest[i]}
 		resources[i].ID = id
 	}
 	return resources, nil
@@ -151,9 +154,9 @@ func (p *resource) pin(desired map[string]any) error {
 	p.desired = desired
 	p.Schema = apitypes.BuiltIn().Refine(p.mangled, desired)
 	p.forms = p.Schema.Keep(desired, p.forms)
-	p.Schema = p.Schema.Accept(p.forms)
+	p.Schema = shapes.Share(p.Schema.Accept(p.forms))
 	p.Desired = p.marks.On(p.placed(desired))
-	p.Marked = p.mark(p.Schema)
+	p.Marked = shapes.Share(p.mark(p.Schema))
 	var err error
 	// Marked follows from the others.
 	if p.Revision, err = revise(p.Schema.Document(), p.Desired, p.forms); err != nil {

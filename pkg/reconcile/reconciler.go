@@ -104,6 +104,8 @@ type Reconciler struct {
 
 	memories memories
 	hub      hub
+	// histories are the turns of writes that tell of repairs only.
+	histories turns
 }
 
 // Reconcile brings the cluster to what the Application says. The text of its

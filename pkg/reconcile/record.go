@@ -9,6 +9,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
@@ -16,7 +17,9 @@ import (
 // is written if it is what is stored already.
 func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 	app := p.app
-	app.LastApplied, app.LastObserved, app.Learned = p.documents()
+	if !p.isPublished() {
+		p.publish()
+	}
 	app.Inventory = p.inventory()
 	app.Adopted = adoptedAmong(app.Inventory, app.Adopted)
 	p.memory.keep(app.Inventory)
@@ -30,7 +33,10 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 	app.Status.ContainerHealth = containerHealth(found)
 
 	failure := p.failures()
-	due := p.memory.due(p.Now())
+	if p.reverted {
+		p.memory.queue(&p.histories, p.Now())
+	}
+	due := p.memory.due(app.Status.Conditions, p.Now())
 	switch rest := p.hub.rest(p.Now()); {
 	case rest > 0: // everybody would wait for it
 		p.memory.pend(app)
@@ -48,7 +54,11 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 		p.memory.pend(app)
 		p.memory.written = time.Time{}
 	case app.Version != before:
-		p.memory.written = p.Now()
+		p.memory.wrote(app.Status.Conditions, p.Now())
+		p.arePublished()
+	default:
+		p.memory.conditions = slices.Clone(app.Status.Conditions)
+		p.arePublished()
 	}
 	return ctrl.Result{RequeueAfter: p.next(0)}, errors.Join(failure, err)
 }
@@ -58,11 +68,12 @@ func (p *pass) mustWrite() bool {
 	return p.former.ObservedSpec != p.spec || !maps.Equal(p.app.Hooks.Tokens, p.tokens)
 }
 
-// documents are those that are published. An object that is not yet as a new
+// publish has the documents say what is known now. An object that is not yet as a new
 // spec says is published as it was before: what is to be released is found there.
 // One that was never as the spec says is not: what it has is not ours to release.
-func (p *pass) documents() (applied, observed, learned []map[string]any) {
-	applied = []map[string]any{}
+func (p *pass) publish() {
+	applied := []map[string]any{}
+	var observed, learned []map[string]any
 	for i := range p.planned {
 		applied = append(applied, p.planned[i].desired)
 		if values := p.learnedOf(i); values != nil {
@@ -73,7 +84,9 @@ func (p *pass) documents() (applied, observed, learned []map[string]any) {
 		}
 	}
 	ofSecrets, seen, known := p.secretDocuments()
-	return append(applied, ofSecrets...), append(observed, seen...), append(learned, known...)
+	p.app.LastApplied = application.Publishing(append(applied, ofSecrets...))
+	p.app.LastObserved = application.Publishing(append(observed, seen...))
+	p.app.Learned = append(learned, known...)
 }
 
 // learnedOf gives what is published as learned of an object: what was learned
@@ -92,11 +105,11 @@ func (p *pass) learnedOf(i int) map[string]any {
 func (p *pass) observedOf(i int) map[string]any {
 	switch projection := p.observed[i].Projection; {
 	case projection != nil && p.mended[i]:
-		return p.planned[i].asWritten(withoutMarks(projection))
+		return p.planned[i].asWritten(withoutMarks(projection.Fields()))
 	case p.partly[i] != nil:
 		return p.partly[i]
 	}
-	return p.entryOf(p.app.LastObserved, i)
+	return p.entryOf(p.app.LastObserved.Objects(), i)
 }
 
 // inventory is what is on the target, or perhaps is.

@@ -44,8 +44,86 @@ func TestStatusIsWrittenOncePerSecond(t *testing.T) {
 	if diff := cmp.Diff([]string{"somebody-2", "somebody-1", "somebody-0", ""}, managers); diff != "" {
 		t.Errorf("drifts (-want +got):\n%s", diff)
 	}
-	w.step = time.Second
+	w.step = 2 * time.Second
 	w.checkQuiet(t)
+}
+
+// Where there is always something to write the next one waits longer, up to five seconds,
+// unless a condition has changed; after a rest it is a second again.
+func TestStatusOfConstantDriftIsWrittenLessOften(t *testing.T) {
+	var text strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d}, data: {a: \"1\"}}\n", i)
+	}
+	w := running(t, text.String(), "")
+	w.step = 100 * time.Millisecond
+	var waited []time.Duration
+	last := w.now
+	for i := range 200 {
+		w.forget()
+		w.somebody(t, "kubectl-edit", fmt.Sprint("ConfigMap c", i%100), "theirs", "data", "a")
+		if _, err := w.reconcile(t); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(w.calls, "Write status") {
+			waited, last = append(waited, w.now.Sub(last)), w.now
+		}
+	}
+	w.checkReason(t, application.DriftedCondition, "NoDrift")
+	want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}
+	if diff := cmp.Diff(want, waited[:min(len(want), len(waited))]); diff != "" {
+		t.Errorf("a write waits (-want +got):\n%s", diff)
+	}
+	w.step = 10 * time.Second
+	w.mustReconcile(t)
+	for _, want := range []time.Duration{0, 900 * time.Millisecond} {
+		w.somebody(t, "kubectl-edit", "ConfigMap c0", "theirs", "data", "a")
+		if result, err := w.reconcile(t); err != nil || result.RequeueAfter != want {
+			t.Errorf("after a rest: result %+v, error %v, want %s", result, err, want)
+		}
+		w.step = 100 * time.Millisecond
+	}
+}
+
+// While many Applications have drifts, what tells of repairs alone has to wait for its
+// turn: no repair waits for that. What else there is to tell does not wait.
+func TestStatusWaitsForRepairsOfOthers(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = 10 * time.Second
+	w.mustReconcile(t)
+	w.othersTell(5 + 3)
+	w.somebody(t, "kubectl-edit", "ConfigMap config", "theirs", "data", "a")
+	w.forget()
+	result, err := w.reconcile(t)
+	if want := 800 * time.Millisecond; err != nil || result.RequeueAfter != want {
+		t.Errorf("result %+v, error %v, want %s", result, err, want)
+	}
+	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /data/a", "Start")
+	w.forget()
+	w.step = 800 * time.Millisecond
+	w.mustReconcile(t)
+	w.checkCalls(t, "Observe", "Write status", "Start")
+	w.step = 10 * time.Second
+	w.checkQuiet(t)
+
+	w.othersTell(1000)
+	w.somebody(t, "kubectl-edit", "ConfigMap config", "theirs", "data", "a")
+	if result, err = w.reconcile(t); err != nil || result.RequeueAfter != 20*time.Second {
+		t.Errorf("result %+v, error %v, want 20s", result, err)
+	}
+	w.respec(twoObjects, "")
+	w.forget()
+	w.mustReconcile(t)
+	if app := w.app(t); app.Status.ObservedSpec != app.Spec.Digest() {
+		t.Errorf("calls: %q", w.calls)
+	}
+}
+
+// othersTell has as many other Applications write of repairs, at the next pass's time.
+func (w *world) othersTell(n int) {
+	for range n {
+		w.OtherHistory(w.now.Add(w.step))
+	}
 }
 
 // A new spec does not wait: what it holds must not be lost with the process.

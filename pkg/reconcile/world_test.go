@@ -388,7 +388,8 @@ func (a applications) Update(_ context.Context, app *application.Application) er
 		return apierrors.NewConflict(gvr.GroupResource{Resource: "configmaps"}, app.Name, fmt.Errorf("%s is not %s", app.Version, a.cm.ResourceVersion))
 	}
 	updated.ResourceVersion = a.next()
-	a.cm, app.Version = updated, updated.ResourceVersion
+	a.cm = updated
+	app.Stored(updated)
 	return nil
 }
 
@@ -613,7 +614,7 @@ func (o observers) look(target observer.Target) observer.Observation {
 	case o.stale[name]:
 		seen.Stale = true
 	default:
-		seen.Projection = target.Schema.Project(target.Desired, live)
+		seen.Projection = observer.PackProjection(target.Schema.Project(target.Desired, live))
 		if len(target.Marked.Compare(target.Desired, live)) > 0 {
 			seen.Live = runtime.DeepCopyJSON(live)
 		}

@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -33,6 +34,7 @@ func laws() map[string]law {
 		"FuzzReleased":    checkReleased,
 		"FuzzForget":      checkForget,
 		"FuzzKeep":        checkKeep,
+		"FuzzShare":       checkShare,
 	}
 }
 
@@ -48,6 +50,7 @@ func FuzzResults(f *testing.F)     { fuzz(f, checkIndependent) }
 func FuzzReleased(f *testing.F)    { fuzz(f, checkReleased) }
 func FuzzForget(f *testing.F)      { fuzz(f, checkForget) }
 func FuzzKeep(f *testing.F)        { fuzz(f, checkKeep) }
+func FuzzShare(f *testing.F)       { fuzz(f, checkShare) }
 
 func fuzz(f *testing.F, l law) {
 	f.Helper()
@@ -589,4 +592,19 @@ func normal(t *testing.T, value any) any {
 		t.Fatal(err)
 	}
 	return decoded
+}
+
+// A schema that shares its parts with others is the same, in each of their refinements.
+func checkShare(t *testing.T, s sample) {
+	t.Helper()
+	var pool schema.Pool
+	all := []schema.Schema{s.schema, s.schema.Accept(s.schema.Forms(s.first, s.second)), s.schema.ByValue(), s.schema.Align(keyed("name"))}
+	all = append(all, s.schema.Observe("metadata", "c"), s.schema.Observe("a"), s.schema.Unobserve("a"))
+	for range 2 { // the second time all of it is there
+		for i, each := range all {
+			if alone, shared := fmt.Sprintf("%+v", each), fmt.Sprintf("%+v", pool.Share(each)); shared != alone {
+				t.Errorf("number %d: shared it is %s, and alone %s", i, shared, alone)
+			}
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -15,7 +14,7 @@ import (
 // the component's log: then it is started again, on others.
 func (b *controlPlane) launch(ctx context.Context, c component) ([]int, error) {
 	for attempt := 1; ; attempt++ {
-		ports, err := freePorts(c.ports)
+		ports, err := FreePorts(c.ports)
 		if err != nil {
 			return nil, err
 		}
@@ -35,21 +34,6 @@ func (b *controlPlane) try(ctx context.Context, c component, ports []int) error 
 	}
 	p.mayHang = true // when a machine has much to do: nobody tests the API server here
 	return b.await(ctx, c.health(ports), p)
-}
-
-// freePorts are ports at which nothing listens just now. All are taken before
-// the first is given back, so that they differ.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find free port: %w", err)
-		}
-		defer listener.Close()
-		ports[i] = listener.Addr().(*net.TCPAddr).Port
-	}
-	return ports, nil
 }
 
 // await waits until the URL answers with 200. The process, if any, is the one

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	agents "github.com/krake-observer/krake-observer/internal/agent"
 	"github.com/krake-observer/krake-observer/internal/options"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
 )
 
@@ -227,8 +227,7 @@ func eventually(ctx context.Context, check func(context.Context) error) error {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := cluster.FreeAddress()
 	must(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+	return address
 }

@@ -77,8 +77,9 @@ func (l *lane) play(ctx context.Context, t *tale) told {
 	return told{t, a, err, time.Since(began), lines(calls)}
 }
 
-// late is how long after all else a status may be written: what is no news waits.
-const late = 4 * time.Second
+// late is how long after all else a status may be written: what changes no condition
+// waits up to five seconds, and then for a machine that has much to do.
+const late = 9 * time.Second
 
 func (l *lane) tell(ctx context.Context, t *tale, a *app) error {
 	if t.scenario.two {

@@ -2,19 +2,16 @@ package hooks
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
 )
 
@@ -31,7 +28,7 @@ type spoke struct {
 // newSpoke enrols a cluster with hooks, whose Applications are in these namespaces
 // of the hub. The agent is not started.
 func newSpoke(ctx context.Context, name string, at plane, namespaces []string, arguments ...string) (*spoke, error) {
-	endpoint, err := freeAddress()
+	endpoint, err := cluster.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -114,22 +111,6 @@ func through(t *testing.T, file *string, way interface{ WriteKubeconfig(from, to
 		t.Fatal(err)
 	}
 	*file = path
-}
-
-// freeAddress finds a port that is none of those that the system gives to whoever
-// asks for any: it must be free again whenever the agent is restarted.
-func freeAddress() (string, error) {
-	const first, last, tries = 20000, 30000, 50
-	var failures []error
-	for range tries {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(last-first)))
-		listener, err := net.Listen("tcp", address)
-		if err == nil {
-			return address, listener.Close()
-		}
-		failures = append(failures, err)
-	}
-	return "", fmt.Errorf("find a port for the hooks: %w", errors.Join(failures...))
 }
 
 // services are what an agent finds behind the Services of its cluster.

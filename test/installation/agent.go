@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -57,11 +55,11 @@ func (i *Installation) startAgent(ctx context.Context, a *agent) error {
 	if err := i.cluster.WriteKubeconfig(kubeconfig, application.LocalCluster, token); err != nil {
 		return err
 	}
-	port, err := freePort()
+	metrics, err := cluster.FreeAddress()
 	if err != nil {
 		return err
 	}
-	a.metrics = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	a.metrics = metrics
 	a.command, err = i.start("agent", a.name, append(
 		[]string{"--kubeconfig", kubeconfig, "--metrics-bind-address", a.metrics}, i.options.AgentArgs...)...)
 	return err

@@ -49,11 +49,10 @@ func (i *Installation) MetricsURLs(context.Context) ([]string, error) {
 
 // start starts one of the built programs as a process of that name.
 func (i *Installation) start(program, name string, arguments ...string) (*command, error) {
-	port, err := freePort()
+	health, err := cluster.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	health := fmt.Sprintf("127.0.0.1:%d", port)
 	arguments = append(arguments, "--health-probe-bind-address", health)
 	child := exec.Command(filepath.Join(i.dir, program), arguments...)
 	child.Env = append(os.Environ(), "GOMEMLIMIT=200MiB") // as the shipped Deployments have it

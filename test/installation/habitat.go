@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -62,11 +60,11 @@ func (i *Installation) startHabitat(ctx context.Context, h *habitat) error {
 	if err := i.cluster.WriteKubeconfig(kubeconfig, habitatAccount, token); err != nil {
 		return err
 	}
-	port, err := freePort()
+	metrics, err := cluster.FreeAddress()
 	if err != nil {
 		return err
 	}
-	h.metrics = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	h.metrics = metrics
 	h.command, err = i.habitatCommand(ctx, h.name, kubeconfig, "--metrics-bind-address="+h.metrics)
 	return err
 }

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -247,12 +246,16 @@ func (p *Pods) MetricsURLs(ctx context.Context) ([]string, error) {
 // Forward gives an address of this machine that leads to a port of a Pod, as long as the
 // context lasts.
 func (p *Pods) Forward(ctx context.Context, d Deployment, name, port string) (string, error) {
-	local, err := freePort()
+	address, err := cluster.FreeAddress()
+	if err != nil {
+		return "", err
+	}
+	_, local, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", err
 	}
 	process, err := p.beside.cluster.Run("forward-"+name, kubectlNow(p.beside.cluster,
-		"port-forward", "pod/"+name, strconv.Itoa(local)+":"+port, "--namespace", d.Namespace))
+		"port-forward", "pod/"+name, local+":"+port, "--namespace", d.Namespace))
 	if err != nil {
 		return "", err
 	}
@@ -261,7 +264,6 @@ func (p *Pods) Forward(ctx context.Context, d Deployment, name, port string) (st
 			fmt.Fprintf(p.beside.log, "installation: %v\n", err)
 		}
 	})
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(local))
 	return address, poll(ctx, "nothing leads to port "+port+" of Pod "+name+", see "+process.Log(), func() bool {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		return err == nil && connection.Close() == nil

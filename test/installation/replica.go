@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
 // replica is one process of the webhook. Each start is on another port, as each
@@ -69,17 +70,13 @@ func (i *Installation) startReplica(ctx context.Context, r *replica) error {
 	if err != nil {
 		return err
 	}
-	port, err := freePort()
+	ports, err := cluster.FreePorts(2)
 	if err != nil {
 		return err
 	}
-	metrics, err := freePort()
-	if err != nil {
-		return err
-	}
-	r.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	r.metrics = net.JoinHostPort("127.0.0.1", strconv.Itoa(metrics))
-	arguments := []string{"--kubeconfig", kubeconfig, "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--metrics-bind-address", r.metrics}
+	port, metrics := strconv.Itoa(ports[0]), strconv.Itoa(ports[1])
+	r.address, r.metrics = net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("127.0.0.1", metrics)
+	arguments := []string{"--kubeconfig", kubeconfig, "--host", "127.0.0.1", "--port", port, "--metrics-bind-address", r.metrics}
 	r.command, err = i.start("webhook", r.name, append(arguments, i.options.WebhookArgs...)...)
 	return err
 }

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -158,11 +156,11 @@ func (s *Spoke) begin() (*command, error) {
 	if s.command != nil {
 		return s.command, nil
 	}
-	port, err := freePort()
+	metrics, err := cluster.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	s.metrics = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	s.metrics = metrics
 	arguments := []string{"--kubeconfig", s.Target, "--metrics-bind-address", s.metrics}
 	if s.Hub != "" {
 		arguments = append(arguments, "--hub-kubeconfig", s.Hub)

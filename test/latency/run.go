@@ -75,7 +75,7 @@ func prepare(ctx context.Context, c *cluster.Cluster, sizes []int, log io.Writer
 	if err != nil {
 		return nil, err
 	}
-	address, err := freeAddress()
+	address, err := cluster.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -140,14 +140,6 @@ func grant(ctx context.Context, client kubernetes.Interface) error {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
 	}, metav1.CreateOptions{})
 	return err
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // newPoster has the administrator impersonate the users.

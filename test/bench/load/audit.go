@@ -7,10 +7,21 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // counts are the requests of one user by what they are.
 type counts map[string]int
+
+// asked is what one user has asked for.
+type asked struct {
+	counts
+
+	// patching is how long the API server had to do with each PATCH of an object of the
+	// set, in milliseconds.
+	patching []float64
+}
 
 // mark is a place in the audit log: its end now.
 func (w *world) mark() (int64, error) {
@@ -31,6 +42,8 @@ type entry struct {
 		Resource string `json:"resource"`
 		Name     string `json:"name"`
 	} `json:"objectRef"`
+	Received  metav1.MicroTime `json:"requestReceivedTimestamp"`
+	Completed metav1.MicroTime `json:"stageTimestamp"`
 }
 
 // class is what a request is, as "target patch", "hub patch" or "event". What is
@@ -49,10 +62,10 @@ func (e entry) class(s *set) string {
 	return strings.TrimSpace("other " + e.Verb + " " + e.Object.Resource)
 }
 
-// requests counts what a user has asked for since the mark.
-func (w *world) requests(from int64, user string, s *set) (counts, error) {
-	found := counts{}
-	return found, w.cluster.AuditLines(from, func(line []byte) error {
+// requests gives what a user has asked for since the mark.
+func (w *world) requests(from int64, user string, s *set) (asked, error) {
+	found := asked{counts: counts{}}
+	err := w.cluster.AuditLines(from, func(line []byte) error {
 		if !strings.Contains(string(line), user) {
 			return nil
 		}
@@ -60,28 +73,34 @@ func (w *world) requests(from int64, user string, s *set) (counts, error) {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return fmt.Errorf("audit log: %w", err)
 		}
-		if class := e.class(s); e.User.Username == user && class != "" {
-			found[class]++
+		class := e.class(s)
+		if e.User.Username != user || class == "" {
+			return nil
+		}
+		found.counts[class]++
+		if class == "target patch" {
+			found.patching = append(found.patching, milliseconds(e.Completed.Sub(e.Received.Time)))
 		}
 		return nil
 	})
+	return found, err
 }
 
 // settle waits until a user asks for nothing more, or for ten seconds, and gives what it
 // has asked for since the mark.
-func (w *world) settle(ctx context.Context, from int64, user string, s *set) (counts, error) {
-	var before counts
+func (w *world) settle(ctx context.Context, from int64, user string, s *set) (asked, error) {
+	var before asked
 	for range 8 {
 		now, err := w.requests(from, user, s)
 		if err != nil {
-			return nil, err
+			return asked{}, err
 		}
-		if before != nil && now.sum("") == before.sum("") {
+		if before.counts != nil && now.sum("") == before.sum("") {
 			return now, nil
 		}
 		before = now
 		if err := pause(ctx, 1500*time.Millisecond); err != nil {
-			return nil, err
+			return asked{}, err
 		}
 	}
 	return before, nil

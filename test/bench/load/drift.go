@@ -19,6 +19,7 @@ const (
 	seconds       = "s"
 	drifts        = "drifts"
 	eventsEach    = "watch events/drift"
+	serving50     = "PATCH in the server p50 ms"
 	requestsEach  = "requests to the target/repair"
 	hubWrites     = "hub writes"
 	eventWrites   = "Events"
@@ -97,6 +98,9 @@ func (w *world) measured(ctx context.Context, d *drifter, act func() error) (sam
 	count := max(1, taken.Values[drifts])
 	taken.Foreign = used.cores(used.foreign)
 	taken.Values[requestsEach] = float64(requests.sum("target")) / count
+	if len(requests.patching) > 0 {
+		taken.Values[serving50] = median(requests.patching)
+	}
 	taken.Values[hubWrites] = float64(requests.sum("hub patch") + requests.sum("hub update"))
 	taken.Values[eventWrites] = float64(requests.sum("event"))
 	taken.Values[strayed] = float64(stray)
@@ -185,6 +189,8 @@ func (d *drifter) bare(ctx context.Context, concurrency int) error {
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
+			case <-d.blind:
+				return d.lack
 			case <-begun[i].done:
 				d.keep(begun[i])
 				return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,8 +29,12 @@ type drifter struct {
 	w        *world
 	set      *set
 	patience time.Duration
-	watch    watch.Interface
 	watching sync.WaitGroup
+	// end ends the watch.
+	end context.CancelFunc
+	// blind is closed when the watch has ended, and lack says why.
+	blind chan struct{}
+	lack  error
 
 	// free are the objects that have no drift.
 	free chan int
@@ -59,35 +64,64 @@ func (w *world) newDrifter(ctx context.Context, s *set) (*drifter, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &drifter{w: w, set: s, patience: time.Minute, free: make(chan int, s.size), open: map[string]*drift{}}
-	d.watch, err = s.kind.Watch(ctx, w.clients, metav1.NamespaceAll, metav1.ListOptions{
-		LabelSelector: s.selector(), ResourceVersion: now.ResourceVersion,
-	})
+	d := &drifter{w: w, set: s, patience: time.Minute, free: make(chan int, s.size), open: map[string]*drift{}, blind: make(chan struct{})}
+	ctx, d.end = context.WithCancel(ctx)
+	events, err := d.look(ctx, now.ResourceVersion)
 	if err != nil {
-		return nil, fmt.Errorf("watch the drifts: %w", err)
+		d.end()
+		return nil, err
 	}
 	for _, i := range rand.Perm(s.size) {
 		d.free <- i
 	}
-	d.watching.Go(d.follow)
+	d.watching.Go(func() { d.follow(ctx, events, now.ResourceVersion) })
 	return d, nil
 }
 
 // stop ends the watch.
 func (d *drifter) stop() {
-	d.watch.Stop()
+	d.end()
 	d.watching.Wait()
 }
 
-func (d *drifter) follow() {
-	for event := range d.watch.ResultChan() {
+// follow takes the events in. A watch that the API server ends, because the machine is too
+// busy for it, goes on where it was.
+func (d *drifter) follow(ctx context.Context, events watch.Interface, version string) {
+	defer close(d.blind)
+	for {
+		if version, d.lack = d.drain(events, version); d.lack != nil || ctx.Err() != nil {
+			return
+		}
+		if events, d.lack = d.look(ctx, version); d.lack != nil {
+			return
+		}
+	}
+}
+
+func (d *drifter) look(ctx context.Context, from string) (watch.Interface, error) {
+	events, err := d.set.kind.Watch(ctx, d.w.clients, metav1.NamespaceAll, metav1.ListOptions{
+		LabelSelector: d.set.selector(), ResourceVersion: from, AllowWatchBookmarks: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch the drifts: %w", err)
+	}
+	return events, nil
+}
+
+// drain takes in what one watch shows, and gives how far it has come.
+func (d *drifter) drain(events watch.Interface, version string) (string, error) {
+	defer events.Stop()
+	for event := range events.ResultChan() {
 		now := time.Now()
 		about, err := meta.Accessor(event.Object)
 		if err != nil {
-			continue // an error of the watch, which is at its end: the drifts stay unrepaired
+			return "", fmt.Errorf("watch the drifts: %w", apierrors.FromObject(event.Object))
 		}
-		d.take(about.GetName(), event.Object, now)
+		if version = about.GetResourceVersion(); event.Type != watch.Bookmark {
+			d.take(about.GetName(), event.Object, now)
+		}
 	}
+	return version, nil
 }
 
 // take takes an event in.
@@ -157,6 +191,8 @@ func (d *drifter) storm(ctx context.Context, concurrency int) error {
 			return context.Cause(ctx)
 		case <-end:
 			return fmt.Errorf("the storm is not over after %s: %d drifts are left", d.patience, d.left())
+		case <-d.blind:
+			return d.lack
 		case <-one.done:
 			d.keep(one)
 		}
@@ -189,6 +225,8 @@ func (d *drifter) one(ctx context.Context, i int) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-d.blind:
+		return d.lack
 	case <-one.done:
 		d.keep(one)
 	case <-time.After(d.patience):

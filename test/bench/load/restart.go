@@ -105,6 +105,8 @@ func (w *world) driftedRestart(ctx context.Context, s *set) (sample, error) {
 		select {
 		case <-ctx.Done():
 			return sample{}, context.Cause(ctx)
+		case <-d.blind:
+			return sample{}, d.lack
 		case <-time.After(10 * time.Minute):
 			return sample{}, errors.New("what had drifted before the start is not repaired")
 		case <-one.done:

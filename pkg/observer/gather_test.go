@@ -1,0 +1,59 @@
+package observer
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Those who ask for objects of a kind one after the other all see the first list of it:
+// none of them has to read its object once more.
+func TestFirstListWaitsForAllWhoAsk(t *testing.T) {
+	f := newFixture(t)
+	f.gatherPause = 300 * time.Millisecond
+	const many = 10
+	var owners []Owner
+	for i := range many {
+		owners = append(owners, Owner{Namespace: "demo", Name: fmt.Sprint("owner-", i)})
+		f.create(t, owners[i].Name)
+	}
+	for _, owner := range owners {
+		pause(t, 100*time.Millisecond)
+		for _, known := range f.Observe(owner, []Target{f.target(owner.Name)}) {
+			if !errors.Is(known.Err, ErrNotSynced) {
+				t.Fatalf("%s: there is a list already: %+v", owner, known)
+			}
+		}
+	}
+	for _, owner := range owners {
+		if known := f.observe(t, owner, f.target(owner.Name))[0]; known.Stale || !known.Exists() {
+			t.Errorf("%s: known is %+v", owner, known)
+		}
+	}
+}
+
+// Whoever comes again and again does not keep the others waiting for ever.
+func TestFirstListDoesNotWaitForEver(t *testing.T) {
+	f := newFixture(t)
+	f.gatherPause, f.longestGather = 300*time.Millisecond, 600*time.Millisecond
+	f.create(t, "web")
+	came := 0
+	eventually(t, func() (string, error) {
+		came++
+		f.Observe(Owner{Namespace: "demo", Name: fmt.Sprint("owner-", came)}, []Target{f.target("none")})
+		if known := f.Observe(web, []Target{f.target("web")})[0]; !known.Exists() {
+			return fmt.Sprintf("not known after %d have come: %+v", came, known), nil
+		}
+		return "", nil
+	})
+}
+
+// pause lets time go by.
+func pause(t *testing.T, long time.Duration) {
+	t.Helper()
+	select {
+	case <-t.Context().Done():
+	case <-time.After(long):
+	}
+}

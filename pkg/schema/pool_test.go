@@ -1,0 +1,41 @@
+package schema_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// What a thousand objects observe that differ in their names alone is kept once.
+func TestPoolSharesWhatIsEqual(t *testing.T) {
+	const many = 1000
+	manifest := func(i int) object {
+		data := object{}
+		for field := range 50 {
+			data[fmt.Sprint("field-", field)] = "x"
+		}
+		return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": fmt.Sprint("config-", i)}, "data": data}
+	}
+	kept := func(share func(schema.Schema) schema.Schema) int64 {
+		var before, after runtime.MemStats
+		schemas := make([]schema.Schema, many)
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for i := range schemas {
+			schemas[i] = share(defaultOf(t, manifest(i)))
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(schemas)
+		return (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / many
+	}
+	alone := kept(func(s schema.Schema) schema.Schema { return s })
+	var pool schema.Pool
+	if shared := kept(pool.Share); shared > alone/2 {
+		t.Errorf("a schema takes %d bytes, shared %d", alone, shared)
+	} else {
+		t.Logf("a schema takes %d bytes, shared %d", alone, shared)
+	}
+}
