@@ -1,7 +1,6 @@
 package application
 
 import (
-	"bytes"
 	"reflect"
 	"sync"
 
@@ -13,10 +12,8 @@ import (
 // as long as nobody has another one written. The zero value is that there is none.
 type Published struct {
 	// decode gives what is stored, as text or compressed; nil: objects are what there is.
-	decode     func() ([]map[string]any, error)
-	text       string
-	compressed []byte
-	objects    []map[string]any
+	decode  func() ([]map[string]any, error)
+	objects []map[string]any
 }
 
 // Publishing gives the document that has these objects; nil: that there is none.
@@ -34,7 +31,7 @@ func stored(cm *corev1.ConfigMap, key string) Published {
 	if isCompressed {
 		of = &corev1.ConfigMap{BinaryData: map[string][]byte{key: compressed}}
 	}
-	return Published{text: text, compressed: compressed, decode: sync.OnceValues(func() ([]map[string]any, error) {
+	return Published{decode: sync.OnceValues(func() ([]map[string]any, error) {
 		var objects []map[string]any
 		if err := decode(of, key, &objects); err != nil {
 			return nil, err
@@ -71,10 +68,9 @@ func (p Published) Decode() ([]map[string]any, error) {
 	return p.decode()
 }
 
-// IsStoredAs tells if both are stored, as the same text. Nothing is decoded for that.
-func (p Published) IsStoredAs(other Published) bool {
-	return p.decode != nil && other.decode != nil && p.text == other.text && bytes.Equal(p.compressed, other.compressed)
-}
+// IsStored tells if the document is what the ConfigMap has that the Application was read
+// from, or stored in last.
+func (p Published) IsStored() bool { return p.decode != nil }
 
 // Equal tells if both have the same objects.
 func (p Published) Equal(other Published) bool {

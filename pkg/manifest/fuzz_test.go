@@ -33,6 +33,11 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("nested %d levels deep", got)
 			}
 			runtime.DeepCopyJSONValue(resource) // panics on what is no JSON
+			if object, ok := resource.(map[string]any); ok {
+				if unpacked := manifest.Pack(object).Fields(); !reflect.DeepEqual(object, unpacked) {
+					t.Errorf("packed and unpacked it is something else: %#v\n%#v", object, unpacked)
+				}
+			}
 		}
 		second, again := manifest.Decode(text)
 		// Not by go-cmp, which takes twice as long for each list within a list.

@@ -89,7 +89,7 @@ func looker(t testing.TB, desired string, beside ...[]string) *Observers {
 	for _, path := range beside {
 		observed = observed.Observe(path...)
 	}
-	target := Target{Schema: observed, Marked: observed, Desired: object(t, desired), Revision: "1"}
+	target := Target{Schema: observed, Marked: observed, Desired: manifest.Pack(object(t, desired)), Revision: "1"}
 	target.Ref = manifest.Ref{ID: manifest.ID{APIVersion: "v1", Kind: "Song", Name: "x"}, Resource: configMaps}
 	o.watched[keyOf(target)] = []*view{{owner: web, target: target}, {owner: other, target: target}}
 	return o

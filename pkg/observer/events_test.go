@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // Who hears of what happens to the object of web, which other does not want.
@@ -146,9 +148,7 @@ func TestEchoAfterStart(t *testing.T) {
 // echo that was looked at before is no drift.
 func TestEchoAcrossRevisions(t *testing.T) {
 	learned := func(target Target) Target {
-		target = revised(target)
-		target.Desired["data"] = map[string]any{"a": "1", "b": "1"}
-		return target
+		return wanting(revised(target), map[string]any{"a": "1", "b": "1"})
 	}
 	t.Run("seen before Start", func(t *testing.T) {
 		f, live := started(t)
@@ -257,8 +257,7 @@ func drift(live map[string]any) map[string]any {
 // Two owners want one object, each its own fields: both hear of what both want.
 func TestTwoOwners(t *testing.T) {
 	f, live := started(t)
-	wide := revised(f.target("web"))
-	wide.Desired["data"] = map[string]any{"a": "1", "b": "1"}
+	wide := wanting(revised(f.target("web")), map[string]any{"a": "1", "b": "1"})
 	f.observe(t, other, wide)
 	f.Start(other, []Target{wide}, []map[string]any{live})
 
@@ -273,8 +272,8 @@ func TestTwoOwners(t *testing.T) {
 	f.expect(t, web, other)
 }
 
-func projected(a string) Projection {
-	return PackProjection(map[string]any{
+func projected(a string) manifest.Packed {
+	return manifest.Pack(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": "web"}, "data": map[string]any{"a": a},
 	})

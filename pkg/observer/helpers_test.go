@@ -261,9 +261,17 @@ func targetOf(ref manifest.Ref, desired map[string]any) Target {
 		Ref:      ref,
 		Schema:   observed,
 		Marked:   observed.Observe("metadata", "labels", label),
-		Desired:  manifest.Marks{Labels: map[string]string{label: "yes"}}.On(desired),
+		Desired:  manifest.Pack(manifest.Marks{Labels: map[string]string{label: "yes"}}.On(desired)),
 		Revision: "1",
 	}
+}
+
+// wanting is the target with other data.
+func wanting(target Target, data map[string]any) Target {
+	desired := target.Desired.Fields()
+	desired["data"] = data
+	target.Desired = manifest.Pack(desired)
+	return target
 }
 
 // revised is the target after a change of the spec that concerns data.b.

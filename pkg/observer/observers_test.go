@@ -111,8 +111,7 @@ func TestRevisedTarget(t *testing.T) {
 	f.flush(t)
 	f.expect(t, web)
 
-	target := revised(f.target("web"))
-	target.Desired["data"] = map[string]any{"a": "2", "b": "1"}
+	target := wanting(revised(f.target("web")), map[string]any{"a": "2", "b": "1"})
 	got := f.observe(t, web, target)[0]
 	if !got.Stale || !got.Differs() || got.Live != nil || got.UID != uidOf(live) {
 		t.Errorf("known is %+v, want that it exists, and is stale", got)

@@ -22,7 +22,7 @@ type Target struct {
 	// Marked are the fields that must be as Desired has them: those of Schema and
 	// the owner's marks.
 	Marked  schema.Schema
-	Desired map[string]any
+	Desired manifest.Packed
 	// Revision differs between two targets for one object if anything above
 	// does. What was seen under another revision is read again, not compared.
 	Revision string
@@ -35,7 +35,7 @@ type Observation struct {
 	// ResourceVersion is that of the object, or that of its deletion.
 	ResourceVersion string
 	// Projection are the fields of the target's Schema, with their lists' lengths.
-	Projection Projection
+	Projection manifest.Packed
 	// Live is the whole object while it differs from the target, nil otherwise.
 	Live map[string]any
 	// Stale: the object exists, but was not seen under the target's revision.
@@ -59,8 +59,9 @@ func (o Observation) Differs() bool {
 
 // observe looks at an object on behalf of a target, and tells if it differs.
 func (t Target) observe(live map[string]any, observation *Observation) (differs bool) {
-	observation.Projection = PackProjection(t.Schema.Project(t.Desired, live))
-	return len(t.Marked.Compare(t.Desired, live)) > 0
+	desired := t.Desired.Fields()
+	observation.Projection = manifest.Pack(t.Schema.Project(desired, live))
+	return len(t.Marked.Compare(desired, live)) > 0
 }
 
 // supersedes tells if an observation is to replace a former one, which may be

@@ -42,8 +42,8 @@ func Expect(app *application.Application) ([]Expected, error) {
 			return nil, err
 		}
 		expected[i] = Expected{
-			ID: r.ID, Schema: r.Schema, Mangled: r.mangled, Manifest: r.manifest, Desired: r.desired,
-			LastObserved: entryOf(app.LastObserved.Objects(), r.manifest, app.Namespace), Learned: entryOf(app.Learned, r.manifest, app.Namespace),
+			ID: r.ID, Schema: r.Schema, Mangled: r.mangled, Manifest: r.manifest(), Desired: r.desired(),
+			LastObserved: entryOf(app.LastObserved.Objects(), r.manifest(), app.Namespace), Learned: entryOf(app.Learned, r.manifest(), app.Namespace),
 		}
 	}
 	return expected, nil

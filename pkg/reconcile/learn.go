@@ -21,8 +21,8 @@ const formsKey = application.Prefix + "forms"
 
 // learn takes over from the live object what was not known yet (step 6).
 func (p *resource) learn(live map[string]any) error {
-	desired := p.Schema.LateInitialize(p.desired, withoutMarks(live))
-	if reflect.DeepEqual(desired, p.desired) {
+	desired := p.Schema.LateInitialize(p.desired(), withoutMarks(live))
+	if reflect.DeepEqual(desired, p.desired()) {
 		return nil
 	}
 	return p.pin(desired)
@@ -34,7 +34,7 @@ func (p *resource) learn(live map[string]any) error {
 func (p *resource) accept(answer map[string]any, sent, left schema.Differences) error {
 	answer = withoutMarks(answer)
 	news := p.forgetDropped(answer, left)
-	for _, form := range p.Schema.Forms(p.desired, answer) {
+	for _, form := range p.Schema.Forms(p.desired(), answer) {
 		if !isAmong(left, form.Path) && (sent == nil || isAmong(sent, form.Path)) {
 			p.forms, news = withForm(p.forms, form), true
 		}
@@ -42,7 +42,7 @@ func (p *resource) accept(answer map[string]any, sent, left schema.Differences) 
 	if !news {
 		return nil
 	}
-	return p.pin(p.desired)
+	return p.pin(p.desired())
 }
 
 // isAmong tells if a path is that of one of the differences, or below it. The
@@ -93,11 +93,12 @@ func withForm(forms []schema.Form, form schema.Form) []schema.Form {
 // more: the node port of a Service that has become a ClusterIP. What was not
 // sent, somebody else has taken away. It tells if there was such a value.
 func (p *resource) forgetDropped(answer map[string]any, unsent schema.Differences) (some bool) {
-	for _, form := range p.Schema.Forms(p.desired, answer) {
+	for _, form := range p.Schema.Forms(p.desired(), answer) {
 		if form.Have != nil || isAmong(unsent, form.Path) {
 			continue
 		}
-		p.desired, _ = p.Schema.Forget(p.desired, p.manifest, answer, fieldsOf(form.Path)...)
+		forgotten, _ := p.Schema.Forget(p.desired(), p.manifest(), answer, fieldsOf(form.Path)...)
+		p.wanted = treeOf(forgotten)
 		p.forgot, some = true, true
 	}
 	return some
@@ -105,12 +106,12 @@ func (p *resource) forgetDropped(answer map[string]any, unsent schema.Difference
 
 // learned is what is known beyond the manifest.
 func (p *resource) learned() map[string]any {
-	learned := p.Schema.Learned(p.desired, p.manifest)
+	learned := p.Schema.Learned(p.desired(), p.manifest())
 	if len(p.forms) == 0 {
 		return learned
 	}
 	if learned == nil {
-		learned = map[string]any{"apiVersion": p.desired["apiVersion"], "kind": p.desired["kind"], "metadata": identityOf(p.manifest)}
+		learned = map[string]any{"apiVersion": p.desired()["apiVersion"], "kind": p.desired()["kind"], "metadata": identityOf(p.manifest())}
 	}
 	learned[formsKey] = p.forms
 	return learned
@@ -140,7 +141,7 @@ func identityOf(resource map[string]any) map[string]any {
 
 // remember reads what was learned of the forms of the resource.
 func (p *resource) remember(learned []map[string]any, home string) error {
-	entry := entryOf(learned, p.manifest, home)
+	entry := entryOf(learned, p.manifest(), home)
 	if entry[formsKey] == nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Between two writes of an Application's status are leastInterval at least. What changes
-// no condition waits the longer the more often there is something: each write takes from
+// neither state nor condition waits the longer the more often there is something: each write takes from
 // hub and agent what a repair takes.
 const (
 	leastInterval = time.Second
@@ -33,10 +33,11 @@ type memory struct {
 	// published is what the last write has stored for people, nil if that is not to be
 	// gone by.
 	published *published
-	// conditions are those that are stored, nil if nobody has looked.
+	// state and conditions are those that are stored, nil if nobody has looked.
+	state      application.State
 	conditions []metav1.Condition
-	// written is when the status was written last, and interval how long what changes no
-	// condition has to wait after it; pending is what is to be written then.
+	// written is when the status was written last, and interval how long what changes neither
+	// state nor condition has to wait after it; pending is what is to be written then.
 	written  time.Time
 	interval time.Duration
 	pending  *application.Application
@@ -200,10 +201,10 @@ func (m *memory) queue(turns *turns, now time.Time) {
 	}
 }
 
-// due gives how long the next write, of these conditions, has to wait, 0 if it need not.
-func (m *memory) due(conditions []metav1.Condition, now time.Time) time.Duration {
+// due gives how long the next write, of this status, has to wait, 0 if it need not.
+func (m *memory) due(status application.Status, now time.Time) time.Duration {
 	next := m.written.Add(leastInterval)
-	if slices.EqualFunc(m.conditions, conditions, sayTheSame) {
+	if m.state == status.State && slices.EqualFunc(m.conditions, status.Conditions, sayTheSame) {
 		next = m.written.Add(m.interval)
 		if m.turn.After(next) {
 			next = m.turn
@@ -212,13 +213,19 @@ func (m *memory) due(conditions []metav1.Condition, now time.Time) time.Duration
 	return max(0, next.Sub(now))
 }
 
+// isStored takes note of what is stored of the status.
+func (m *memory) isStored(status application.Status) {
+	m.state, m.conditions = status.State, slices.Clone(status.Conditions)
+}
+
 // wrote takes note of a write of the status.
-func (m *memory) wrote(conditions []metav1.Condition, now time.Time) {
+func (m *memory) wrote(status application.Status, now time.Time) {
 	next := leastInterval
 	if now.Sub(m.written) < 2*m.interval { // it was waited for, or nearly so
 		next = min(2*m.interval, mostInterval)
 	}
-	m.written, m.conditions, m.interval, m.turn = now, slices.Clone(conditions), next, time.Time{}
+	m.isStored(status)
+	m.written, m.interval, m.turn = now, next, time.Time{}
 }
 
 func sayTheSame(a, b metav1.Condition) bool {

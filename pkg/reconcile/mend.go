@@ -134,9 +134,9 @@ func (r *repair) decide(ctx context.Context, live map[string]any) (schema.Patch,
 
 func (r *repair) compare(live map[string]any) schema.Differences {
 	if r.displaces {
-		return r.planned.Marked.Displace(r.planned.Desired, live)
+		return r.planned.Marked.Displace(r.planned.marked.look(), live)
 	}
-	return r.planned.Marked.Compare(r.planned.Desired, live)
+	return r.planned.Marked.Compare(r.planned.marked.look(), live)
 }
 
 // released are the fields that have left manifest and schema, and still are as
@@ -149,14 +149,14 @@ func (r *repair) released(live map[string]any) schema.Differences {
 	if former == nil {
 		return nil
 	}
-	return r.planned.Schema.Released(r.planned.desired, former, r.entryOf(r.app.Learned, r.i), live)
+	return r.planned.Schema.Released(r.planned.desired(), former, r.entryOf(r.app.Learned, r.i), live)
 }
 
 // forgotten takes off the object what was learned and is refused by now.
 func (r *repair) forgotten(live map[string]any) schema.Differences {
 	var removals schema.Differences
 	for _, field := range r.refusedFields {
-		_, found := r.planned.Schema.Forget(r.wasDesired, r.planned.manifest, live, field...)
+		_, found := r.planned.Schema.Forget(r.wasDesired, r.planned.manifest(), live, field...)
 		removals = append(removals, found...)
 	}
 	return removals
@@ -208,7 +208,7 @@ func (r *repair) rivalries(drift schema.Differences) []rivalry {
 func (p *pass) patched(r *repair, after map[string]any, mayAgain bool) (again bool) {
 	planned := r.planned
 	r.known.failed = failures{}
-	if planned.marks.Prove(after) { // one that is to be adopted is only looked at where nothing is written
+	if planned.marks().Prove(after) { // one that is to be adopted is only looked at where nothing is written
 		p.proved(r.i, after)
 	}
 	if len(r.patch) > 0 {
@@ -227,7 +227,7 @@ func (p *pass) patched(r *repair, after map[string]any, mayAgain bool) (again bo
 		p.remember(r.i, drift{differences: r.left, culprit: observer.Blame(r.before, pathsOf(r.left), p.FieldManager), verdict: r.verdict})
 	}
 	left := pathsOf(r.left)
-	stays := planned.Marked.Compare(planned.Desired, after).Drift()
+	stays := planned.Marked.Compare(planned.marked.look(), after).Drift()
 	stays = slices.DeleteFunc(stays, func(d schema.Difference) bool { return contains(left, d.Path) })
 	if len(stays) > 0 && r.verdict.reason == "" {
 		p.verdicts[r.i] = verdict{reason: reasonIneffective, fields: pathsOf(stays),
@@ -246,8 +246,8 @@ func (p *pass) patched(r *repair, after map[string]any, mayAgain bool) (again bo
 // says: that part, as it was written, and for the rest what was published before.
 // Otherwise a spec that takes back what was refused would leave the part behind.
 func (r *repair) partly(after map[string]any) map[string]any {
-	entry := r.planned.Schema.ObservedPart(r.planned.desired)
-	for _, form := range r.planned.Schema.Forms(r.planned.desired, withoutMarks(after)) {
+	entry := r.planned.Schema.ObservedPart(r.planned.desired())
+	for _, form := range r.planned.Schema.Forms(r.planned.desired(), withoutMarks(after)) {
 		put(entry, form.Path, nil)
 	}
 	former := r.entryOf(r.app.LastObserved.Objects(), r.i)
@@ -345,7 +345,7 @@ func (p *pass) invalid(ctx context.Context, r *repair, refusal error, tries int)
 // mayDisplace tells if something is left to try, by which nothing is lost that is
 // observed.
 func (r *repair) mayDisplace() bool {
-	return !r.displaced && slices.ContainsFunc(r.planned.Marked.Displace(r.planned.Desired, r.before), func(d schema.Difference) bool {
+	return !r.displaced && slices.ContainsFunc(r.planned.Marked.Displace(r.planned.marked.look(), r.before), func(d schema.Difference) bool {
 		return d.Displaces() && isAmong(r.drift, d.Path)
 	})
 }
@@ -353,11 +353,11 @@ func (r *repair) mayDisplace() bool {
 // forget forgets the learned values at the fields that the API server has named.
 func (p *pass) forget(r *repair, fields []string) bool {
 	if r.wasDesired == nil {
-		r.wasDesired = r.planned.desired
+		r.wasDesired = r.planned.desired()
 	}
 	before := len(r.refusedFields)
 	for _, field := range fields {
-		forgotten, removals := r.planned.Schema.Forget(r.planned.desired, r.planned.manifest, r.before, names(field)...)
+		forgotten, removals := r.planned.Schema.Forget(r.planned.desired(), r.planned.manifest(), r.before, names(field)...)
 		if len(removals) == 0 || goFurther(pathsOf(removals), names(field)) {
 			continue
 		}

@@ -31,7 +31,7 @@ func (e ownedError) Error() string { return "the object belongs to the Applicati
 func (r *repair) own(ctx context.Context, live map[string]any) (unmarked bool, err error) {
 	owner, marked := application.OwnerOf(live)
 	switch {
-	case r.planned.marks.Prove(live), marked && owner == r.app.NamespacedName:
+	case r.planned.marks().Prove(live), marked && owner == r.app.NamespacedName:
 		return false, nil
 	case r.isProved(live):
 		return true, nil
@@ -72,7 +72,7 @@ func (p *pass) proved(i int, live map[string]any) {
 // mark decides to put our marks on an object, and nothing else: not as often as
 // somebody takes them off.
 func (r *repair) mark(live map[string]any) {
-	lost := r.planned.marksOnly().Compare(r.planned.Desired, live).Drift()
+	lost := r.planned.marksOnly().Compare(r.planned.marked.look(), live).Drift()
 	r.culprit = observer.Blame(live, pathsOf(lost), r.FieldManager)
 	if until := r.known.fights.pausedUntil(r.rivalries(lost), r.now); !until.IsZero() {
 		r.left, r.verdict = lost, verdict{reason: reasonContended, fields: pathsOf(lost), again: until}
@@ -110,7 +110,7 @@ func (p *pass) marked(ctx context.Context, r *repair, after map[string]any, trie
 		outcome = Outcome{Action: Reverted, Object: r.planned.ID, Paths: pathsOf(r.drift), Took: p.sinceSeen(r.i)}
 		r.known.fights.repaired(r.rivalries(r.drift), p.now)
 	}
-	if !r.planned.marks.Prove(after) {
+	if !r.planned.marks().Prove(after) {
 		p.verdicts[r.i] = verdict{reason: reasonIneffective, fields: pathsOf(r.drift),
 			message: "the API server, or a webhook there, does not keep the marks by which objects are known: have it leave labels and annotations of " + application.Domain + " alone"}
 		return
@@ -141,10 +141,11 @@ func (p *resource) marksOnly() schema.Schema {
 
 // mark observes our marks, too.
 func (p *resource) mark(observed schema.Schema) schema.Schema {
-	for label := range p.marks.Labels {
+	marks := p.marks()
+	for label := range marks.Labels {
 		observed = observed.Observe("metadata", "labels", label)
 	}
-	for annotation := range p.marks.Annotations {
+	for annotation := range marks.Annotations {
 		observed = observed.Observe("metadata", "annotations", annotation)
 	}
 	return observed

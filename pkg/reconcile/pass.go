@@ -107,7 +107,7 @@ func (p *pass) mayRelease(i int) bool {
 
 // entryOf gives the entry of a planned resource in one of the documents.
 func (p *pass) entryOf(document []map[string]any, i int) map[string]any {
-	return entryOf(document, p.planned[i].manifest, p.app.Namespace)
+	return entryOf(document, p.planned[i].manifest(), p.app.Namespace)
 }
 
 func (p *pass) targets() []observer.Target {
@@ -263,7 +263,7 @@ func (p *pass) do(i int, act func()) {
 // (step 6).
 func (p *pass) took(i int, live map[string]any) {
 	planned := &p.planned[i]
-	p.observed[i].Projection = observer.PackProjection(planned.Schema.Project(planned.desired, live))
+	p.observed[i].Projection = manifest.Pack(planned.Schema.Project(planned.desired(), live))
 	p.observed[i].Summary = Summarise(live)
 	p.seen = append(p.seen, live)
 	if err := planned.learn(live); err != nil {

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
@@ -28,13 +28,18 @@ type resource struct {
 	// mangled is the observer schema; that of the target is refined by what is
 	// known of the type, and of how the API server writes the values.
 	mangled schema.Schema
-	// desired is that of step 2, without the marks.
-	desired map[string]any
-	// manifest is what the user wrote.
-	manifest map[string]any
+	// saidNamespace is that of the manifest, empty if it says none.
+	saidNamespace string
+	// wanted is what is desired by step 2, without the marks, and marked the same with
+	// them, where it is to be: the observer's.
+	wanted, marked tree
+	// written is what the user wrote.
+	written tree
 	// forms are how the API server has written desired values.
 	forms []schema.Form
-	marks manifest.Marks
+	// owner is the Application whose marks it has, ownerUID empty: it has none.
+	owner    types.NamespacedName
+	ownerUID types.UID
 	// forgot: the API server refuses what was learned.
 	forgot bool
 	// unserved is why the target has no place for the resource.
@@ -69,7 +74,7 @@ func (r *Reconciler) plan(app *application.Application, known *memory) (plan, er
 	case app.Spec.Fetched != "":
 		app.Mangled = wanted.mangled.Documents()
 	}
-	resources := slices.Clone(wanted.drafted)
+	resources := wanted.drafted()
 	if err := r.locate(app, resources); err != nil {
 		return plan{}, err
 	}
@@ -102,7 +107,7 @@ func (p *resource) complete(app *application.Application) error {
 	if err := p.remember(app.Learned, app.Namespace); err != nil {
 		return err
 	}
-	return p.pin(p.desired)
+	return p.pin(p.desired())
 }
 
 // resourcesOf gives what is desired, wherever it belongs.
@@ -113,8 +118,8 @@ func resourcesOf(desired mutate.Desired) ([]resource, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errRefused, err)
 		}
-		resources[i] = resource{mangled: shapes.Share(desired.Schemas[i]), desired: desired.Resources[i], manifest: desired.Manifest[i]}
-		resources[i].ID = id
+		resources[i] = resource{mangled: shapes.Share(desired.Schemas[i]), wanted: treeOf(desired.Resources[i]), written: treeOf(desired.Manifest[i])}
+		resources[i].ID, resources[i].saidNamespace = id, id.Namespace
 	}
 	return resources, nil
 }
@@ -149,13 +154,46 @@ func (r *Reconciler) locate(app *application.Application, resources []resource) 
 	return nil
 }
 
+// desired is what is wanted, without the marks.
+func (p *resource) desired() map[string]any { return p.wanted.look() }
+
+// manifest is what the user wrote.
+func (p *resource) manifest() map[string]any { return p.written.look() }
+
+// marks are those of the Application.
+func (p *resource) marks() manifest.Marks {
+	if p.ownerUID == "" {
+		return manifest.Marks{}
+	}
+	return application.Marks(p.owner, p.ownerUID, p.ID)
+}
+
+// drafted gives the resource as it was before the target was asked for its place.
+func (p *resource) drafted() resource {
+	draft := resource{mangled: p.mangled, wanted: p.wanted, written: p.written, saidNamespace: p.saidNamespace}
+	draft.ID = p.ID
+	draft.ID.Namespace = p.saidNamespace
+	return draft
+}
+
+// atRest gives the resource with its objects packed.
+func (p *resource) atRest() resource {
+	rests := *p
+	rests.wanted, rests.marked, rests.written = p.wanted.atRest(), p.marked.atRest(), p.written.atRest()
+	if rests.written.equal(rests.wanted) { // nothing was learned: one of them is enough
+		rests.written = rests.wanted
+	}
+	return rests
+}
+
 // pin makes this the desired state, and with the marks the observer's target.
 func (p *resource) pin(desired map[string]any) error {
-	p.desired = desired
+	p.wanted = treeOf(desired)
 	p.Schema = apitypes.BuiltIn().Refine(p.mangled, desired)
 	p.forms = p.Schema.Keep(desired, p.forms)
 	p.Schema = shapes.Share(p.Schema.Accept(p.forms))
-	p.Desired = p.marks.On(p.placed(desired))
+	p.marked = treeOf(p.marks().On(p.placed(desired))).packed()
+	p.Desired = p.marked.pack
 	p.Marked = shapes.Share(p.mark(p.Schema))
 	var err error
 	// Marked follows from the others.
@@ -178,7 +216,7 @@ func (p *resource) placed(object map[string]any) map[string]any {
 // asWritten gives an object of the target with the namespace that the manifest
 // says, by which the documents know it.
 func (p *resource) asWritten(object map[string]any) map[string]any {
-	described, _ := p.manifest["metadata"].(map[string]any)
+	described, _ := p.manifest()["metadata"].(map[string]any)
 	metadata, _ := object["metadata"].(map[string]any)
 	if described["namespace"] == nil || metadata["namespace"] == nil {
 		return object
@@ -197,7 +235,7 @@ func inNamespace(object map[string]any, namespace any) map[string]any {
 
 // body is what the object is created from: the whole desired state.
 func (p *resource) body() map[string]any {
-	body := maps.Clone(p.Desired)
+	body := maps.Clone(p.marked.look())
 	metadata, _ := body["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)
 	if p.Namespace == "" {

@@ -4,19 +4,19 @@ import (
 	"bytes"
 	"reflect"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // published is what is stored for people to read, and what it was made from: most passes
 // would make the same documents again, of all objects, to find that they are stored.
 type published struct {
-	applied, observed application.Published
-	learned           []map[string]any
+	// version is that of the ConfigMap that has the documents.
+	version string
+	learned []map[string]any
 	// plan is that of all objects; each had this revision and was seen like this.
 	plan      *keptPlan
 	revisions []string
-	seen      []observer.Projection
+	seen      []manifest.Packed
 }
 
 // isPublished tells if nothing has changed of what was published. Each of the objects is
@@ -31,7 +31,7 @@ func (p *pass) isPublished() bool {
 			return false
 		}
 	}
-	return p.app.LastApplied.IsStoredAs(last.applied) && p.app.LastObserved.IsStoredAs(last.observed) && reflect.DeepEqual(p.app.Learned, last.learned)
+	return p.app.Version == last.version && p.app.LastApplied.IsStored() && p.app.LastObserved.IsStored() && reflect.DeepEqual(p.app.Learned, last.learned)
 }
 
 // arePublished takes note that what was published is stored.
@@ -40,7 +40,7 @@ func (p *pass) arePublished() {
 		p.memory.published = nil
 		return
 	}
-	last := &published{applied: p.app.LastApplied, observed: p.app.LastObserved, learned: p.app.Learned, plan: p.memory.planned}
+	last := &published{version: p.app.Version, learned: p.app.Learned, plan: p.memory.planned}
 	for i := range p.planned {
 		last.revisions = append(last.revisions, p.planned[i].Revision)
 		last.seen = append(last.seen, p.observed[i].Projection)

@@ -36,7 +36,7 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 	if p.reverted {
 		p.memory.queue(&p.histories, p.Now())
 	}
-	due := p.memory.due(app.Status.Conditions, p.Now())
+	due := p.memory.due(app.Status, p.Now())
 	switch rest := p.hub.rest(p.Now()); {
 	case rest > 0: // everybody would wait for it
 		p.memory.pend(app)
@@ -54,10 +54,10 @@ func (p *pass) record(ctx context.Context) (ctrl.Result, error) {
 		p.memory.pend(app)
 		p.memory.written = time.Time{}
 	case app.Version != before:
-		p.memory.wrote(app.Status.Conditions, p.Now())
+		p.memory.wrote(app.Status, p.Now())
 		p.arePublished()
 	default:
-		p.memory.conditions = slices.Clone(app.Status.Conditions)
+		p.memory.isStored(app.Status)
 		p.arePublished()
 	}
 	return ctrl.Result{RequeueAfter: p.next(0)}, errors.Join(failure, err)
@@ -75,7 +75,7 @@ func (p *pass) publish() {
 	applied := []map[string]any{}
 	var observed, learned []map[string]any
 	for i := range p.planned {
-		applied = append(applied, p.planned[i].desired)
+		applied = append(applied, p.planned[i].desired())
 		if values := p.learnedOf(i); values != nil {
 			learned = append(learned, values)
 		}

@@ -201,7 +201,7 @@ func (p *pass) ownSecret(secret *hookSecret, live map[string]any) error {
 	owner, marked := application.OwnerOf(live)
 	proved := p.memory.object(secret.ID).proved
 	switch {
-	case secret.marks.Prove(live), marked && owner == p.app.NamespacedName, proved != "" && uidOf(live) == proved:
+	case secret.marks().Prove(live), marked && owner == p.app.NamespacedName, proved != "" && uidOf(live) == proved:
 		return nil
 	case marked:
 		return fmt.Errorf("%w: %s", ownedError{owner.String()}, secret.ID)
@@ -306,7 +306,7 @@ func (p *pass) digestsOf(secret *hookSecret) map[string]string {
 
 // recorded gives the digests that are in the documents.
 func (s *hookSecret) recorded() map[string]string {
-	data, _ := s.desired["data"].(map[string]any)
+	data, _ := s.desired()["data"].(map[string]any)
 	digests := make(map[string]string, len(data))
 	for key, value := range data {
 		if digest, ok := value.(string); ok {
@@ -346,8 +346,9 @@ func (s *hookSecret) digest(values map[string][]byte) {
 	for key, value := range values {
 		data[key] = application.DigestOf(value)
 	}
-	s.desired = maps.Clone(s.desired)
-	s.desired["data"] = data
+	desired := maps.Clone(s.desired())
+	desired["data"] = data
+	s.wanted = treeOf(desired)
 }
 
 // toldSecret reports a Secret that was made, or mended: where somebody has deleted or
@@ -391,12 +392,12 @@ func (p *pass) secretVerdicts() []verdict {
 func (p *pass) secretDocuments() (applied, observed, learned []map[string]any) {
 	for i := range p.secrets {
 		secret := &p.secrets[i]
-		applied = append(applied, secret.desired)
-		if secret.desired["data"] == nil {
+		applied = append(applied, secret.desired())
+		if secret.desired()["data"] == nil {
 			continue
 		}
-		observed = append(observed, secret.mangled.ObservedPart(secret.desired))
-		learned = append(learned, secret.mangled.Learned(secret.desired, secret.manifest))
+		observed = append(observed, secret.mangled.ObservedPart(secret.desired()))
+		learned = append(learned, secret.mangled.Learned(secret.desired(), secret.manifest()))
 	}
 	return applied, observed, learned
 }

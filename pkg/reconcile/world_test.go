@@ -69,6 +69,8 @@ type world struct {
 	// looked at them, that they do not see them, that they saw them disappear, that
 	// they disappear once they were seen.
 	stale, unseen, gone, vanishing map[string]bool
+	// desired are the objects of targets, by their revisions.
+	desired map[string]map[string]any
 
 	calls   []string
 	reports []string
@@ -96,7 +98,7 @@ func newWorld(t testing.TB, manifestText, schemaText string) *world {
 		cm: cm, objects: map[string]map[string]any{}, version: 1, now: noon, step: 2 * time.Second,
 		answer: func(map[string]any) {}, admit: func(_, _ map[string]any) error { return nil }, unknown: map[string]error{},
 		looked: map[string]int{}, failures: map[string]error{}, stale: map[string]bool{}, unseen: map[string]bool{}, gone: map[string]bool{},
-		vanishing: map[string]bool{},
+		vanishing: map[string]bool{}, desired: map[string]map[string]any{},
 	}
 	w.restart()
 	return w
@@ -161,11 +163,20 @@ func (w *world) reconcile(t testing.TB) (ctrl.Result, error) {
 	w.now = w.now.Add(w.step)
 	result, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
 	if _, measured := t.(*testing.B); !measured {
-		if err := w.CheckKept(appName); err != nil {
-			t.Error(err)
-		}
+		w.checkPlan(t)
 	}
 	return result, err
+}
+
+func (w *world) checkPlan(t testing.TB) {
+	t.Helper()
+	stored, err := applications{w}.Get(t.Context(), appName)
+	if err != nil || stored == nil {
+		return
+	}
+	if err := w.CheckKept(stored); err != nil {
+		t.Error(err)
+	}
 }
 
 func (w *world) mustReconcile(t testing.TB) {
@@ -379,6 +390,7 @@ func (a applications) Update(_ context.Context, app *application.Application) er
 	}
 	changes := changed(a.cm, updated)
 	if len(changes) == 0 {
+		app.Stored(a.cm)
 		return nil
 	}
 	if err := errors.Join(a.call(slices.Insert(changes, 0, "Write")...), a.hubFails); err != nil {
@@ -614,8 +626,13 @@ func (o observers) look(target observer.Target) observer.Observation {
 	case o.stale[name]:
 		seen.Stale = true
 	default:
-		seen.Projection = observer.PackProjection(target.Schema.Project(target.Desired, live))
-		if len(target.Marked.Compare(target.Desired, live)) > 0 {
+		desired := o.desired[target.Revision]
+		if desired == nil {
+			desired = target.Desired.Fields()
+			o.desired[target.Revision] = desired
+		}
+		seen.Projection = manifest.Pack(target.Schema.Project(desired, live))
+		if len(target.Marked.Compare(desired, live)) > 0 {
 			seen.Live = runtime.DeepCopyJSON(live)
 		}
 	}

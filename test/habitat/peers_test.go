@@ -119,8 +119,9 @@ func TestPeersAreReplaced(t *testing.T) {
 	if isLong() {
 		rounds = 200
 	}
-	// Between a death and the next file are one event and one request of the controller.
-	const bound = 2 * time.Second
+	// Between a death and the next file are one event and one request of the controller. The
+	// slowest tells what else this machine had to do: of it is asked that no resync brought it.
+	const bound, longest = 2 * time.Second, 20 * time.Second
 	h := newHome(t)
 	h.create(t, habitats, service("db", 3, object{"service": with("db", "leader", nil)}))
 	h.create(t, habitats, service("app", 2, nil))
@@ -151,8 +152,8 @@ func TestPeersAreReplaced(t *testing.T) {
 	for how, durations := range map[string][]time.Duration{"deleted": took["deleted"], "failed": took["failed"], "in all": all} {
 		t.Logf("from the Pod's death (%s) to the new peer file: p50 %s, max %s, of %d", how, quantile(durations, 50), quantile(durations, 100), len(durations))
 	}
-	if slowest := quantile(all, 100); slowest > bound {
-		t.Errorf("the slowest took %s, want %s at most", slowest, bound)
+	if median, slowest := quantile(all, 50), quantile(all, 100); median > bound || slowest > longest {
+		t.Errorf("it took %s in the median, and %s at most, want %s and %s", median, slowest, bound, longest)
 	}
 }
 

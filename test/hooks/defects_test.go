@@ -192,7 +192,7 @@ func TestTampering(t *testing.T) {
 		t.Errorf("it took %s, want a minute and what a pass takes", took)
 	}
 	a.mustBe(t, application.StateRunning)
-	checkDrifts(t, a)
+	eventually(t, func() string { return driftsOf(t, a) })
 	a.delete(t)
 	a.mustBe(t, application.StateWaiting)
 	p.mustAnswer(t, env.local, "the token of before", p.says(application.Shutdown), 200)
@@ -231,8 +231,8 @@ func tamperWithWorkload(t *testing.T, namespace string) {
 	}
 }
 
-// checkDrifts fails unless the status tells of the Secrets that were changed.
-func checkDrifts(t *testing.T, a app) {
+// driftsOf says what is missing until the status tells of the Secrets that were changed.
+func driftsOf(t *testing.T, a app) string {
 	t.Helper()
 	told := map[string]string{}
 	for _, drift := range a.read(t, application.LocalCluster).Status.Drifts {
@@ -245,6 +245,7 @@ func checkDrifts(t *testing.T, a app) {
 		"web-krake-shutdown-secret-token": "Recreated, fields: false", "web-krake-shutdown-secret-certs": "Recreated, fields: false",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("drifts of Secrets (-want +got):\n%s", diff)
+		return "drifts of Secrets (-want +got):\n" + diff
 	}
+	return ""
 }

@@ -61,7 +61,7 @@ func ofApplications() []group {
 			{"pkg/reconcile", "slowRetry", false, "how often something is looked at that somebody else has to bring about"},
 			{"pkg/reconcile", "silence", false, "how long a cluster may not answer before conditions say so"},
 			{"pkg/reconcile", "leastInterval", false, "the least time between two writes of a status"},
-			{"pkg/reconcile", "mostInterval", false, "the same where there is always something to write, and no condition has changed"},
+			{"pkg/reconcile", "mostInterval", false, "the same where there is always something to write, and neither state nor condition has changed"},
 			{"pkg/reconcile", "historiesPerSecond", false, "writes of a status in a second that tell of repairs alone, of all Applications of an agent"},
 			{"pkg/reconcile", "historiesAtOnce", false, "the same at once, after a time without"},
 			{"pkg/reconcile", "longestHistoryWait", false, "how long one waits for its turn"},

@@ -1,0 +1,37 @@
+package manifest
+
+import (
+	"fmt"
+
+	cbor "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+)
+
+// Packed is a JSON object in one piece; nil: there is none. Of what is kept for each
+// object most is looked at when somebody acts on it, which for most objects is never: as
+// a tree of maps it takes ten times the memory, and the garbage collector's time. Equal
+// objects are packed alike.
+type Packed []byte
+
+// Pack packs an object that came as JSON.
+func Pack(fields map[string]any) Packed {
+	if fields == nil {
+		return nil
+	}
+	packed, err := cbor.Marshal(fields)
+	if err != nil {
+		panic(fmt.Sprintf("a value that came as JSON is none: %v", err)) // of one object: it is recovered from, and told
+	}
+	return packed
+}
+
+// Fields gives the object, as a tree of the caller's own.
+func (p Packed) Fields() map[string]any {
+	if p == nil {
+		return nil
+	}
+	var fields map[string]any
+	if err := cbor.Unmarshal(p, &fields); err != nil {
+		panic(fmt.Sprintf("what was packed is damaged: %v", err))
+	}
+	return fields
+}
