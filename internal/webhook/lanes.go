@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"time"
 )
@@ -66,10 +65,7 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.ContentLength > usualBody:
 		lane = l.small
 	}
-	sender, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		sender = r.RemoteAddr // of no TCP connection
-	}
+	sender := senderOf(r.RemoteAddr)
 	ctx, cancel := context.WithTimeout(r.Context(), laneWait)
 	defer cancel()
 	if err := lane.held.take(ctx, sender); err != nil {

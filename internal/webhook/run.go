@@ -64,6 +64,7 @@ func serve(mgr manager.Manager, options Options) error {
 		Port: options.Port,
 		TLSOpts: []func(*tls.Config){func(config *tls.Config) {
 			config.GetCertificate = keeper.GetCertificate
+			config.GetConfigForClient = newHandshakes().begin
 			// HTTP/2 takes in the bodies of requests that nobody reads yet.
 			config.NextProtos = []string{"http/1.1"}
 		}},

@@ -31,8 +31,9 @@ func TestA21(t *testing.T) {
 	target := newTarget(t)
 	t.Run("1,000 posts of junk at once", func(t *testing.T) { postJunk(t, target, namespace) })
 	t.Run("a body without its length is refused", func(t *testing.T) {
-		// A reader of no known type has the client send it in chunks.
-		if code, _ := target.post(t.Context(), io.MultiReader(strings.NewReader("{}"))); code != http.StatusLengthRequired {
+		// A reader of no known type has the client send it in chunks. What is refused is not
+		// read: who still sends may see the end of the connection before the answer.
+		if code, _ := target.post(t.Context(), io.MultiReader(strings.NewReader("{}"))); code != http.StatusLengthRequired && code != 0 {
 			t.Errorf("answered %d, want %d", code, http.StatusLengthRequired)
 		}
 	})

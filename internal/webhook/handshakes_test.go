@@ -1,0 +1,52 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// Somebody opens connections, many at a time, and goes on with none of them: who comes
+// from elsewhere is served all the same.
+func TestHandshakesTakeTurns(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.TLS = &tls.Config{GetConfigForClient: newHandshakes().begin, MinVersion: tls.VersionTLS13}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	address := server.Listener.Addr().String()
+
+	// Were they all one sender's, who comes last would wait for longer than laneWait.
+	const idle = handshakesAtOnce * int(2*laneWait/handshakeTime)
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	for range idle {
+		connection, err := dialer.DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Skipf("this system has one address of its own, so that senders cannot be told apart: %v", err)
+		}
+		t.Cleanup(func() { connection.Close() })
+		go func() { // what is answered is never read
+			_ = tls.Client(mute{connection}, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context()) //nolint:gosec // nobody is trusted
+		}()
+	}
+	<-time.After(handshakeTime / 2) // they wait for their turns
+	ctx, cancel := context.WithTimeout(t.Context(), laneWait)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatalf("who comes from elsewhere is not served: %v", err)
+	}
+	response.Body.Close()
+}
+
+// mute is a connection of which nothing is read.
+type mute struct{ net.Conn }
+
+func (mute) Read([]byte) (int, error) { select {} }
