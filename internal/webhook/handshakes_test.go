@@ -27,7 +27,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 		if err != nil {
 			t.Skipf("this system has one address of its own, so that senders cannot be told apart: %v", err)
 		}
-		t.Cleanup(func() { connection.Close() })
+		t.Cleanup(func() { _ = connection.Close() })
 		go func() { // what is answered is never read
 			_ = tls.Client(mute{connection}, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context()) //nolint:gosec // nobody is trusted
 		}()
@@ -43,7 +43,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	if err != nil {
 		t.Fatalf("who comes from elsewhere is not served: %v", err)
 	}
-	response.Body.Close()
+	_ = response.Body.Close()
 }
 
 // mute is a connection of which nothing is read.

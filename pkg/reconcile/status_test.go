@@ -85,6 +85,23 @@ func TestStatusOfConstantDriftIsWrittenLessOften(t *testing.T) {
 	}
 }
 
+// What somebody has made of a document is replaced by what is known.
+func TestDocumentsThatSomebodyHasChanged(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = 10 * time.Second
+	w.mustReconcile(t)
+	for _, key := range []string{application.LastAppliedKey, application.LastObservedKey} {
+		before := w.cm.Data[key]
+		w.cm = w.cm.DeepCopy()
+		w.cm.Data[key] = "[]"
+		w.cm.ResourceVersion = w.next()
+		w.mustReconcile(t)
+		if got := w.cm.Data[key]; got != before {
+			t.Errorf("%s is %s, want %s", key, got, before)
+		}
+	}
+}
+
 // While many Applications have drifts, what tells of repairs alone has to wait for its
 // turn: no repair waits for that. What else there is to tell does not wait.
 func TestStatusWaitsForRepairsOfOthers(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 // concurrent use.
 type Proxy struct {
 	server *httptest.Server
+	stop   context.CancelFunc
 	target *url.URL
 	client *http.Client
 
@@ -56,6 +57,9 @@ func Start(config *rest.Config) (*Proxy, error) {
 	p.server = httptest.NewUnstartedServer(p)
 	p.server.EnableHTTP2 = true
 	p.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	life, stop := context.WithCancel(context.Background()) //nolint:forbidigo // until Close
+	p.stop = stop
+	p.server.Config.BaseContext = func(net.Listener) context.Context { return life }
 	p.server.Config.ConnContext = func(ctx context.Context, connection net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, connection)
 	}
@@ -63,8 +67,10 @@ func Start(config *rest.Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Close ends the connections and the proxy.
+// Close ends the connections and the proxy. Who connects anew meanwhile, and watches, is
+// ended with the context: the server waits for all that it has begun to answer.
 func (p *Proxy) Close() {
+	p.stop()
 	p.server.CloseClientConnections()
 	p.server.Close()
 	p.client.CloseIdleConnections()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,11 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Query().Get("watch") == "" {
 		fmt.Fprintf(w, `{"kind": "Answer"}`)
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/endless") {
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
 		return
 	}
 	for i := range 3 {
@@ -217,6 +223,7 @@ func TestMuteAndDelay(t *testing.T) {
 	if got, err := ask(t, client, http.MethodGet, host+path); err == nil {
 		t.Errorf("a muted call is answered: %d", got.code)
 	}
+	client.Timeout = 0
 	begin := time.Now()
 	if got, err := ask(t, client, http.MethodGet, host+path); err != nil || got.code != http.StatusConflict || time.Since(begin) < 50*time.Millisecond {
 		t.Errorf("%d, %v, after %s", got.code, err, time.Since(begin))
@@ -270,6 +277,39 @@ func checkFault(t *testing.T, got answer, err error, code int, retry string) {
 	if after := got.header.Get("Retry-After"); after != retry {
 		t.Errorf("to be tried again after %q, want %q", after, retry)
 	}
+}
+
+// Whoever watches anew as soon as a watch ends does not keep the proxy from ending.
+func TestClose(t *testing.T) {
+	p, _, client, host := begin(t)
+	var watchers sync.WaitGroup
+	closed := make(chan struct{})
+	for range 20 {
+		watchers.Go(func() {
+			for {
+				select {
+				case <-closed:
+					return
+				default:
+					_, _ = ask(t, client, http.MethodGet, host+"/api/v1/endless?watch=true")
+					client.CloseIdleConnections()
+				}
+			}
+		})
+	}
+	for p.Watches() == 0 {
+		runtime.Gosched()
+	}
+	go func() {
+		p.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for somebody's watch")
+	}
+	watchers.Wait()
 }
 
 func TestVerdicts(t *testing.T) {
