@@ -53,13 +53,12 @@ type pass struct {
 
 func newPass(r *Reconciler, app *application.Application, known *memory, wanted plan) *pass {
 	planned := wanted.resources
-	spec := app.Spec.Digest()
-	if known.spec != spec {
+	if known.spec != wanted.spec {
 		known.makePeace() // about another spec: perhaps the field is not observed any more
 	}
 	return &pass{
 		Reconciler: r, app: app, memory: known, target: r.actorFor(app),
-		now: r.Now(), spec: spec, former: app.Status, planned: planned, secrets: wanted.secrets, tokens: app.Hooks.Tokens,
+		now: r.Now(), spec: wanted.spec, former: app.Status, planned: planned, secrets: wanted.secrets, tokens: app.Hooks.Tokens,
 		observed: make([]observer.Observation, len(planned)),
 		verdicts: make([]verdict, len(planned)),
 		holds:    make([]*application.Hold, len(planned)),

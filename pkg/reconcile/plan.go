@@ -57,6 +57,8 @@ var errUntranslatable = fmt.Errorf("%w: it cannot be translated", errRefused)
 
 // plan is what an Application wants.
 type plan struct {
+	// spec is the digest of the Application's.
+	spec string
 	// resources are in the order of the manifest.
 	resources []resource
 	secrets   []hookSecret
@@ -82,7 +84,7 @@ func (r *Reconciler) plan(app *application.Application, known *memory) (plan, er
 		return plan{}, err
 	}
 	known.planned = wanted
-	planned := plan{resources: resources[:len(resources)-len(wanted.secrets)]}
+	planned := plan{spec: wanted.spec, resources: resources[:len(resources)-len(wanted.secrets)]}
 	for i, secret := range wanted.secrets {
 		planned.secrets = append(planned.secrets, hookSecret{
 			resource: resources[len(planned.resources)+i], hook: secret.Hook, certs: secret.Certs,
