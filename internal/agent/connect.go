@@ -34,7 +34,7 @@ func (a *agent) connect() error {
 	if err != nil {
 		return err
 	}
-	store := newStore(counted{a.manager.GetClient(), a.counts.request}, name, a.options.Cluster, a.tenure.Hub)
+	store := newStore(counted{unfolding{a.manager.GetClient(), a.folding}, a.counts.request}, name, a.options.Cluster, a.tenure.Hub)
 	applications, err := a.newHubResync(store)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (a *agent) register(observers *observer.Observers, kinds *kinds, reconciler
 func (a *agent) addLoop(store *store, loop *loop) error {
 	return ctrl.NewControllerManagedBy(a.manager).
 		Named("application").
-		For(&corev1.ConfigMap{}, builder.WithPredicates(intentChanged(a.options.Cluster, store.isCached))).
+		For(&corev1.ConfigMap{}, builder.WithPredicates(intentChanged(a.options.Cluster, a.folding, store.isCached))).
 		WatchesRawSource(source.Func(a.notifications.start)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: a.options.Concurrency, RateLimiter: newBackoff(), CacheSyncTimeout: math.MaxInt64,
@@ -156,13 +156,18 @@ func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 // intentChanged leaves out the events of what webhook and agents write and the
 // agent of this cluster need not act on, its own echo among them. Who is to hear of each
 // update is told.
-func intentChanged(cluster string, updated func(*corev1.ConfigMap)) predicate.Predicate {
+func intentChanged(cluster string, folding *folding, updated func(*corev1.ConfigMap)) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.ConfigMap)
 		after, okAfter := e.ObjectNew.(*corev1.ConfigMap)
 		if okAfter {
 			updated(after)
 		}
-		return !ok || !okAfter || !application.SameFor(before, after, cluster)
+		if !ok || !okAfter {
+			return true
+		}
+		before, err := folding.unfold(before)
+		after, errAfter := folding.unfold(after)
+		return err != nil || errAfter != nil || !application.SameFor(before, after, cluster)
 	}}
 }

@@ -37,7 +37,7 @@ func TestIntentChanged(t *testing.T) {
 			}
 			after := before.DeepCopy()
 			c.change(after)
-			if got := intentChanged("local", func(*corev1.ConfigMap) {}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+			if got := intentChanged("local", newFolding(), func(*corev1.ConfigMap) {}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,8 +21,9 @@ import (
 )
 
 // newManager makes a manager on the hub, whose cache holds the Applications of
-// this cluster, and no other ConfigMap. It elects nobody: the Leases say who acts.
-func newManager(ctx context.Context, options Options, hub, target *rest.Config, logger logr.Logger) (manager.Manager, error) {
+// this cluster, and no other ConfigMap, as the transform makes them. It elects nobody: the
+// Leases say who acts.
+func newManager(ctx context.Context, options Options, hub, target *rest.Config, transform toolscache.TransformFunc, logger logr.Logger) (manager.Manager, error) {
 	selector, err := selectorOf(application.HolderLabel(options.Cluster))
 	if err != nil {
 		return nil, err
@@ -39,9 +41,8 @@ func newManager(ctx context.Context, options Options, hub, target *rest.Config, 
 		},
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.ConfigMap{}: {Label: selector, Namespaces: inNamespaces(options.Namespaces.Hub)},
+				&corev1.ConfigMap{}: {Label: selector, Namespaces: inNamespaces(options.Namespaces.Hub), Transform: transform},
 			},
-			DefaultTransform: cache.TransformStripManagedFields(),
 			// Nothing is watched and kept because somebody happened to read it.
 			ReaderFailOnMissingInformer: true,
 		},

@@ -97,6 +97,7 @@ type agent struct {
 	hub, target connection
 	who         *identity // the target
 	manager     manager.Manager
+	folding     *folding
 	known       *applications
 	events      *recorders
 	changes     *changes
@@ -106,13 +107,16 @@ type agent struct {
 // newAgent makes an agent that knows the Applications and asks for the Leases,
 // and does nothing else.
 func newAgent(ctx context.Context, options Options, configs Configs) (*agent, error) {
-	a := &agent{options: options, configs: configs, counts: newMetrics(), notifications: &notifications{}}
+	a := &agent{options: options, configs: configs, counts: newMetrics(), notifications: &notifications{}, folding: newFolding()}
 	a.ctx, a.stop = context.WithCancel(ctx)
 	var err error
 	if err = a.reach(); err != nil {
 		return nil, err
 	}
-	if a.manager, err = newManager(a.ctx, options, a.hub.Config, a.target.Config, configs.Logger); err != nil {
+	if a.manager, err = newManager(a.ctx, options, a.hub.Config, a.target.Config, a.folding.fold, configs.Logger); err != nil {
+		return nil, err
+	}
+	if err = a.manager.Add(&everywhere{newThrift().run}); err != nil {
 		return nil, err
 	}
 	if a.known, err = knowApplications(a.ctx, a.manager, options.Cluster); err != nil {

@@ -85,6 +85,18 @@ func BenchmarkEvent(b *testing.B) {
 			}
 		}
 	})
+	b.Run("look=part,same=true", func(b *testing.B) {
+		b.ReportAllocs()
+		o, d := deploymentLooker(b)
+		if !saw(o, d, string(text)) {
+			b.Fatal("not seen")
+		}
+		for b.Loop() {
+			if _, err := d.object(text); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	event := fmt.Appendf(nil, `{"type": "MODIFIED", "object": %s}`+"\n", text)
 	b.Run("stream=part", func(b *testing.B) {
 		b.ReportAllocs()

@@ -1,6 +1,7 @@
 package observer
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -76,18 +77,19 @@ func (d *decoder) objectOf(kind watch.EventType, text []byte) (runtime.Object, e
 
 // object looks at an object.
 func (d *decoder) object(text []byte) (*record, error) {
-	whole := sync.OnceValues(func() (map[string]any, error) { return d.whole(text) })
+	whole := sync.OnceValue(func() Whole { return bytes.Clone(text) })
 	parts, err := read(d.words, text, (*parser).parts)
 	if err == nil {
 		var live map[string]any
 		if live, err = d.glance(parts); err == nil {
 			seen := d.observers.sight(d.resource, live)
 			if err = d.complete(seen, parts); err == nil {
+				seen.fingerprint = d.fingerprint(seen, parts)
 				return d.observers.lookAt(seen, whole), nil
 			}
 		}
 	}
-	live, err := whole()
+	live, err := d.whole(text)
 	if err != nil {
 		return nil, err
 	}
@@ -200,12 +202,15 @@ type sight struct {
 	// live has what somebody looks at, at least.
 	live     *unstructured.Unstructured
 	watchers []watcher
+	// fingerprint is that of what anybody observes, 0 where the text is not at hand.
+	fingerprint fingerprint
 }
 
-// watcher is who observes an object, and what of it.
+// watcher is who observes an object, and what of it, with what it saw last.
 type watcher struct {
 	owner  Owner
 	target Target
+	last   Observation
 }
 
 // sight finds who observes an object.
@@ -215,7 +220,7 @@ func (o *Observers) sight(resource schema.GroupVersionResource, object map[strin
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	for _, v := range o.watched[at] {
-		seen.watchers = append(seen.watchers, watcher{v.owner, v.target})
+		seen.watchers = append(seen.watchers, watcher{v.owner, v.target, v.last})
 	}
 	return seen
 }

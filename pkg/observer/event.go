@@ -14,20 +14,24 @@ func (o *Observers) look(resource schema.GroupVersionResource, object any) any {
 	if !ok {
 		return object // a tombstone, or looked at already
 	}
-	return o.lookAt(o.sight(resource, live.Object), func() (map[string]any, error) { return live.Object, nil })
+	return o.lookAt(o.sight(resource, live.Object), func() Whole { return wholeOf(live.Object) })
 }
 
 // lookAt makes the record of an object. Of one that differs, all is asked for.
-func (o *Observers) lookAt(s sight, whole func() (map[string]any, error)) *record {
+func (o *Observers) lookAt(s sight, whole func() Whole) *record {
 	seen := newRecord(s.live)
 	seen.owner = o.ownerOf(s.live)
 	summary, err := o.summarise(s.live)
 	seen.summary = summary
 	now := o.Now()
 	for _, w := range s.watchers {
-		observation := o.observe(w.target, s.live, whole, now)
+		observation, same := w.unchanged(s.fingerprint, s.live, now)
+		if !same {
+			observation = o.observe(w.target, s.live, whole, now)
+			observation.fingerprint = s.fingerprint
+		}
 		observation.Summary, observation.Err = summary, first(observation.Err, err)
-		seen.views = append(seen.views, seenBy{observation, w.owner, w.target.Revision, observation.bytes()})
+		seen.views = append(seen.views, seenBy{observation, w.owner, w.target.Revision})
 	}
 	return seen
 }
@@ -52,7 +56,7 @@ func (o *Observers) sawLocked(at key, seen *record) {
 	for _, v := range o.watched[at] {
 		s := o.as(seen, v)
 		if s.supersedes(v.last) {
-			v.last, v.bytes = s.Observation, s.bytes
+			v.last = s.Observation
 			o.eventLocked(at, v)
 		}
 	}
@@ -102,7 +106,7 @@ func (o *Observers) lost(k *kind, by *informer, object any) {
 }
 
 func (o *Observers) goneLocked(at key, v *view, lost Observation) {
-	v.last, v.bytes = lost, 0
+	v.last = lost
 	o.eventLocked(at, v)
 }
 

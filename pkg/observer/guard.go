@@ -51,15 +51,13 @@ func describe(cause any) string {
 }
 
 // observe looks at an object on behalf of a target. Of one that differs, all is kept.
-func (o *Observers) observe(target Target, live *unstructured.Unstructured, whole func() (map[string]any, error), now time.Time) Observation {
+func (o *Observers) observe(target Target, live *unstructured.Unstructured, whole func() Whole, now time.Time) Observation {
 	observation := Observation{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Seen: now}
-	var unread error
-	err := o.guarded(live, func() {
+	observation.Err = o.guarded(live, func() {
 		if target.observe(live.Object, &observation) {
-			observation.Live, unread = whole()
+			observation.Live = whole()
 		}
 	})
-	observation.Err = first(err, unread)
 	return observation
 }
 

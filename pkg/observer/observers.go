@@ -101,8 +101,6 @@ type view struct {
 	last   Observation
 	// told is the summary that the owner knows of.
 	told any
-	// bytes is the size of last.
-	bytes int64
 }
 
 // New makes Observers whose informers end with the context.
@@ -251,12 +249,12 @@ func (o *Observers) readLocked(own *owner, live *unstructured.Unstructured) {
 		if own.waited[at] && !v.last.Exists() && v.last.ResourceVersion == "" {
 			continue // lost while the owner acted, perhaps after it saw the object
 		}
-		observation := o.observe(v.target, live, func() (map[string]any, error) { return live.Object, nil }, o.Now())
+		observation := o.observe(v.target, live, func() Whole { return wholeOf(live.Object) }, o.Now())
 		summary, err := o.summarise(live)
 		observation.Summary, observation.Err = summary, first(observation.Err, err)
 		taken := v.last.Stale && v.last.ResourceVersion == observation.ResourceVersion || observation.supersedes(v.last)
 		if taken {
-			v.last, v.bytes = observation, observation.bytes()
+			v.last = observation
 		}
 		if taken || own.waited[at] {
 			v.told = summary // an event after it may tell another one

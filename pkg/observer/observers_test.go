@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -98,7 +99,7 @@ func TestNotSynced(t *testing.T) {
 	if got := current[0]; got.UID != uidOf(live) || got.Differs() {
 		t.Errorf("known of what is there: %+v", got)
 	}
-	if diff := cmp.Diff(Observation{}, current[1]); diff != "" {
+	if diff := cmp.Diff(Observation{}, current[1], seen); diff != "" {
 		t.Errorf("known of what is absent (-want +got):\n%s", diff)
 	}
 }
@@ -155,6 +156,9 @@ func TestSeenOfAnother(t *testing.T) {
 	}
 }
 
+// seen compares all that an owner is told of an object.
+var seen = cmpopts.IgnoreUnexported(Observation{})
+
 // The informer knows the object from a time when nobody wanted it, and has kept
 // only that it exists: it is Stale, not absent.
 func TestObjectFromBefore(t *testing.T) {
@@ -164,7 +168,7 @@ func TestObjectFromBefore(t *testing.T) {
 	got := f.observe(t, other, f.target("other"))[0]
 	got.Seen = time.Time{}
 	want := Observation{UID: uidOf(live), ResourceVersion: versionOf(live), Stale: true}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, seen); diff != "" {
 		t.Errorf("known (-want +got):\n%s", diff)
 	}
 }

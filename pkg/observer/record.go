@@ -30,7 +30,6 @@ type seenBy struct {
 
 	owner    Owner
 	revision string
-	bytes    int64
 }
 
 func newRecord(live *unstructured.Unstructured) *record {

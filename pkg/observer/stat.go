@@ -23,7 +23,6 @@ const (
 	stringBytes = 2 * word
 	valueBytes  = 2 * word
 	sliceBytes  = 3 * word
-	mapBytes    = 6 * word
 	recordBytes = 4*stringBytes + word + valueBytes + sliceBytes
 )
 
@@ -34,7 +33,7 @@ func (o *Observers) Stats() []Stat {
 	held := map[schema.GroupVersionResource]int64{}
 	for at, views := range o.watched {
 		for _, v := range views {
-			held[at.resource] += v.bytes
+			held[at.resource] += v.last.bytes()
 		}
 	}
 	kept := map[schema.GroupVersionResource]Stat{}
@@ -59,29 +58,5 @@ func (r *record) bytes() int64 {
 }
 
 func (o Observation) bytes() int64 {
-	return int64(len(o.Projection)) + bytesOf(o.Live)
-}
-
-// bytesOf estimates the memory of a JSON value beyond the interface that holds it.
-func bytesOf(value any) int64 {
-	var bytes int64
-	switch value := value.(type) {
-	case map[string]any:
-		if value != nil {
-			bytes = mapBytes
-		}
-		for key, field := range value {
-			bytes += stringBytes + int64(len(key)) + valueBytes + bytesOf(field)
-		}
-	case []any:
-		bytes = sliceBytes
-		for _, element := range value {
-			bytes += valueBytes + bytesOf(element)
-		}
-	case string:
-		bytes = stringBytes + int64(len(value))
-	default:
-		bytes = word
-	}
-	return bytes
+	return int64(len(o.Projection) + len(o.Live))
 }

@@ -46,13 +46,6 @@ func TestStats(t *testing.T) {
 	}
 }
 
-func TestBytesOf(t *testing.T) {
-	small, large := any("x"), any(map[string]any{"a": "x", "b": []any{int64(1), true, nil, 1.5}})
-	if bytesOf(nil) == 0 || bytesOf(small) >= bytesOf(large) || bytesOf(map[string]any(nil)) != 0 {
-		t.Errorf("nil: %d, a string: %d, a map: %d, no map: %d", bytesOf(nil), bytesOf(small), bytesOf(large), bytesOf(map[string]any(nil)))
-	}
-}
-
 // What is kept of an object holds nothing of the rest of it.
 func TestKeptIsSmall(t *testing.T) {
 	if got := keep(t, 500, 40_000, true); got > 4000 {

@@ -1,9 +1,12 @@
 package observer
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json" // reads integers as such
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -37,7 +40,7 @@ type Observation struct {
 	// Projection are the fields of the target's Schema, with their lists' lengths.
 	Projection manifest.Packed
 	// Live is the whole object while it differs from the target, nil otherwise.
-	Live map[string]any
+	Live Whole
 	// Stale: the object exists, but was not seen under the target's revision.
 	Stale bool
 	// Seen is when the event arrived.
@@ -47,6 +50,32 @@ type Observation struct {
 	// Err tells why the object is not known, or could not be looked at. What
 	// stands above is what was known before.
 	Err error
+
+	// fingerprint is that of the observed fields, 0 if they were read otherwise.
+	fingerprint fingerprint
+}
+
+// Whole is an object as JSON, nil: there is none. When all objects of a cluster drift at
+// once, each waits for its turn in the room that its text takes, and not as a tree.
+type Whole []byte
+
+// wholeOf gives an object that came as JSON.
+func wholeOf(fields map[string]any) Whole {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		panic(fmt.Sprintf("an object that came as JSON is none: %v", err)) // it is recovered from, and told
+	}
+	return text
+}
+
+// Fields gives the object, as a tree of the caller's own; nil if there is none, or it holds
+// what only an API server can read, as a number beyond all of Go's.
+func (w Whole) Fields() map[string]any {
+	var fields map[string]any
+	if w == nil || utiljson.Unmarshal(w, &fields) != nil {
+		return nil
+	}
+	return fields
 }
 
 // Exists tells if the object does.

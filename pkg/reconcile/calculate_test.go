@@ -23,7 +23,7 @@ func TestCalculate(t *testing.T) {
 
 		absent  = observer.Observation{}
 		asSaid  = observer.Observation{UID: "1"}
-		differs = observer.Observation{UID: "1", Live: map[string]any{}}
+		differs = observer.Observation{UID: "1", Live: observer.Whole("{}")}
 		stale   = observer.Observation{UID: "1", Stale: true}
 	)
 	cases := []struct {

@@ -235,7 +235,7 @@ func (p *pass) act(ctx context.Context, delta Delta) {
 		p.do(i, func() { p.create(ctx, i, maxTries) })
 	}
 	for _, i := range delta.Modified {
-		p.do(i, func() { p.mend(ctx, i, p.observed[i].Live, maxTries) })
+		p.do(i, func() { p.mend(ctx, i, p.observed[i].Live.Fields(), maxTries) })
 	}
 	for i := range p.planned {
 		if p.observed[i].Err == nil && !slices.Contains(delta.New, i) && !slices.Contains(delta.Modified, i) {

@@ -633,10 +633,19 @@ func (o observers) look(target observer.Target) observer.Observation {
 		}
 		seen.Projection = manifest.Pack(target.Schema.Project(desired, live))
 		if len(target.Marked.Compare(desired, live)) > 0 {
-			seen.Live = runtime.DeepCopyJSON(live)
+			seen.Live = written(live)
 		}
 	}
 	return seen
+}
+
+// written gives a live object as observers keep it.
+func written(live map[string]any) observer.Whole {
+	text, err := json.Marshal(live)
+	if err != nil {
+		panic(err)
+	}
+	return text
 }
 
 func (o observers) Start(_ observer.Owner, targets []observer.Target, seen []map[string]any) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -120,8 +121,18 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 		env.version = versionOf(ctx)
 	}
 	code = m.Run()
-	fmt.Fprintf(os.Stderr, "faults: what was tried\n%s", results.Markdown(results.Table(env.records)))
-	return code, nil
+	return code, tell(results.Markdown(results.Table(env.records)))
+}
+
+// tell prints what was tried, and writes it where that is asked for: of tests that pass, the
+// runner shows nothing.
+func tell(table string) error {
+	fmt.Fprintf(os.Stderr, "faults: what was tried\n%s", table)
+	path := os.Getenv(tableFile)
+	if path == "" {
+		return nil
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(table), 0o600))
 }
 
 // versionOf names the sources, if they are a checkout.

@@ -365,6 +365,8 @@ const (
 	onlyVariable = "KRAKE_FAULTS_ONLY"
 	// resultsFolder has the tests be those of the release tier, whose results go there.
 	resultsFolder = "KRAKE_FAULTS_RESULTS"
+	// tableFile has the table of what was tried written there.
+	tableFile = "KRAKE_FAULTS_TABLE"
 	// seedVariable repeats what was left to chance.
 	seedVariable = "KRAKE_TEST_SEED"
 )

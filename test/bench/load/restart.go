@@ -206,6 +206,10 @@ func (w *world) memoryScenario(ctx context.Context, s *set) error {
 	if err != nil {
 		return err
 	}
+	// Only now: a profile of the heap is preceded by a collection.
+	if _, err := w.profiled(fmt.Sprintf("memory-%s-%d", s.kind.Name, s.size), func() (sample, error) { return sample{}, pause(ctx, time.Second) }); err != nil {
+		return err
+	}
 	if w.settled == nil {
 		w.settled = map[int]int64{}
 	}

@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+func foldable(version string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "web", UID: types.UID("1-" + version), ResourceVersion: version,
+			Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, Finalizers: []string{"e"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody"}},
+		},
+		Data:       map[string]string{"manifest.yaml": strings.Repeat("kind: Deployment\n", 1000) + version, "empty": ""},
+		BinaryData: map[string][]byte{"csar": {0, 255, 1}},
+	}
+}
+
+// TestFolding: whatever a ConfigMap says is there again, whether the garbage collector has
+// come meanwhile or not, and takes little room until then.
+func TestFolding(t *testing.T) {
+	for _, collected := range []bool{false, true} {
+		t.Run(fmt.Sprintf("collected=%v", collected), func(t *testing.T) {
+			f := newFolding()
+			want := foldable("7")
+			want.ManagedFields = nil
+			folded := fold(t, f, foldable("7"))
+			if len(folded.Data) != 0 || len(folded.BinaryData) != 1 || len(folded.BinaryData[foldedKey]) > 500 {
+				t.Errorf("folded to %d texts, and %d bytes", len(folded.Data), len(folded.BinaryData[foldedKey]))
+			}
+			if !equality.Semantic.DeepEqual(folded.ObjectMeta, want.ObjectMeta) {
+				t.Errorf("metadata %v, want %v", folded.ObjectMeta, want.ObjectMeta)
+			}
+			for range 2 { // by a reader and a compressor that were used before
+				if collected {
+					runtime.GC()
+				}
+				got, err := f.unfold(folded.DeepCopy())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !equality.Semantic.DeepEqual(got, want) {
+					t.Errorf("got %v\nwant %v", got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestFoldingTellsVersionsApart: of one object, and of another one of that name.
+func TestFoldingTellsVersionsApart(t *testing.T) {
+	f := newFolding()
+	first, second := fold(t, f, foldable("7")), fold(t, f, foldable("8"))
+	sameVersion := foldable("7")
+	sameVersion.UID = "another"
+	sameVersion.Data["manifest.yaml"] = "another"
+	third := fold(t, f, sameVersion)
+	for folded, want := range map[*corev1.ConfigMap]string{first: foldable("7").Data["manifest.yaml"], second: foldable("8").Data["manifest.yaml"], third: "another"} {
+		got, err := f.unfold(folded)
+		if err != nil || got.Data["manifest.yaml"] != want {
+			t.Errorf("version %s of %s: %.20q..., %v", folded.ResourceVersion, folded.UID, got.Data["manifest.yaml"], err)
+		}
+	}
+}
+
+// TestFoldingLeavesTheRest: what is folded already, what has no texts, and what is no ConfigMap.
+func TestFoldingLeavesTheRest(t *testing.T) {
+	f := newFolding()
+	folded := fold(t, f, foldable("7"))
+	if again := fold(t, f, folded); again != folded {
+		t.Error("folded twice")
+	}
+	empty := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "empty"}}
+	if got := fold(t, f, empty); got != empty {
+		t.Error("an empty one was folded")
+	}
+	if got, err := f.unfold(empty); err != nil || got != empty {
+		t.Errorf("an empty one was unfolded: %v, %v", got, err)
+	}
+	tombstone := cache.DeletedFinalStateUnknown{Key: "demo/web", Obj: folded}
+	if got, err := f.fold(tombstone); err != nil || got != any(tombstone) {
+		t.Errorf("a tombstone became %v, %v", got, err)
+	}
+	damaged := folded.DeepCopy()
+	damaged.UID, damaged.BinaryData[foldedKey] = "damaged", damaged.BinaryData[foldedKey][:10]
+	if _, err := f.unfold(damaged); err == nil || !strings.Contains(err.Error(), "demo/web") {
+		t.Errorf("damaged: %v", err)
+	}
+}
+
+func fold(t *testing.T, f *folding, cm *corev1.ConfigMap) *corev1.ConfigMap {
+	t.Helper()
+	folded, err := f.fold(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folded.(*corev1.ConfigMap)
+}
+
+// BenchmarkFolding: with nothing at hand any more.
+func BenchmarkFolding(b *testing.B) {
+	var manifest strings.Builder
+	for i := range 10 {
+		for line := range 200 {
+			fmt.Fprintf(&manifest, "    field-%d: value-%d-%d\n", line, i, line*7919%1000)
+		}
+	}
+	texts := map[string]string{"manifest.yaml": manifest.String()}
+	b.Run("fold", func(b *testing.B) {
+		f := newFolding()
+		b.SetBytes(int64(manifest.Len()))
+		for b.Loop() {
+			if _, err := f.fold(&corev1.ConfigMap{Data: texts}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("unfold", func(b *testing.B) {
+		f := newFolding()
+		folded, err := f.fold(&corev1.ConfigMap{Data: texts})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(manifest.Len()))
+		for b.Loop() {
+			f.lately.Clear()
+			if _, err := f.unfold(folded.(*corev1.ConfigMap)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"context"
+	"runtime/debug"
+	runtimemetrics "runtime/metrics"
+	"time"
+)
+
+const (
+	// thriftInterval is how often the agent looks if it is at rest, which it is if it
+	// has allocated less than littleAllocated since.
+	thriftInterval, littleAllocated = 5 * time.Second, 1 << 20
+	// worthCollecting is how much it must have allocated since memory was given back.
+	worthCollecting = 16 << 20
+)
+
+// thrift gives memory back that work has left. The garbage collector lets as much garbage lie
+// as there is memory in use, until somebody allocates again: at rest, for ever.
+type thrift struct {
+	allocated func() uint64
+	giveBack  func()
+
+	last, since uint64
+}
+
+func newThrift() *thrift { return &thrift{allocated: allocated, giveBack: debug.FreeOSMemory} }
+
+// run is a runnable of the manager.
+func (t *thrift) run(ctx context.Context) error {
+	for pause(ctx, thriftInterval) {
+		t.look()
+	}
+	return nil
+}
+
+func (t *thrift) look() {
+	now := t.allocated()
+	rests := now-t.last < littleAllocated
+	t.last = now
+	if rests && now-t.since >= worthCollecting {
+		t.giveBack()
+		t.since = now
+	}
+}
+
+// allocated is how many bytes this process has allocated in all.
+func allocated() uint64 {
+	sample := []runtimemetrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	runtimemetrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
