@@ -88,9 +88,13 @@ func (p *pass) forgetSecrets() {
 	})
 }
 
-// areChecked tells if the Secrets were looked at not long ago.
+// areChecked tells if the Secrets were looked at not long ago, and what was found is
+// stored or waits for it: what was pending is given up at times.
 func (p *pass) areChecked() bool {
 	known := &p.memory.secrets
+	if slices.ContainsFunc(p.secrets, p.isUntold) {
+		return false
+	}
 	if known.spec != p.spec || known.mode != p.app.Wishes.Mode || p.now.Sub(known.checked) >= secretsInterval {
 		return false
 	}
@@ -100,6 +104,12 @@ func (p *pass) areChecked() bool {
 		}
 	}
 	return true
+}
+
+// isUntold tells if the Application does not say of which token it is that a Secret holds.
+func (p *pass) isUntold(secret hookSecret) bool {
+	values := p.memory.secrets.values[secret.ID]
+	return p.enforces() && !secret.certs && values != nil && p.app.Hooks.Tokens[secret.hook] != application.DigestOf(values[application.TokenKey(secret.hook)])
 }
 
 // checkSecret looks at one of them, unless there is a reason not to.

@@ -350,6 +350,24 @@ func TestTokenThatWasNotRecorded(t *testing.T) {
 	}
 }
 
+// On a cluster where the Application has not arrived yet, what could not be stored at
+// first is not there any more: the digest of the token is stored all the same, and not
+// when the Secrets are read again. An Application that is to shut down meanwhile could
+// not say that it has.
+func TestTokenThatWasNotStoredOnArrival(t *testing.T) {
+	w := hooked(t, "shutdown")
+	w.travel(t, "edge")
+	w.visit("edge", map[string]map[string]any{})
+	w.failures["Write inventory.edge status status.last_applied_manifest status.last_observed_manifest status.learned krake.dev/state"] =
+		apierrors.NewConflict(resource, "app", errors.New("somebody was faster"))
+	w.mustTry(t)
+	w.failures = map[string]error{}
+	w.step = time.Second
+	w.mustPass(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+	w.checkToken(t, 3)
+}
+
 // Nobody's Secret, and another Application's, is left as it is, and said to be in the
 // way; it is not read in every pass either.
 func TestForeignHookSecret(t *testing.T) {
