@@ -243,6 +243,7 @@ func TestResyncKeepsWhatIsKnown(t *testing.T) {
 	created := f.create(t, "other")
 	f.observe(t, other, f.target("other"))
 	f.Start(other, []Target{f.target("other")}, []map[string]any{created})
+	f.flush(t) // what is lost is to be the change, and not the creation
 	w.losing(f, func(place int) bool { return place == 1 })
 	former := f.kindOf(configMaps).current
 	f.change(t, "web", `{"data": {"a": "2"}}`)
