@@ -44,10 +44,10 @@ func ofApplications(event proxy.Event) bool {
 func ofObjects(event proxy.Event) bool { return !ofApplications(event) }
 
 // nth is the trial in which the nth event of a stream meets a verdict.
-func (s stream) nth(n int, what string, verdict proxy.Verdict) *tale {
+func (s stream) nth(of scenario, n int, what string, verdict proxy.Verdict) *tale {
 	var count atomic.Int64
 	return &tale{
-		Point: watchFault(what, fmt.Sprintf("event %d of the %s", n, s.name)), fresh: true, scenario: troubled,
+		Point: watchFault(of, what, fmt.Sprintf("event %d of the %s", n, s.name)), fresh: true, scenario: of,
 		met: func() bool { return count.Load() >= int64(n) },
 		event: func(event proxy.Event) proxy.Verdict {
 			if s.is(event) && count.Add(1) == int64(n) {
@@ -63,7 +63,7 @@ func (s stream) nth(n int, what string, verdict proxy.Verdict) *tale {
 func every(n, times int64, what string, verdict proxy.Verdict) *tale {
 	var count atomic.Int64
 	return &tale{
-		Point: watchFault(what, ""), fresh: true, scenario: troubled, met: func() bool { return count.Load() >= n },
+		Point: watchFault(troubled, what, ""), fresh: true, scenario: troubled, met: func() bool { return count.Load() >= n },
 		event: func(proxy.Event) proxy.Verdict {
 			if now := count.Add(1); now%n == 0 && now/n <= times {
 				return verdict
@@ -73,48 +73,71 @@ func every(n, times int64, what string, verdict proxy.Verdict) *tale {
 	}
 }
 
+// tales are those in which one event of the scenario meets a verdict.
+func (s stream) tales(of scenario, events int) []*tale {
+	var tales []*tale
+	for n := 1; n <= events; n++ {
+		for what, verdict := range s.verdicts {
+			tales = append(tales, s.nth(of, n, what, verdict))
+		}
+	}
+	return tales
+}
+
+// counts is a tale in which nothing goes wrong; it counts the events of each stream.
+func counts(of scenario, streams []stream, events []atomic.Int64) *tale {
+	ignored := 0
+	counting := untroubledTale(of, &ignored)
+	counting.fresh = true
+	counting.event = func(event proxy.Event) proxy.Verdict {
+		for i := range streams {
+			if streams[i].is(event) {
+				events[i].Add(1)
+			}
+		}
+		return proxy.Pass
+	}
+	return counting
+}
+
 // Whichever event of an object is lost, and wherever a watch expires, the
 // Application becomes what its spec says, at the latest after the resync. Each
-// trial has an agent of its own: one that has asked in vain waits longer.
+// trial has an agent of its own: one that has asked in vain waits longer. With each
+// commit some are tried of one scenario.
 func TestA40(t *testing.T) {
 	t.Parallel()
-	const some = 40
-	lanes := newLanes(t, "a40", 4, resync)
+	some, many, of := 40, 4, []scenario{troubled}
+	if isThorough() {
+		some, many, of = 1000, 8, append(of, scenarios...)
+	}
+	lanes := newLanes(t, "a40", many, resync)
 	streams := []stream{
 		{"objects", ofObjects, map[string]proxy.Verdict{"is lost": proxy.Drop, "is answered by 410": proxy.Expire, "ends its watch": proxy.End}},
 		{"Applications", ofApplications, map[string]proxy.Verdict{"is lost": proxy.Drop, "is answered by 410": proxy.Expire, "ends its watch": proxy.End}},
 	}
+	counted, counting := make([][2]atomic.Int64, len(of)), make([]*tale, len(of))
+	for i := range of {
+		counting[i] = counts(of[i], streams, counted[i][:])
+	}
+	playTales(t, lanes, counting)
 	var tales []*tale
-	for _, s := range streams {
-		var count atomic.Int64
-		ignored := 0
-		counting := untroubledTale(troubled, &ignored)
-		counting.event = func(event proxy.Event) proxy.Verdict {
-			if s.is(event) {
-				count.Add(1)
-			}
-			return proxy.Pass
-		}
-		playTales(t, lanes[:1], []*tale{counting})
-		t.Logf("%d events of the %s", count.Load(), s.name)
-		for n := 1; n <= int(count.Load()); n++ {
-			for what, verdict := range s.verdicts {
-				tales = append(tales, s.nth(n, what, verdict))
-			}
+	for i := range of {
+		for j, s := range streams {
+			events := int(counted[i][j].Load())
+			t.Logf("%s has %d events of the %s", of[i].name, events, s.name)
+			tales = append(tales, s.tales(of[i], events)...)
 		}
 	}
 	slices.SortFunc(tales, func(a, b *tale) int { return strings.Compare(a.String(), b.String()) })
-	if !isThorough() {
-		tales = sample(chance(results.Point{Block: "watch faults"}), tales, some)
-	}
+	tales = sample(chance(results.Point{Block: "watch faults"}), tales, some)
 	playTales(t, lanes, remaining(append(tales,
 		every(1, math.MaxInt64, "every event comes twice", proxy.Twice),
 		every(3, 5, "every third event ends its watch", proxy.End),
 		every(3, 5, "every third event is answered by 410", proxy.Expire))))
 }
 
-func watchFault(mode, place string) results.Point {
-	return results.Point{Block: "watch faults", Scenario: troubled.name, Mode: mode, Place: place, Round: 1}
+func watchFault(of scenario, mode, place string) results.Point {
+	return results.Point{Block: "watch faults", Scenario: of.name, Mode: mode, Place: place, Round: 1}
 }
 
 // A Deployment of which no event ever arrives, and which somebody deletes: the
@@ -123,7 +146,7 @@ func TestA40LostBeforeSeen(t *testing.T) {
 	t.Parallel()
 	var lost atomic.Int64
 	playTales(t, []*lane{newLane(t, "a40-unseen", resync)}, []*tale{{
-		Point: watchFault("an object is lost before it was seen", ""), scenario: troubled, met: func() bool { return lost.Load() > 0 },
+		Point: watchFault(troubled, "an object is lost before it was seen", ""), scenario: troubled, met: func() bool { return lost.Load() > 0 },
 		event: func(event proxy.Event) proxy.Verdict {
 			if event.Resource != deployments.Resource {
 				return proxy.Pass

@@ -50,6 +50,9 @@ type app struct {
 	ended   bool
 	// rival is another Application that claims one of its objects, if there is one.
 	rival *app
+	// contested is the kind of the object that both claim and neither has had before; empty:
+	// there is none.
+	contested string
 	// foreign tells of the objects of somebody else that have names of its own.
 	foreign map[string]bool
 	// replaced is the kind of the object that somebody else has put his own in the place

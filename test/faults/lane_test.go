@@ -333,9 +333,10 @@ const (
 )
 
 // await looks whenever the agent is silent, until check finds nothing to
-// complain about.
+// complain about. The longer that takes, the less often it looks.
 func (l *lane) await(ctx context.Context, check func(context.Context) error) error {
-	deadline := time.Now().Add(timeout)
+	began := time.Now()
+	deadline := began.Add(timeout)
 	for {
 		complaint := errors.New("the agent is never silent")
 		if l.quiet() >= silence {
@@ -354,7 +355,7 @@ func (l *lane) await(ctx context.Context, check func(context.Context) error) err
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(pause):
+		case <-time.After(max(pause, time.Since(began)/50)):
 		}
 	}
 }

@@ -107,8 +107,8 @@ func creates(objects ...string) sentence {
 func says(objects ...string) sentence {
 	return func(ctx context.Context, a *app) error {
 		a.say(objects)
-		if _, claimed := a.spec["service"]; !claimed && a.rival != nil {
-			a.rival.refused = map[string]bool{}
+		if _, claimed := a.spec["service"]; !claimed {
+			a.yields()
 		}
 		return a.update(ctx, a.manifest())
 	}
@@ -118,9 +118,7 @@ func says(objects ...string) sentence {
 func deletes() sentence {
 	return func(ctx context.Context, a *app) error {
 		a.ended, a.spec = true, map[string]object{}
-		if a.rival != nil {
-			a.rival.refused = map[string]bool{}
-		}
+		a.yields()
 		return a.delete(ctx)
 	}
 }
@@ -166,14 +164,23 @@ func defines() sentence {
 	}
 }
 
-// isRivalled: another Application claims these objects, the first of which this one has.
+// isRivalled: another Application claims these objects, the first of which this one has,
+// unless its agent has died before it could be created.
 func isRivalled(objects ...string) sentence {
 	return func(ctx context.Context, a *app) error {
 		a.rival = a.lane.appOf(a.Name + "-rival")
 		a.rival.prefix = a.prefix
 		a.rival.say(objects)
 		kind, _ := a.object(objects[0])
-		a.rival.refused[kind] = true
+		live, err := get(ctx, a.resource(kind), types.NamespacedName{Namespace: a.home(), Name: a.named(kind).Name})
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			a.contested = kind
+		} else {
+			a.rival.refused[kind] = true
+		}
 		return a.rival.create(ctx, a.rival.manifest())
 	}
 }
@@ -299,13 +306,40 @@ func (a *app) stands(ctx context.Context) error {
 	if kind := a.replaced.Swap(nil); kind != nil {
 		a.foreign[*kind], a.refused[*kind] = true, true
 	}
-	if err := a.hasObjects(ctx); err != nil {
+	if err := errors.Join(a.settleContest(ctx), a.hasObjects(ctx)); err != nil {
 		return err
 	}
 	if err := a.isSaidToBe(ctx); err != nil || a.rival == nil {
 		return err
 	}
 	return a.rival.stands(ctx)
+}
+
+// yields: the rival, if there is one, may have what both claimed.
+func (a *app) yields() {
+	if a.contested = ""; a.rival != nil {
+		a.rival.refused = map[string]bool{}
+	}
+}
+
+// settleContest takes note of who was first.
+func (a *app) settleContest(ctx context.Context) error {
+	if a.contested == "" {
+		return nil
+	}
+	live, err := get(ctx, a.resource(a.contested), types.NamespacedName{Namespace: a.home(), Name: a.named(a.contested).Name})
+	if live == nil || err != nil {
+		return err
+	}
+	late := a
+	if owner, _ := application.OwnerOf(live.Object); owner == a.NamespacedName {
+		late = a.rival
+	}
+	if late.spec[a.contested] != nil {
+		late.refused[a.contested] = true
+	}
+	a.contested = ""
+	return nil
 }
 
 func (a *app) hasObjects(ctx context.Context) error {
