@@ -16,8 +16,11 @@ import (
 // release all of all.
 func TestA41(t *testing.T) {
 	t.Parallel()
-	const some = 130
-	lanes := newLanes(t, "a41", 4)
+	some, many := 130, 4
+	if isThorough() {
+		many = 6
+	}
+	lanes := newLanes(t, "a41", many)
 	calls := callsOf(t, lanes, scenarios)
 	for round := range rounds(t) {
 		crashes, faults := sweep("crash points", scenarios, killing(t), calls), sweep("API faults", scenarios, failing(), calls)
