@@ -16,7 +16,7 @@ import (
 // release all of all.
 func TestA41(t *testing.T) {
 	t.Parallel()
-	some, many := 130, 4
+	some, many := 142, 4
 	if isThorough() {
 		many = 6
 	}
@@ -76,7 +76,7 @@ func TestDoubleFaults(t *testing.T) {
 // Several people at once, two agents, two Applications.
 func TestRaces(t *testing.T) {
 	t.Parallel()
-	some := 30
+	some := 100
 	if isThorough() {
 		some = 500
 	}

@@ -48,6 +48,8 @@ type environment struct {
 	only *regexp.Regexp
 	// warming is when the API server had been started once more, by a test that runs alone.
 	warming []checker.Window
+	// interrupted has an error when somebody wants no more trials to begin.
+	interrupted func() error
 	// seed is what all that is left to chance comes from.
 	seed uint64
 }
@@ -55,7 +57,7 @@ type environment struct {
 var env environment
 
 // atOnce is how many tests run at once, whatever the machine: they wait for others.
-const atOnce = "6"
+const atOnce = "7"
 
 func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -97,7 +99,7 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	env.cluster, env.installation, env.client, env.seed = c, installed, client, rand.Uint64()
+	env.cluster, env.installation, env.client, env.seed, env.interrupted = c, installed, client, rand.Uint64(), ctx.Err
 	if text := os.Getenv(seedVariable); text != "" {
 		if env.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return 1, fmt.Errorf("%s: %w", seedVariable, err)

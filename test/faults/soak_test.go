@@ -47,6 +47,9 @@ func TestSoak(t *testing.T) {
 		t.Skip("the results have a soak: take them away to have another")
 	}
 	s := newSoak(t)
+	if s.restarts == 0 {
+		t.Parallel() // nobody else minds
+	}
 	random := chance(point)
 	metrics := freeAddress(t)
 	l := newLane(t, "soak", resync, "--namespaces", "soak", "--metrics-bind-address", metrics)
@@ -106,7 +109,7 @@ func TestSoak(t *testing.T) {
 func newSoak(t *testing.T) soak {
 	t.Helper()
 	if !isRelease() {
-		return soak{apps: 20, lasts: 25 * time.Second, between: 3 * time.Second, step: 100 * time.Millisecond}
+		return soak{apps: 50, lasts: 5 * time.Minute, between: 10 * time.Second, step: 500 * time.Millisecond}
 	}
 	s := soak{apps: 200, lasts: 30 * time.Minute, between: 30 * time.Second, step: time.Second, restarts: 2}
 	if text := os.Getenv(soakVariable); text != "" {

@@ -313,11 +313,11 @@ func playTales(t *testing.T, lanes []*lane, tales []*tale) {
 	var all sync.WaitGroup
 	for _, l := range lanes {
 		all.Go(func() {
-			for more := true; more && t.Context().Err() == nil; {
+			for more := true; more && t.Context().Err() == nil && env.interrupted() == nil; {
 				var played []told
 				for len(played) < batch {
 					var each *tale
-					if each, more = <-queue; !more || isEnough(t) {
+					if each, more = <-queue; !more || isEnough(t) || env.interrupted() != nil {
 						break
 					}
 					now := l.play(t.Context(), each)
@@ -332,6 +332,9 @@ func playTales(t *testing.T, lanes []*lane, tales []*tale) {
 		})
 	}
 	all.Wait()
+	if err := env.interrupted(); err != nil {
+		t.Errorf("%s, and then somebody wanted no more: %v", counted, err)
+	}
 	t.Logf("%s in %s", counted, time.Since(start).Round(time.Second))
 }
 

@@ -21,7 +21,7 @@ import (
 // that has never had another spec: what has been leaves nothing behind.
 func TestWalks(t *testing.T) {
 	t.Parallel()
-	walks, steps := 6, 8
+	walks, steps := 10, 8
 	if isThorough() {
 		walks, steps = 500, 20
 	}
