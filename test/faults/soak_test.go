@@ -47,9 +47,6 @@ func TestSoak(t *testing.T) {
 		t.Skip("the results have a soak: take them away to have another")
 	}
 	s := newSoak(t)
-	if s.restarts == 0 {
-		t.Parallel() // nobody else minds
-	}
 	random := chance(point)
 	metrics := freeAddress(t)
 	l := newLane(t, "soak", resync, "--namespaces", "soak", "--metrics-bind-address", metrics)
@@ -105,10 +102,12 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// newSoak gives how much of everything there is in this tier.
+// newSoak gives how much of everything there is in this tier. Where the API server is not
+// restarted, others may run beside it.
 func newSoak(t *testing.T) soak {
 	t.Helper()
 	if !isRelease() {
+		t.Parallel()
 		return soak{apps: 50, lasts: 5 * time.Minute, between: 10 * time.Second, step: 500 * time.Millisecond}
 	}
 	s := soak{apps: 200, lasts: 30 * time.Minute, between: 30 * time.Second, step: time.Second, restarts: 2}
