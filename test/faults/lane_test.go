@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,9 @@ type lane struct {
 	settled map[types.NamespacedName]time.Time
 	songs   []definition
 	audit   auditMark
+	// hubFailed tells that a call about an Application itself has failed since the last
+	// tale: an agent leaves such a hub alone for some time, whosever status there is to write.
+	hubFailed atomic.Bool
 	// stalls and waits are for the judge, too.
 	stalls []checker.Stall
 	waits  checker.Waits

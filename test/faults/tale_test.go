@@ -63,6 +63,13 @@ func (l *lane) play(ctx context.Context, t *tale) told {
 		each.intercept(nil)
 		each.proxy.Filter(nil)
 	}
+	if l.hubFailed.Swap(false) {
+		for name, at := range l.settled {
+			if at.After(began) { // what there is to write of it waits for the hub
+				l.settled[name] = time.Now().Add(late)
+			}
+		}
+	}
 	if err == nil {
 		l.settled[a.NamespacedName] = time.Now().Add(late)
 		if a.rival != nil {
@@ -169,11 +176,16 @@ func (l *lane) arm(t *tale, a *app) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
+			at := 0
 			if call.Number > 0 && a.owns(call.Subject()) {
 				number++
-				return t.call(a, by, number, call)
+				at = number
 			}
-			return t.call(a, by, 0, call)
+			fault := t.call(a, by, at, call)
+			if fault != nil && call.Resource == configMaps.Resource && call.Subject() == a.Name {
+				l.hubFailed.Store(true)
+			}
+			return fault
 		}
 	}
 	for _, each := range l.both() {
