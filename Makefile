@@ -1,19 +1,30 @@
 # Nothing but Go is needed: what the tests run against is built from Go modules,
 # once, and kept in the user's cache folder.
 
-.PHONY: demo test faults lint cluster build images install.yaml reference e2e release bench
+.PHONY: demo test fuzz faults lint cluster build images install.yaml reference e2e release bench
 
 # The main job, live, on a real API server that is started for it.
 demo:
 	go run ./test/demo
 
-# Everything: unit tests, the test cluster's own tests, and the end-to-end tests.
-test: cluster
+# Everything: unit tests, the test cluster's own tests, the end-to-end tests, and some new
+# inputs for what reads those of others.
+test: cluster fuzz
 	go vet ./...
 	KRAKE_FAULTS_TABLE=$(CURDIR)/bin/faults.md go test -timeout 30m -count=1 ./...
 	cat bin/faults.md
 	go -C images vet ./...
 	go -C images test -timeout 30m -count=1 ./...
+
+# Some new inputs for each of what decodes a manifest, parses a schema, mangles it, compares,
+# makes a patch, and reads annotations: what breaks one is kept in testdata/fuzz. Their
+# number is what half a minute is good for; make fuzz FUZZ=1h is for a release.
+fuzz:
+	go test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(or $(FUZZ),50000x) -fuzzminimizetime 10x ./pkg/manifest
+	for law in FuzzBytes FuzzMangleOracle FuzzOracle FuzzPatch; do \
+		go test -run '^$$' -fuzz "^$$law\$$" -fuzztime $(or $(FUZZ),50000x) -fuzzminimizetime 10x ./pkg/schema || exit 1; \
+	done
+	go test -run '^$$' -fuzz '^FuzzWishes$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./pkg/mutate
 
 # The end-to-end tests alone: in Pods on kind where Docker answers, on the cluster of
 # KRAKE_E2E_KUBECONFIG, or beside a control plane of their own.
