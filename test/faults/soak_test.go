@@ -64,6 +64,7 @@ func TestSoak(t *testing.T) {
 	began, vitals, faults := time.Now(), &vitals{}, 0
 	nextFault, restarts := began.Add(s.between), 0
 	for mutations := 0; time.Since(began) < s.lasts; mutations++ {
+		must(t, env.interrupted())
 		must(t, mutate(t.Context(), random, apps[random.IntN(len(apps))]))
 		if time.Now().After(nextFault) {
 			nextFault = time.Now().Add(s.between)

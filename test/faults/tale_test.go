@@ -182,7 +182,7 @@ func (l *lane) arm(t *tale, a *app) {
 				at = number
 			}
 			fault := t.call(a, by, at, call)
-			if fault != nil && call.Resource == configMaps.Resource && call.Subject() == a.Name {
+			if fault != nil && fault.Do == nil && call.Resource == configMaps.Resource && call.Subject() == a.Name {
 				l.hubFailed.Store(true)
 			}
 			return fault
