@@ -165,8 +165,9 @@ func doubled(number int, calls map[string]int, modes []mode) *tale {
 	random := chance(point)
 	s := scenarios[random.IntN(len(scenarios))]
 	first, then := modes[random.IntN(len(modes))], modes[random.IntN(len(modes))]
+	const soon = 4 // calls after the first fault, which are its consequences
 	at := 1 + random.IntN(max(1, calls[s.name]))
-	again := at + 1 + random.IntN(max(1, calls[s.name]))
+	again := at + 1 + random.IntN(soon)
 	var met atomic.Int64
 	return &tale{
 		Point: point, scenario: s, hold: first.hold || then.hold, met: func() bool { return met.Load() == 2 },
