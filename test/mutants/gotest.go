@@ -34,7 +34,7 @@ func goTest(dir string) tester {
 	return func(ctx context.Context, overlay, pkg string) (verdict, error) {
 		// A mutant may run for ever. What the tests take is a small part of this.
 		variables, arguments := split(pkg)
-		arguments = append([]string{"test", "-json", "-failfast", "-vet=off", "-timeout=3m", "-overlay=" + overlay}, arguments...)
+		arguments = append([]string{"test", "-json", "-count=1", "-failfast", "-vet=off", "-timeout=3m", "-overlay=" + overlay}, arguments...)
 		command := exec.CommandContext(ctx, "go", arguments...)
 		command.Env = append(os.Environ(), variables...)
 		if overlay != "" { // also what the tests build has the mutant
