@@ -325,11 +325,11 @@ func playTales(t *testing.T, lanes []*lane, tales []*tale) {
 	var all sync.WaitGroup
 	for _, l := range lanes {
 		all.Go(func() {
-			for more := true; more && t.Context().Err() == nil && env.interrupted() == nil; {
+			for more := true; more && t.Context().Err() == nil; {
 				var played []told
 				for len(played) < batch {
 					var each *tale
-					if each, more = <-queue; !more || isEnough(t) || env.interrupted() != nil {
+					if each, more = <-queue; !more || isEnough(t) {
 						break
 					}
 					now := l.play(t.Context(), each)
@@ -370,8 +370,9 @@ func (l *lane) judge(t *testing.T, counted *tally, played []told) {
 	}
 }
 
-// isEnough tells if the test has failed, and nobody wants to know more.
-func isEnough(t *testing.T) bool { return t.Failed() && env.only != nil }
+// isEnough tells if no more trials are to begin: somebody has said so, or the test has
+// failed, and nobody wants to know more.
+func isEnough(t *testing.T) bool { return env.interrupted() != nil || t.Failed() && env.only != nil }
 
 const (
 	// onlyVariable chooses points by a regular expression, of all that there are, and ends
