@@ -31,15 +31,9 @@ func TestOddRequests(t *testing.T) {
 		}
 		return request.Do(t.Context()).Error()
 	}
-	change := func(change func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	brought := func(with func(*corev1.ConfigMap)) *corev1.ConfigMap {
 		app := withManifest(namespace, "new", service)
-		change(app)
-		return app
-	}
-	stored := func(change func(*corev1.ConfigMap)) *corev1.ConfigMap {
-		app := get(t, namespace, "web")
-		app.Data[application.ManifestKey] = service
-		change(app)
+		with(app)
 		return app
 	}
 	now := metav1.Now()
@@ -49,20 +43,22 @@ func TestOddRequests(t *testing.T) {
 		want verdict
 	}{
 		{"a deletionTimestamp in a new one", func() error {
-			return create(t, low, change(func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &now }))
+			return create(t, low, brought(func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &now }))
 		}, noRights},
 		{"a deletionTimestamp with another spec", func() error {
-			return update(t, low, stored(func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &now }))
+			return change(t, low, namespace, "web", func(cm *corev1.ConfigMap) {
+				cm.Data[application.ManifestKey], cm.DeletionTimestamp = service, &now
+			})
 		}, noRights},
 		{"a uid and a creationTimestamp", func() error {
-			return create(t, low, change(func(cm *corev1.ConfigMap) { cm.UID, cm.CreationTimestamp = "x", now }))
+			return create(t, low, brought(func(cm *corev1.ConfigMap) { cm.UID, cm.CreationTimestamp = "x", now }))
 		}, noRights},
 		{"immutable", func() error {
-			return create(t, editor, change(func(cm *corev1.ConfigMap) { cm.Immutable = new(true) }))
+			return create(t, editor, brought(func(cm *corev1.ConfigMap) { cm.Immutable = new(true) }))
 		}, invalidText},
 		{"immutable, later", func() error { return patch(t, low, namespace, "web", `{"immutable": true}`) }, invalidText},
 		{"generateName", func() error {
-			return create(t, editor, change(func(cm *corev1.ConfigMap) { cm.Name, cm.GenerateName = "", "new-" }))
+			return create(t, editor, brought(func(cm *corev1.ConfigMap) { cm.Name, cm.GenerateName = "", "new-" }))
 		}, invalidText},
 		{"the spec in binary", func() error {
 			return patch(t, editor, namespace, "web", `{"data": {"spec.manifest": null}, "binaryData": {"spec.manifest": "W10="}}`)

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -212,4 +213,15 @@ func update(t *testing.T, as user, cm *corev1.ConfigMap) error {
 	t.Helper()
 	_, err := as.client(t).CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{})
 	return err
+}
+
+// change sends an object back as the user would have it. Agents write the status
+// of Applications meanwhile: it is read once more if one did.
+func change(t *testing.T, as user, namespace, name string, how func(*corev1.ConfigMap)) error {
+	t.Helper()
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		cm := get(t, namespace, name)
+		how(cm)
+		return update(t, as, cm)
+	})
 }

@@ -40,9 +40,7 @@ func TestA11(t *testing.T) {
 					t.Errorf("%s creates an Application with %s: %s", who, name, errorText(err))
 				}
 				for _, existing := range []string{"new", "web"} {
-					app := get(t, namespace, existing)
-					forge(app)
-					if err := update(t, who, app); err == nil || !strings.Contains(err.Error(), policy) {
+					if err := change(t, who, namespace, existing, forge); err == nil || !strings.Contains(err.Error(), policy) {
 						t.Errorf("%s gives %s %s: %s", who, existing, name, errorText(err))
 					}
 				}
