@@ -98,7 +98,7 @@ func (w *world) paired(ctx context.Context, about comparison, s *set, contenders
 		if err := w.become(ctx, contender, s); err != nil {
 			return sample{}, err
 		}
-		taken, err := w.profiled(fmt.Sprintf("%s-%s-%d-%d", about.Scenario, about.Kind, about.Size, about.Concurrency), func() (sample, error) { return measure(ctx) })
+		taken, err := w.profiled(ctx, fmt.Sprintf("%s-%s-%d-%d", about.Scenario, about.Kind, about.Size, about.Concurrency), func() (sample, error) { return measure(ctx) })
 		taken.Contender = contender
 		if err != nil {
 			return taken, fmt.Errorf("%s: %w", contender, err)

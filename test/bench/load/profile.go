@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -13,15 +15,38 @@ import (
 // profiled profiles our agent while something is measured, if that is wanted and it is
 // the one that guards. The profiles are named after what is measured; of several rounds
 // the last one's stay.
-func (w *world) profiled(name string, measure func() (sample, error)) (sample, error) {
-	if w.Profile == "" || w.running != ours {
+//
+// Beside them stays a profile of the API server's processor, of serverSeconds, for
+// whoever guards.
+func (w *world) profiled(ctx context.Context, name string, measure func() (sample, error)) (sample, error) {
+	if w.Profile == "" {
 		return measure()
 	}
+	server := make(chan error, 1)
+	go func() { server <- w.profileServer(ctx, name+"."+w.running+".server.pprof") }()
+	if w.running != ours {
+		taken, err := measure()
+		return taken, errors.Join(err, <-server)
+	}
 	if err := w.signal(); err != nil {
-		return sample{}, err
+		return sample{}, errors.Join(err, <-server)
 	}
 	taken, err := measure()
-	return taken, errors.Join(err, w.signal(), w.keepProfiles(name))
+	return taken, errors.Join(err, w.signal(), w.keepProfiles(name), <-server)
+}
+
+// serverSeconds is for how long the API server is profiled: no measurement that
+// says much of it is shorter.
+const serverSeconds = 2
+
+// profileServer writes a profile of the API server's processor to a file.
+func (w *world) profileServer(ctx context.Context, name string) error {
+	profile, err := w.clients.Typed.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/profile").
+		Param("seconds", strconv.Itoa(serverSeconds)).DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("profile the API server: %w", err)
+	}
+	return os.WriteFile(filepath.Join(w.Profile, name), profile, 0o600)
 }
 
 // signal has test/profiled begin, or end.
