@@ -32,6 +32,7 @@ type store struct {
 	client       client.Client
 	fieldManager string
 	cluster      string
+	readings     readings
 	// may tells why nothing may be written now.
 	may func() error
 
@@ -46,7 +47,7 @@ type store struct {
 
 func newStore(client client.Client, fieldManager, cluster string, may func() error) *store {
 	return &store{
-		client: client, fieldManager: fieldManager, cluster: cluster, may: may,
+		client: client, fieldManager: fieldManager, cluster: cluster, may: may, readings: newReadings(cluster),
 		written: map[types.NamespacedName]*corev1.ConfigMap{}, missed: map[types.NamespacedName]bool{},
 		gone: map[types.NamespacedName]types.UID{},
 	}
@@ -64,7 +65,7 @@ func (s *store) Get(ctx context.Context, name types.NamespacedName) (*applicatio
 	if !application.IsApplication(cm) {
 		return nil, nil
 	}
-	app, err := application.ReadFor(cm, s.cluster)
+	app, err := s.readings.of(cm)
 	if err != nil {
 		return nil, fmt.Errorf("read Application %s: %w", name, err)
 	}

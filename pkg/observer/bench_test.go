@@ -62,7 +62,7 @@ func BenchmarkEvent(b *testing.B) {
 	b.Run("decode=whole", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := d.whole(text); err != nil {
+			if _, err := d.all(text); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -2,10 +2,10 @@ package observer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json" // reads integers as such
 
@@ -54,15 +54,14 @@ func (c Culprit) String() string {
 // Blame gives the last writer of one of the fields, leaving out the manager
 // that is ourselves.
 func Blame(live map[string]any, paths []schema.Path, ourselves string) Culprit {
-	object := unstructured.Unstructured{Object: live}
+	managed, _, _ := unstructured.NestedFieldNoCopy(live, "metadata", managedFields)
+	entries, _ := managed.([]any)
 	var last Culprit
-	for _, entry := range object.GetManagedFields() {
-		if entry.Manager == ourselves || !ownsAny(entry, live, paths) {
+	for _, entry := range entries {
+		entry, _ := entry.(map[string]any)
+		culprit := culpritOf(entry)
+		if culprit.Manager == ourselves || !ownsAny(entry, live, paths) {
 			continue
-		}
-		culprit := Culprit{Manager: entry.Manager, Subresource: entry.Subresource, Operation: string(entry.Operation)}
-		if entry.Time != nil {
-			culprit.Time = entry.Time.Time
 		}
 		if !last.Known() || culprit.Time.After(last.Time) {
 			last = culprit
@@ -71,20 +70,22 @@ func Blame(live map[string]any, paths []schema.Path, ourselves string) Culprit {
 	return last
 }
 
-func ownsAny(entry metav1.ManagedFieldsEntry, live map[string]any, paths []schema.Path) bool {
-	if entry.FieldsV1 == nil {
-		return false
+// culpritOf reads an entry of the managedFields as it is: as an object of its type, it
+// would have to be decoded, and that of every manager, before a repair is sent.
+func culpritOf(entry map[string]any) (culprit Culprit) {
+	culprit.Manager, _ = entry["manager"].(string)
+	culprit.Subresource, _ = entry["subresource"].(string)
+	culprit.Operation, _ = entry["operation"].(string)
+	text, _ := entry["time"].(string)
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		culprit.Time = at
 	}
-	var fields map[string]any
-	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-		return false
-	}
-	for _, path := range paths {
-		if owns(fields, live, path) {
-			return true
-		}
-	}
-	return false
+	return culprit
+}
+
+func ownsAny(entry, live map[string]any, paths []schema.Path) bool {
+	fields, ok := entry["fieldsV1"].(map[string]any)
+	return ok && slices.ContainsFunc(paths, func(path schema.Path) bool { return owns(fields, live, path) })
 }
 
 // owns follows a path through a set of managed fields (fieldsV1): "f:name" for

@@ -89,16 +89,16 @@ func (d *decoder) object(text []byte) (*record, error) {
 			}
 		}
 	}
-	live, err := d.whole(text)
+	live, err := d.all(text)
 	if err != nil {
 		return nil, err
 	}
 	return d.observers.lookAt(d.observers.sight(d.resource, live), whole), nil
 }
 
-// whole reads all of an object.
-func (d *decoder) whole(text []byte) (map[string]any, error) {
-	live, err := read(d.words, text, (*parser).fields)
+// all reads all of an object.
+func (w *words) all(text []byte) (map[string]any, error) {
+	live, err := read(w, text, (*parser).fields)
 	if err == nil {
 		return live, nil
 	}

@@ -3,10 +3,10 @@ package observer
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json" // reads integers as such
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -71,12 +71,20 @@ func wholeOf(fields map[string]any) Whole {
 // Fields gives the object, as a tree of the caller's own; nil if there is none, or it holds
 // what only an API server can read, as a number beyond all of Go's.
 func (w Whole) Fields() map[string]any {
-	var fields map[string]any
-	if w == nil || utiljson.Unmarshal(w, &fields) != nil {
+	if w == nil {
+		return nil
+	}
+	words := wordsOfWhole.Get().(*words)
+	defer wordsOfWhole.Put(words)
+	fields, err := words.all(w)
+	if err != nil {
 		return nil
 	}
 	return fields
 }
+
+// wordsOfWhole are for objects that differ, of whatever watch.
+var wordsOfWhole = sync.Pool{New: func() any { return newWords() }}
 
 // Exists tells if the object does.
 func (o Observation) Exists() bool { return o.UID != "" }

@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// readable is an Application with a status.
+func readable(version string, state application.State) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "web", UID: "u", ResourceVersion: version,
+			Annotations: map[string]string{application.FormatAnnotation: application.Format},
+		},
+		Data: map[string]string{
+			application.ManifestKey: "[]",
+			application.StatusKey:   `{"state": "` + string(state) + `", "conditions": [{"type": "Ready", "status": "True"}]}`,
+		},
+	}
+}
+
+// What is read again is what was read, and the reader's own.
+func TestReadings(t *testing.T) {
+	r := newReadings("local")
+	read := func(cm *corev1.ConfigMap) *application.Application {
+		t.Helper()
+		app, err := r.of(cm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return app
+	}
+	cm := readable("7", application.StateRunning)
+	want, err := application.ReadFor(cm, "local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		app := read(cm)
+		if diff := cmp.Diff(want, app, cmp.AllowUnexported(application.Published{})); diff != "" {
+			t.Fatalf("read otherwise (-want +got):\n%s", diff)
+		}
+		app.Status.State, app.Status.Conditions[0].Type, app.Inventory = application.StateFailed, "Changed", nil
+	}
+	other := readable("7", application.StateDegraded)
+	other.UID = "another"
+	for _, cm := range []*corev1.ConfigMap{readable("8", application.StateDegraded), other} {
+		if got := read(cm).Status.State; got != application.StateDegraded {
+			t.Errorf("version %s of %s is %s, want what it says", cm.ResourceVersion, cm.UID, got)
+		}
+	}
+}
+
+// What has no version cannot be told from another; what is large is not kept; what is
+// no Application of ours is told each time.
+func TestReadingsLeaveOut(t *testing.T) {
+	large := readable("7", application.StateRunning)
+	large.Data["theirs"] = strings.Repeat("x", maxReading)
+	foreign := readable("7", application.StateRunning)
+	foreign.Annotations[application.FormatAnnotation] = "v9"
+	for name, cm := range map[string]*corev1.ConfigMap{"no version": readable("", application.StateRunning), "large": large, "of another format": foreign} {
+		r := newReadings("local")
+		for range 2 {
+			_, err := r.of(cm)
+			if refused := cm == foreign; (err != nil) != refused {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if kept := r.lately.Len(); kept != 0 {
+			t.Errorf("%s: %d are kept, want none", name, kept)
+		}
+	}
+}
