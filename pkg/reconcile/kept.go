@@ -24,7 +24,8 @@ type keptPlan struct {
 	// mangled is the schema of what was fetched: of all else admission publishes it.
 	mangled schema.Set
 	secrets []mutate.HookSecret
-	// resources are at their last places, without a revision where there was none.
+	// resources are at their last places, without a revision, and not packed yet, where
+	// there was none.
 	resources []resource
 }
 
@@ -42,9 +43,6 @@ func (k *keptPlan) of(app *application.Application) (*keptPlan, error) {
 	resources, err := resourcesOf(desired)
 	if err != nil {
 		return nil, err
-	}
-	for i := range resources {
-		resources[i] = resources[i].atRest()
 	}
 	kept := &keptPlan{
 		spec: spec, fetched: app.Spec.Fetched, learned: app.Learned, secrets: desired.Secrets,
