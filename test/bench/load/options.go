@@ -57,7 +57,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Markdown, "markdown", "", "file that the tables are written to, as Markdown")
 	flags.StringVar(&o.From, "from", "", "measure nothing: take the figures from a file of --json, for --markdown, --plots and --strict")
 	flags.StringVar(&o.Plots, "plots", "", "folder that the plots are written to, as SVG")
-	flags.StringVar(&o.Profile, "profile", "", "folder that CPU and heap profiles of our agent are written to, one pair for each scenario; slower")
+	flags.StringVar(&o.Profile, "profile", "", "folder that profiles are written to, for each scenario: CPU and heap of our agent, CPU of the API server beside each contender; slower")
 	o.flags = flags
 }
 
