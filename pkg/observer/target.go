@@ -74,9 +74,9 @@ func (w Whole) Fields() map[string]any {
 	if w == nil {
 		return nil
 	}
-	words := wordsOfWhole.Get().(*words)
-	defer wordsOfWhole.Put(words)
-	fields, err := words.all(w)
+	known := wordsOfWhole.Get().(*words)
+	defer wordsOfWhole.Put(known)
+	fields, err := known.all(w)
 	if err != nil {
 		return nil
 	}

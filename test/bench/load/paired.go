@@ -98,7 +98,10 @@ func (w *world) paired(ctx context.Context, about comparison, s *set, contenders
 		if err := w.become(ctx, contender, s); err != nil {
 			return sample{}, err
 		}
-		taken, err := w.profiled(ctx, fmt.Sprintf("%s-%s-%d-%d", about.Scenario, about.Kind, about.Size, about.Concurrency), func() (sample, error) { return measure(ctx) })
+		name := fmt.Sprintf("%s-%s-%d-%d", about.Scenario, about.Kind, about.Size, about.Concurrency)
+		taken, err := w.serverProfiled(ctx, name, func() (sample, error) {
+			return w.profiled(name, func() (sample, error) { return measure(ctx) })
+		})
 		taken.Contender = contender
 		if err != nil {
 			return taken, fmt.Errorf("%s: %w", contender, err)

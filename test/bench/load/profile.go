@@ -15,24 +15,27 @@ import (
 // profiled profiles our agent while something is measured, if that is wanted and it is
 // the one that guards. The profiles are named after what is measured; of several rounds
 // the last one's stay.
-//
-// Beside them stays a profile of the API server's processor, of serverSeconds, for
-// whoever guards.
-func (w *world) profiled(ctx context.Context, name string, measure func() (sample, error)) (sample, error) {
+func (w *world) profiled(name string, measure func() (sample, error)) (sample, error) {
+	if w.Profile == "" || w.running != ours {
+		return measure()
+	}
+	if err := w.signal(); err != nil {
+		return sample{}, err
+	}
+	taken, err := measure()
+	return taken, errors.Join(err, w.signal(), w.keepProfiles(name))
+}
+
+// serverProfiled profiles the API server's processor for serverSeconds while something is
+// measured, if that is wanted, whoever guards.
+func (w *world) serverProfiled(ctx context.Context, name string, measure func() (sample, error)) (sample, error) {
 	if w.Profile == "" {
 		return measure()
 	}
 	server := make(chan error, 1)
 	go func() { server <- w.profileServer(ctx, name+"."+w.running+".server.pprof") }()
-	if w.running != ours {
-		taken, err := measure()
-		return taken, errors.Join(err, <-server)
-	}
-	if err := w.signal(); err != nil {
-		return sample{}, errors.Join(err, <-server)
-	}
 	taken, err := measure()
-	return taken, errors.Join(err, w.signal(), w.keepProfiles(name), <-server)
+	return taken, errors.Join(err, <-server)
 }
 
 // serverSeconds is for how long the API server is profiled: no measurement that

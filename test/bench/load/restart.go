@@ -207,7 +207,7 @@ func (w *world) memoryScenario(ctx context.Context, s *set) error {
 		return err
 	}
 	// Only now: a profile of the heap is preceded by a collection.
-	if _, err := w.profiled(ctx, fmt.Sprintf("memory-%s-%d", s.kind.Name, s.size), func() (sample, error) { return sample{}, pause(ctx, time.Second) }); err != nil {
+	if _, err := w.profiled(fmt.Sprintf("memory-%s-%d", s.kind.Name, s.size), func() (sample, error) { return sample{}, pause(ctx, time.Second) }); err != nil {
 		return err
 	}
 	if w.settled == nil {
