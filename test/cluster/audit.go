@@ -8,6 +8,9 @@ import (
 	"os"
 )
 
+// auditLogFile is the audit log in the folder of a cluster.
+const auditLogFile = "audit.log"
+
 // DefaultAuditPolicy has every request in the audit log, and those that change
 // something with their bodies. That a request has arrived is not an event of
 // its own: each request is one line.

@@ -50,7 +50,7 @@ func newControlPlane(c *Cluster, binaries Binaries, options Options) (*controlPl
 	if err := b.writeCertificates(); err != nil {
 		return nil, err
 	}
-	b.auditLog = b.file("audit.log")
+	b.auditLog = b.file(auditLogFile)
 	return b, errors.Join(writeAuditPolicy(b.file("audit-policy.yaml"), options.AuditPolicy), b.newClient())
 }
 

@@ -31,6 +31,7 @@
 //	KRAKE_E2E_AUDIT_LOG   the file that the existing cluster's audit log is in
 //	E2E_TIER              existing, kind or local: this kind of cluster or none (Open)
 //	KRAKE_KIND_NODE_IMAGE the image of the nodes of a cluster of kind (Open)
+//	KRAKE_TEST_CLUSTER    the folder of a running local cluster that tests share (Shared)
 //	KUBEBUILDER_ASSETS    the folder with etcd, kube-apiserver and the like (Build)
 //	KRAKE_TEST_CACHE      where built programs are kept, instead of the user's cache folder (Build)
 //	KRAKE_TEST_KEEP       if not empty, the folders of clusters are kept

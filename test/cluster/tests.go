@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
-// RunTests starts a cluster for the tests of a package, hands it to use, runs
-// the tests, and stops the cluster. It gives the exit code of the test program;
-// what went wrong with the cluster is on standard error.
+// sharedVariable names the folder of a cluster that several test programs share.
+const sharedVariable = "KRAKE_TEST_CLUSTER"
+
+// RunTests gives the tests of a package a cluster with [Shared], hands it to use, runs
+// the tests, and stops the cluster. It returns the exit code of the test program;
+// an error of the cluster is printed to standard error.
 //
 //	func TestMain(m *testing.M) {
 //		os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { server = c.RESTConfig() }))
@@ -24,7 +28,7 @@ func RunTests(ctx context.Context, tests interface{ Run() int }, use func(*Clust
 }
 
 func runTests(ctx context.Context, tests interface{ Run() int }, use func(*Cluster)) (code int, err error) {
-	c, err := Start(ctx, Options{})
+	c, err := Shared(ctx)
 	if err != nil {
 		return 1, err
 	}
@@ -32,3 +36,33 @@ func runTests(ctx context.Context, tests interface{ Run() int }, use func(*Clust
 	use(c)
 	return tests.Run(), nil
 }
+
+// Shared is a local cluster for tests that keep to namespaces and names of their own:
+// the one in the folder that KRAKE_TEST_CLUSTER names, which other test programs use
+// at the same time, or a new one if the variable is not set. Stop ends what Run has
+// started, and the cluster only if it is a new one. The options are the usual ones: a
+// test that needs others calls [Start].
+func Shared(ctx context.Context) (*Cluster, error) {
+	folder := os.Getenv(sharedVariable)
+	if folder == "" {
+		return Start(ctx, Options{})
+	}
+	kubeconfig := filepath.Join(folder, "admin.kubeconfig")
+	config, err := readKubeconfig(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("use the cluster of %s: %w", sharedVariable, err)
+	}
+	binaries, err := Build(ctx, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{tier: tierLocal, auditLog: filepath.Join(folder, auditLogFile), kubectl: binaries.Kubectl}
+	if err := c.setConfig(kubeconfig, config); err != nil {
+		return nil, err
+	}
+	c.supervisor, err = newSupervisor("", false)
+	return c, err
+}
+
+// ShareVariable is the environment of a test program that is to share this cluster.
+func (c *Cluster) ShareVariable() string { return sharedVariable + "=" + c.Dir() }

@@ -7,6 +7,7 @@ package installation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -114,10 +115,56 @@ func (i *Installation) build(ctx context.Context) error {
 		return err
 	}
 	i.root = root
-	if err := i.compile(ctx, i.dir+string(filepath.Separator), "./cmd/..."); err != nil || i.options.AgentProgram == "" {
+	if err := i.programs(ctx); err != nil || i.options.AgentProgram == "" {
 		return err
 	}
-	return i.compile(ctx, filepath.Join(i.dir, "agent"), i.options.AgentProgram)
+	agent := filepath.Join(i.dir, "agent")
+	if err := os.Remove(agent); err != nil { // it may be a link to the one that all share
+		return err
+	}
+	return i.compile(ctx, agent, i.options.AgentProgram)
+}
+
+// programsVariable names a folder with the commands of this checkout, already built.
+const programsVariable = "KRAKE_TEST_PROGRAMS"
+
+// BuildPrograms builds the commands of this checkout into a folder, and returns the
+// environment by which installations take them from there instead of building them.
+func BuildPrograms(ctx context.Context, folder string, log io.Writer) (variable string, err error) {
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return "", err
+	}
+	i := &Installation{root: root, log: log}
+	return programsVariable + "=" + folder, i.compile(ctx, folder+string(filepath.Separator), commands)
+}
+
+// commands are the packages of the commands.
+const commands = "./cmd/..."
+
+// programs puts the commands into the folder of the installation.
+func (i *Installation) programs(ctx context.Context) error {
+	built := os.Getenv(programsVariable)
+	if built == "" {
+		return i.compile(ctx, i.dir+string(filepath.Separator), commands)
+	}
+	entries, err := os.ReadDir(built)
+	if err != nil {
+		return fmt.Errorf("%s: %w", programsVariable, err)
+	}
+	if err := os.MkdirAll(i.dir, 0o755); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		link := filepath.Join(i.dir, entry.Name())
+		if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.Symlink(filepath.Join(built, entry.Name()), link); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (i *Installation) compile(ctx context.Context, to, what string) error {

@@ -1,0 +1,242 @@
+package kit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+// The users of an installation, as the audit log names them.
+const (
+	LocalAgent  = agentPrefix + "local"
+	WebhookUser = "system:serviceaccount:krake-system:krake-webhook"
+	HabitatUser = "system:serviceaccount:krake-system:krake-habitat"
+
+	agentPrefix = "system:serviceaccount:krake-agents:"
+)
+
+// AgentUser is the user name of the agent of a cluster, on the hub and on the target.
+func AgentUser(cluster string) string { return agentPrefix + cluster }
+
+// Request is one event of an audit log (audit.k8s.io/v1 Event): a request that was
+// answered or cut off.
+type Request struct {
+	Stage string                    `json:"stage"`
+	Verb  string                    `json:"verb"`
+	URI   string                    `json:"requestURI"`
+	Agent string                    `json:"userAgent"`
+	User  User                      `json:"user"`
+	As    struct{ Username string } `json:"impersonatedUser"`
+	// Object is where the request goes. A create has no name here, see [Request.Name].
+	Object struct {
+		Group       string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+		Subresource string `json:"subresource"`
+	} `json:"objectRef"`
+	Body   json.RawMessage `json:"requestObject"`
+	Answer json.RawMessage `json:"responseObject"`
+	Status struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"responseStatus"`
+	Annotations map[string]string `json:"annotations"`
+	Received    time.Time         `json:"requestReceivedTimestamp"`
+	Ended       time.Time         `json:"stageTimestamp"`
+}
+
+// User is the authenticated user of a request.
+type User struct {
+	Username string              `json:"username"`
+	Extra    map[string][]string `json:"extra"`
+}
+
+// DecodeRequest decodes one line of an audit log.
+func DecodeRequest(line []byte) (Request, error) {
+	var r Request
+	if err := json.Unmarshal(line, &r); err != nil {
+		return Request{}, fmt.Errorf("decode an audit event: %w in %s", err, line)
+	}
+	return r, nil
+}
+
+// String shows when who did what with which result, and the body of a write.
+func (r Request) String() string {
+	return fmt.Sprintf("%s %s %s %s %s/%s -> %d %s", r.Received.Format("15:04:05.000"), r.User.Username, r.Verb,
+		r.Resource(), r.Object.Namespace, r.Name(), r.Status.Code, r.Body)
+}
+
+// Resource is the resource as RBAC writes it: configmaps, pods/status.
+func (r Request) Resource() string {
+	return strings.TrimSuffix(r.Object.Resource+"/"+r.Object.Subresource, "/")
+}
+
+// Name is the name of the object, from the body if the path does not have it.
+func (r Request) Name() string {
+	var body struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	if r.Object.Name == "" && json.Unmarshal(r.Body, &body) == nil {
+		return body.Metadata.Name
+	}
+	return r.Object.Name
+}
+
+// IsWrite reports whether the request may change something.
+func (r Request) IsWrite() bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
+
+// IsAccepted reports whether the answer is a success.
+func (r Request) IsAccepted() bool {
+	return r.Status.Code >= http.StatusOK && r.Status.Code < http.StatusMultipleChoices
+}
+
+// IsForbidden reports whether the request was refused for lack of rights. A write
+// into a namespace that is being deleted is refused with the same code; it is not meant.
+func (r Request) IsForbidden() bool {
+	return r.Status.Code == http.StatusForbidden && !strings.Contains(r.Status.Message, "being terminated")
+}
+
+// IsCutOff reports whether the client was gone before the answer. What it asked for
+// may have been done all the same.
+func (r Request) IsCutOff() bool {
+	return r.Status.Code == 0 || r.Status.Code >= http.StatusInternalServerError
+}
+
+// IsAgents reports whether an agent, of whatever cluster, made the request.
+func (r Request) IsAgents() bool { return strings.HasPrefix(r.User.Username, agentPrefix) }
+
+// IsBy reports whether the request was made with this token (see
+// installation.Installation.AgentCredential).
+func (r Request) IsBy(credential string) bool {
+	return slices.Contains(r.User.Extra["authentication.kubernetes.io/credential-id"], credential)
+}
+
+// IsWork reports whether the request is a write other than the upkeep of a Lease.
+func (r Request) IsWork() bool { return r.IsWrite() && r.Object.Resource != "leases" }
+
+// A Filter selects requests.
+type Filter = func(Request) bool
+
+// By selects the requests of a user.
+func By(user string) Filter { return func(r Request) bool { return r.User.Username == user } }
+
+// ByCredential selects the requests that were made with a token.
+func ByCredential(credential string) Filter {
+	return func(r Request) bool { return r.IsBy(credential) }
+}
+
+// In selects the requests that concern a namespace.
+func In(namespace string) Filter {
+	return func(r Request) bool { return r.Object.Namespace == namespace }
+}
+
+// Of selects the requests for a resource, without its subresources.
+func Of(resource string) Filter { return func(r Request) bool { return r.Resource() == resource } }
+
+// Select returns the requests that pass all filters.
+func Select(requests []Request, filters ...Filter) []Request {
+	var found []Request
+	for _, r := range requests {
+		if passes(r, filters) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func passes(r Request, filters []Filter) bool {
+	return !slices.ContainsFunc(filters, func(is Filter) bool { return !is(r) })
+}
+
+// List shows requests, one a line.
+func List(requests []Request) string {
+	var text strings.Builder
+	for _, r := range requests {
+		fmt.Fprintf(&text, "\n  %s", r)
+	}
+	return text.String()
+}
+
+// Mark is a place in the audit log of a cluster. The zero place is the beginning.
+type Mark struct {
+	of    *cluster.Cluster
+	place int64
+}
+
+// ErrNoAuditLog says that the cluster has no audit log that can be read.
+var ErrNoAuditLog = errors.New("the cluster has no audit log that can be read: set KRAKE_E2E_AUDIT_LOG")
+
+// MarkAudit is the present end of the audit log.
+func MarkAudit(of *cluster.Cluster) (Mark, error) {
+	if of.AuditLog() == "" {
+		return Mark{}, ErrNoAuditLog
+	}
+	info, err := os.Stat(of.AuditLog())
+	if errors.Is(err, fs.ErrNotExist) {
+		return Mark{of, 0}, nil // nothing has been logged yet
+	}
+	if err != nil {
+		return Mark{}, fmt.Errorf("read the audit log: %w", err)
+	}
+	return Mark{of, info.Size()}, nil
+}
+
+// WholeAudit is the beginning of the audit log.
+func WholeAudit(of *cluster.Cluster) Mark { return Mark{of: of} }
+
+// Find returns the requests since the mark that pass all filters, oldest first: a
+// watch when it has begun, every other request when it has ended.
+func (m Mark) Find(filters ...Filter) ([]Request, error) {
+	var found []Request
+	err := m.of.AuditLines(m.place, func(line []byte) error {
+		r, err := DecodeRequest(line)
+		if err != nil {
+			return err
+		}
+		if (r.Stage == "ResponseStarted") == (r.Verb == "watch") && passes(r, filters) {
+			found = append(found, r)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Requests is [Mark.Find] for a test.
+func (m Mark) Requests(t testing.TB, filters ...Filter) []Request {
+	t.Helper()
+	found, err := m.Find(filters...)
+	Must(t, err)
+	return found
+}
+
+// Calm waits until no request that passes the filters was made for so long, and
+// returns the mark since which that is so.
+func (m Mark) Calm(t testing.TB, span time.Duration, filters ...Filter) Mark {
+	t.Helper()
+	last, since := m, time.Now()
+	Eventually(t, func() string {
+		if made := last.Requests(t, filters...); len(made) > 0 {
+			next, err := MarkAudit(m.of)
+			Must(t, err)
+			last, since = next, time.Now()
+			return "there are still requests: " + List(made)
+		}
+		if remaining := span - time.Since(since); remaining > 0 {
+			return fmt.Sprintf("it must be calm for %s more", remaining)
+		}
+		return ""
+	})
+	return last
+}

@@ -1,0 +1,85 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Timeout limits every wait of a test. It is long because test machines are slow;
+// no test needs that long on an idle machine.
+const Timeout = 2 * time.Minute
+
+// interval is the time between two checks.
+const interval = 20 * time.Millisecond
+
+// Eventually runs check until it returns no complaint. After [Timeout] the test
+// fails with the last complaint, which must describe the state that check saw.
+func Eventually(t testing.TB, check func() (complaint string)) {
+	t.Helper()
+	EventuallyWithin(t, Timeout, check)
+}
+
+// EventuallyWithin is [Eventually] with another limit.
+func EventuallyWithin(t testing.TB, limit time.Duration, check func() (complaint string)) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		complaint := check()
+		if complaint == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s: %s", limit, complaint)
+		}
+		time.Sleep(interval)
+	}
+}
+
+// EventuallyNil is [Eventually] for a check that returns an error.
+func EventuallyNil(t testing.TB, check func() error) {
+	t.Helper()
+	Eventually(t, func() string { return Complaint(check()) })
+}
+
+// Wait runs done until it returns true or an error. After [Timeout], or when the
+// context ends, the error names what was waited for.
+func Wait(ctx context.Context, what string, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	for {
+		ok, err := done()
+		if err != nil {
+			return fmt.Errorf("wait until %s: %w", what, err)
+		}
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s: %w", what, ctx.Err())
+		case <-time.After(interval):
+		}
+	}
+}
+
+// Complaint is the text of an error, and empty for nil.
+func Complaint(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// Must fails the test if there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lasting is the context of a test for requests that its cleanup makes too: it
+// does not end with the test.
+func lasting(t testing.TB) context.Context { return context.WithoutCancel(t.Context()) }
