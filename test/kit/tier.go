@@ -1,0 +1,13 @@
+package kit
+
+import "testing"
+
+// Long leaves a test to make verify: make test runs with -short and skips it. The
+// reason says what takes long. It has to stand in the body of the test function,
+// where make verify looks for it.
+func Long(t testing.TB, reason string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make verify runs it: " + reason)
+	}
+}
