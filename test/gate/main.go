@@ -1,0 +1,81 @@
+// Gate runs the tests of this module in one of two tiers, on one control plane that
+// all suites share as far as they can, and reports progress and a summary:
+//
+//	go run ./test/gate commit              // what a commit needs: go test -short (make test)
+//	go run ./test/gate verify              // every test that -short skips or shortens (a part of make verify)
+//	go run ./test/gate commit ./test/e2e   // these packages alone
+//	go run ./test/gate list                // each test with the tier that runs it
+//	go run ./test/gate proofs              // docs/proofs.md: threats and invariants with their tests
+//
+// A test is of the verify tier if its body calls kit.Long or testing.Short: the first
+// leaves the test to that tier, the second has a smaller sample in the other one.
+// There are no other marks, no build tags, and no list of tests to maintain.
+//
+// The programs of the test cluster have to be built (make cluster).
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	options := Options{AtOnce: 3}
+	options.AddFlags(pflag.CommandLine)
+	pflag.Parse()
+	options.Command, options.Packages = pflag.Arg(0), pflag.Args()
+
+	err := options.Validate()
+	if err == nil {
+		options.Packages = options.Packages[1:]
+		err = run(ctx, options, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gate:", err)
+		os.Exit(1)
+	}
+}
+
+// The tiers, which are commands, too.
+const (
+	tierCommit = "commit"
+	tierVerify = "verify"
+	listTiers  = "list"
+	proofs     = "proofs"
+)
+
+// Options are what the user can choose.
+type Options struct {
+	Command  string
+	Packages []string // patterns; all of the module if there are none
+	AtOnce   int
+	Results  string
+	Record   bool
+}
+
+// AddFlags adds the flags, with the present values as defaults.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.IntVar(&o.AtOnce, "at-once", o.AtOnce, "how many packages run at the same time")
+	flags.StringVar(&o.Results, "results", o.Results, "write every test and subtest with its result and seconds to this file")
+	flags.BoolVar(&o.Record, "record", o.Record, "write the seconds of each package to "+secondsFile+", by which packages are ordered and the remaining time is estimated")
+}
+
+// Validate reports what does not go together.
+func (o *Options) Validate() error {
+	switch o.Command {
+	case tierCommit, tierVerify, listTiers, proofs:
+	default:
+		return fmt.Errorf("%q is no command: use %s, %s, %s or %s", o.Command, tierCommit, tierVerify, listTiers, proofs)
+	}
+	if o.AtOnce < 1 {
+		return fmt.Errorf("--at-once: %d is less than 1", o.AtOnce)
+	}
+	return nil
+}
