@@ -1,20 +1,26 @@
 # Nothing but Go is needed: what the tests run against is built from Go modules,
 # once, and kept in the user's cache folder.
 
-.PHONY: demo test fuzz faults lint cluster build images install.yaml reference e2e release bench
+.PHONY: demo test verify proofs fuzz faults lint cluster build images install.yaml reference e2e release bench
 
 # The main job, live, on a real API server that is started for it.
 demo:
 	go run ./test/demo
 
-# Everything: unit tests, the test cluster's own tests, the end-to-end tests, and some new
-# inputs for what reads those of others.
-test: cluster fuzz
+# What a commit needs: every package, without the tests that take long. At most 10 minutes
+# on 2 cores, once the test cluster is built.
+test: cluster
 	go vet ./...
-	KRAKE_FAULTS_TABLE=$(CURDIR)/bin/faults.md go test -timeout 30m -count=1 ./...
-	cat bin/faults.md
+	go run ./test/gate commit --results bin/commit.tsv
+
+# Everything else: new inputs for what reads those of others, the images, a sample of planted
+# bugs, and the tests that make test skips or shortens. At most 30 minutes on 2 cores.
+verify: cluster fuzz
 	go -C images vet ./...
 	go -C images test -timeout 30m -count=1 ./...
+	go run ./test/mutants --sample 12
+	KRAKE_FAULTS_TABLE=$(CURDIR)/bin/faults.md go run ./test/gate verify --results bin/verify.tsv
+	cat bin/faults.md
 
 # Some new inputs for each of what decodes a manifest, parses a schema, mangles it, compares,
 # makes a patch, and reads annotations: what breaks one is kept in testdata/fuzz. Their
@@ -82,6 +88,11 @@ install.yaml:
 	mkdir -p bin
 	go run ./manifests/render $(if $(IMAGE),--image $(IMAGE)) > bin/install.yaml.new
 	mv bin/install.yaml.new bin/install.yaml
+
+# docs/proofs.md, from the comments of the tests.
+proofs:
+	go run ./test/gate proofs > docs/proofs.md.new
+	mv docs/proofs.md.new docs/proofs.md
 
 # docs/reference.md, from the code.
 reference:
