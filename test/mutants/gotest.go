@@ -23,6 +23,8 @@ type verdict struct {
 	invariant string
 	// broken is what the compiler said.
 	broken string
+	// tier names the tests that said so, see tiers.
+	tier string
 }
 
 // tester runs the tests of a package under an overlay, or none. As for a shell,

@@ -3,6 +3,7 @@
 //
 //	go run ./test/mutants
 //	go run ./test/mutants --only 'keys|align'
+//	go run ./test/mutants --sample 12
 //	go run ./test/mutants --faults
 //
 // The bugs are in mutants.yaml; with --faults, those of the agent that are in
@@ -10,6 +11,8 @@
 // so does one that does not compile, or whose old text is not in its file exactly
 // once, because that is a mistake in the list. No source is touched: the compiler
 // is given the changed file in place of the other (go test -overlay).
+//
+// Each bug meets the tests of make test first, and those of make verify if it survives them.
 package main
 
 import (
@@ -56,6 +59,7 @@ func main() {
 type Options struct {
 	Dir      string // the root of the repository; the current folder if empty
 	Only     string
+	Sample   int // how many mutants are tried, chosen at random; all if 0
 	List     bool
 	Markdown bool
 	// Faults: the bugs are those that test/faults has to find.
@@ -65,6 +69,7 @@ type Options struct {
 // AddFlags adds the flags, with the present values as defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Only, "only", o.Only, "try only the mutants whose name matches this regular expression")
+	flags.IntVar(&o.Sample, "sample", o.Sample, "try only so many mutants, chosen at random")
 	flags.BoolVar(&o.List, "list", o.List, "list the mutants and try none")
 	flags.BoolVar(&o.Markdown, "markdown", o.Markdown, "also write the results to "+o.document())
 	flags.BoolVar(&o.Faults, "faults", o.Faults, "try those bugs of the agent that test/faults has to find")
@@ -75,8 +80,11 @@ func (o *Options) Validate() error {
 	if _, err := regexp.Compile(o.Only); err != nil {
 		return fmt.Errorf("--only: %w", err)
 	}
-	if o.Markdown && (o.List || o.Only != "") {
-		return errors.New("--markdown writes the results of all mutants: leave --list and --only out")
+	if o.Sample < 0 {
+		return fmt.Errorf("--sample: %d is less than 0", o.Sample)
+	}
+	if o.Markdown && (o.List || o.Only != "" || o.Sample > 0) {
+		return errors.New("--markdown writes the results of all mutants: leave --list, --only and --sample out")
 	}
 	return nil
 }

@@ -53,9 +53,9 @@ func (o outcome) found() string {
 		return "**" + first + "**"
 	}
 	if o.invariant != "" {
-		return "`" + o.failed + "`: " + o.invariant
+		return "`" + o.failed + "`: " + o.invariant + o.by()
 	}
-	return "`" + o.failed + "`"
+	return "`" + o.failed + "`" + o.by()
 }
 
 func cell(text string) string {

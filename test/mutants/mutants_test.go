@@ -90,16 +90,16 @@ func TestRun(t *testing.T) {
 		ok     bool
 	}{
 		{"all are caught, each by the first package that does",
-			func(_, pkg string) verdict { return verdict{failed: "TestOf" + pkg} },
-			"first: caught by TestOf./a\nsecond: caught by TestOf./b\n2 mutants: 2 caught, 0 survived, 0 do not compile\n", true},
-		{"what the file's own package lets through, the engine may catch",
+			func(_, pkg string) verdict { return verdict{failed: "TestOf" + strings.TrimSuffix(pkg, " -short")} },
+			"first: caught by TestOf./a (make test)\nsecond: caught by TestOf./b (make test)\n2 mutants: 2 caught (2 of them by make test), 0 survived, 0 do not compile\n", true},
+		{"what make test lets through, make verify may catch",
 			func(_, pkg string) verdict {
-				if pkg == engine {
+				if pkg == engine { // with all tests, and not with -short
 					return verdict{failed: "TestLaws/x"}
 				}
 				return verdict{}
 			},
-			"first: caught by TestLaws/x\nsecond: caught by TestLaws/x\n2 mutants: 2 caught, 0 survived, 0 do not compile\n", true},
+			"first: caught by TestLaws/x (make verify)\nsecond: caught by TestLaws/x (make verify)\n2 mutants: 2 caught (0 of them by make test), 0 survived, 0 do not compile\n", true},
 		{"one that no test finds is a failure",
 			func(overlay, _ string) verdict {
 				if strings.Contains(overlay, "three") {
@@ -107,10 +107,10 @@ func TestRun(t *testing.T) {
 				}
 				return verdict{failed: "TestA"}
 			},
-			"first: caught by TestA\nsecond: SURVIVED\n2 mutants: 1 caught, 1 survived, 0 do not compile\n", false},
+			"first: caught by TestA (make test)\nsecond: SURVIVED\n2 mutants: 1 caught (1 of them by make test), 1 survived, 0 do not compile\n", false},
 		{"so is one that does not compile",
 			func(_, _ string) verdict { return verdict{broken: "syntax error"} },
-			"first: DOES NOT COMPILE\nsyntax error\nsecond: DOES NOT COMPILE\nsyntax error\n2 mutants: 0 caught, 0 survived, 2 do not compile\n", false},
+			"first: DOES NOT COMPILE\nsyntax error\nsecond: DOES NOT COMPILE\nsyntax error\n2 mutants: 0 caught (0 of them by make test), 0 survived, 2 do not compile\n", false},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
@@ -231,8 +231,8 @@ func TestOptions(t *testing.T) {
 	}{
 		{Options{Only: "keys|align"}, ""},
 		{Options{Only: "("}, "--only: error parsing regexp: missing closing ): `(`"},
-		{Options{Only: "a", Markdown: true}, "--markdown writes the results of all mutants: leave --list and --only out"},
-		{Options{List: true, Markdown: true}, "--markdown writes the results of all mutants: leave --list and --only out"},
+		{Options{Only: "a", Markdown: true}, "--markdown writes the results of all mutants: leave --list, --only and --sample out"},
+		{Options{List: true, Markdown: true}, "--markdown writes the results of all mutants: leave --list, --only and --sample out"},
 	}
 	for _, test := range tests {
 		err := test.options.Validate()
@@ -314,10 +314,10 @@ func FuzzOne(f *testing.F) {
 		want      verdict
 	}{
 		{"the same in other words", "return 2 - 1", verdict{}},
-		{"another value", "return 2", verdict{failed: "TestSecond/a_sub_test"}},
-		{"a crash", `panic("no")`, verdict{failed: "TestFirst"}},
-		{"a crash of which the tests are not told", "go func() { panic(0) }(); select {}", verdict{failed: "TestFirst"}},
-		{"no Go", "return x", verdict{broken: "one.go:3:25: undefined: x\n"}},
+		{"another value", "return 2", verdict{failed: "TestSecond/a_sub_test", tier: "make test"}},
+		{"a crash", `panic("no")`, verdict{failed: "TestFirst", tier: "make test"}},
+		{"a crash of which the tests are not told", "go func() { panic(0) }(); select {}", verdict{failed: "TestFirst", tier: "make test"}},
+		{"no Go", "return x", verdict{broken: "one.go:3:25: undefined: x\n", tier: "make test"}},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {

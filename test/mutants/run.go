@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,12 +23,24 @@ func (o outcome) String() string {
 	case o.broken != "":
 		return "DOES NOT COMPILE\n" + o.broken
 	case o.failed != "" && o.invariant != "":
-		return "caught by " + o.failed + ", " + o.invariant
+		return "caught by " + o.failed + ", " + o.invariant + o.by()
 	case o.failed != "":
-		return "caught by " + o.failed
+		return "caught by " + o.failed + o.by()
 	}
 	return "SURVIVED"
 }
+
+// by names the tier that caught the bug, if it was planted.
+func (o outcome) by() string {
+	if o.tier == "" {
+		return ""
+	}
+	return " (" + o.tier + ")"
+}
+
+// tiers are the tests that each bug meets, in this order, with what they add to the
+// arguments of go test.
+var tiers = []struct{ name, argument string }{{"make test", " -short"}, {"make verify", ""}}
 
 // run tries the mutants of the list and reports on each.
 func run(ctx context.Context, options Options, list []byte, test tester, out io.Writer) error {
@@ -41,6 +54,10 @@ func run(ctx context.Context, options Options, list []byte, test tester, out io.
 	mutants, err := choose(all, options.Only)
 	if err != nil {
 		return err
+	}
+	if options.Sample > 0 {
+		rand.Shuffle(len(mutants), func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
+		mutants = mutants[:min(options.Sample, len(mutants))]
 	}
 	if options.List {
 		for _, m := range mutants {
@@ -108,10 +125,13 @@ func try(ctx context.Context, dir string, m mutant, test tester) (verdict, error
 	if err != nil {
 		return verdict{}, err
 	}
-	for _, pkg := range m.Packages {
-		found, err := test(ctx, overlay, pkg)
-		if err != nil || found != (verdict{}) {
-			return found, err
+	for _, tier := range tiers {
+		for _, pkg := range m.Packages {
+			found, err := test(ctx, overlay, pkg+tier.argument)
+			if err != nil || found != (verdict{}) {
+				found.tier = tier.name
+				return found, err
+			}
 		}
 	}
 	return verdict{}, nil
@@ -138,18 +158,22 @@ func write(folder, dir string, m mutant) (string, error) {
 
 // total counts, and gives an error if there is anything to do.
 func total(outcomes []outcome, out io.Writer) error {
-	var caught, survived, broken int
+	var caught, survived, broken, early int
 	for _, o := range outcomes {
 		switch {
 		case o.broken != "":
 			broken++
 		case o.failed != "":
 			caught++
+			if o.tier == tiers[0].name {
+				early++
+			}
 		default:
 			survived++
 		}
 	}
-	fmt.Fprintf(out, "%d mutants: %d caught, %d survived, %d do not compile\n", len(outcomes), caught, survived, broken)
+	fmt.Fprintf(out, "%d mutants: %d caught (%d of them by %s), %d survived, %d do not compile\n",
+		len(outcomes), caught, early, tiers[0].name, survived, broken)
 	if caught < len(outcomes) {
 		return errors.New("a survivor needs a test, one that does not compile a correction of the list")
 	}
