@@ -211,7 +211,7 @@ func TestMarkdown(t *testing.T) {
 
 | bug | what a user would suffer | caught by |
 |---|---|---|
-| first | It is two. | ` + "`TestA/b`" + ` |
+| first | It is two. | ` + "`TestA/b` (make verify)" + ` |
 
 ## b/b.go
 
