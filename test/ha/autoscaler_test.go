@@ -1,18 +1,17 @@
 package ha
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const (
@@ -44,19 +43,20 @@ spec:
 	autoscalerUser = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 )
 
-// Must show 5: "An HPA from the real controller manager on a Deployment whose
-// schema does not observe replicas: never touched; on one whose schema does:
-// contended, named." Below its minimum an autoscaler scales without metrics, of
+// The autoscaler of the real controller manager scales a Deployment. If the schema does not
+// observe the replicas, the agent never touches them; if it does, the condition Contended
+// names the autoscaler. Below its minimum an autoscaler scales without metrics, of
 // which there are none here. The message of the second case has the way out, and
 // the test goes it: then both have peace.
-func TestHPA(t *testing.T) {
+func TestAutoscalerWorksInPeaceOrIsNamed(t *testing.T) {
 	t.Run("replicas are not observed", autoscalerWorksInPeace)
 	t.Run("replicas are observed", autoscalerIsNamed)
 }
 
 func autoscalerWorksInPeace(t *testing.T) {
+	t.Parallel()
 	namespace := newWeb(t, imageSchema)
-	begin := auditMark(t)
+	begin := hub.Mark(t)
 	createAutoscaler(t, namespace, 3)
 	eventuallyScaled(t, namespace, 3)
 	setMinimum(t, namespace, 4)
@@ -65,11 +65,11 @@ func autoscalerWorksInPeace(t *testing.T) {
 
 	// A repair of the image shows that the agent has seen all that; it leaves the
 	// replicas as they are.
-	setImage(t, namespace, "web:evil")
-	eventuallyImage(t, namespace, "web:1")
+	hub.Change(t, kit.Deployments, namespace, "web", `{"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:evil"}]}}}}`)
+	hub.EventuallyField(t, "web:1", kit.Deployments, namespace, "web", "spec", "template", "spec", "containers", 0, "image")
 	awaitCalm(t, namespace)
 	made := repairs(t, begin, namespace)
-	if len(made) != 1 || !slices.Equal(paths(t, made[0]), []string{"/spec/template/spec/containers/0/image"}) {
+	if len(made) != 1 || !slices.Equal(made[0].PatchPaths(t), []string{"/spec/template/spec/containers/0/image"}) {
 		t.Errorf("want one repair, of the image: %v", made)
 	}
 	if got := scalings(t, begin, namespace); len(got) != 2 {
@@ -78,27 +78,28 @@ func autoscalerWorksInPeace(t *testing.T) {
 	if got := replicas(t, namespace); got != 4 {
 		t.Errorf("there are %d replicas, want 4", got)
 	}
-	if condition := conditionOf(t, namespace, application.ContendedCondition); condition.Status != metav1.ConditionFalse {
+	if condition := hub.App(namespace, "web").Condition(t, application.ContendedCondition); condition.Status != metav1.ConditionFalse {
 		t.Errorf("condition Contended is %v", condition)
 	}
 }
 
 func autoscalerIsNamed(t *testing.T) {
+	t.Parallel()
 	namespace := newWeb(t, "")
-	begin := auditMark(t)
+	begin := hub.Mark(t)
 	createAutoscaler(t, namespace, 3)
 	names := []string{
 		"apps/v1 Deployment " + namespace + "/web", "spec.replicas",
 		"kube-controller-manager (scale)", "leave spec.replicas out of the observer schema",
 	}
-	eventually(t, func() string {
-		condition := conditionOf(t, namespace, application.ContendedCondition)
+	kit.Eventually(t, func() string {
+		condition := hub.App(namespace, "web").Condition(t, application.ContendedCondition)
 		if condition.Status != metav1.ConditionTrue || condition.Reason != "RivalManager" {
 			return fmt.Sprintf("condition Contended is %v", condition)
 		}
 		return missing(condition.Message, names)
 	})
-	eventually(t, func() string { return missing(contendedNote(t, namespace), names) })
+	kit.Eventually(t, func() string { return missing(contendedNote(t, namespace), names) })
 	// What it does in the mean time, and how often we answer.
 	made, scaled := repairs(t, begin, namespace), scalings(t, begin, namespace)
 	t.Logf("contended after %d repairs of %d scalings", len(made), len(scaled))
@@ -106,23 +107,23 @@ func autoscalerIsNamed(t *testing.T) {
 		t.Errorf("%d repairs, want five before it is a fight: %v", len(made), made)
 	}
 	for _, r := range made {
-		if got := paths(t, r); !slices.Equal(got, []string{"/spec/replicas"}) {
+		if got := r.PatchPaths(t); !slices.Equal(got, []string{"/spec/replicas"}) {
 			t.Errorf("a repair of %v, want one of the replicas", got)
 		}
 	}
 
 	// The way out.
-	setSchema(t, namespace, imageSchema)
+	hub.App(namespace, "web").Patch(t, string(kit.JSON(t, map[string]any{"data": map[string]any{application.ObserverSchemaKey: imageSchema}})))
 	eventuallyScaled(t, namespace, 3)
 	awaitCalm(t, namespace)
-	peace := auditMark(t)
+	peace := hub.Mark(t)
 	setMinimum(t, namespace, 4)
 	eventuallyScaled(t, namespace, 4)
 	awaitCalm(t, namespace)
 	if made := repairs(t, peace, namespace); len(made) > 0 {
 		t.Errorf("replicas are not observed any more, and there is %v", made)
 	}
-	if condition := conditionOf(t, namespace, application.ContendedCondition); condition.Status != metav1.ConditionFalse {
+	if condition := hub.App(namespace, "web").Condition(t, application.ContendedCondition); condition.Status != metav1.ConditionFalse {
 		t.Errorf("nobody is against the autoscaler any more, and condition Contended is %v", condition)
 	}
 }
@@ -130,46 +131,16 @@ func autoscalerIsNamed(t *testing.T) {
 // newWeb creates the Application and waits until it runs.
 func newWeb(t *testing.T, schema string) (namespace string) {
 	t.Helper()
-	namespace = newNamespace(t)
-	createApplication(t, namespace, "web", webManifest, schema)
-	eventually(t, func() string {
-		if state := webOf(t, namespace).State; state != application.StateRunning {
-			return fmt.Sprintf("the Application is %s", state)
-		}
-		return ""
-	})
+	namespace = hub.NewNamespaceOfApps(t, "ha")
+	hub.CreateApp(t, kit.Application(namespace, "web", webManifest, kit.Schema(schema))).MustBe(t, application.StateRunning)
 	awaitCalm(t, namespace)
 	return namespace
-}
-
-// webOf reads the status of the Application.
-func webOf(t *testing.T, namespace string) (status application.Status) {
-	t.Helper()
-	app, err := env.client.CoreV1().ConfigMaps(namespace).Get(t.Context(), "web", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := app.Data["status"]; text != "" {
-		if err := json.Unmarshal([]byte(text), &status); err != nil {
-			t.Fatalf("read the status of the Application: %v in %s", err, text)
-		}
-	}
-	return status
-}
-
-// conditionOf reads a condition of the Application; it is empty if there is none.
-func conditionOf(t *testing.T, namespace, name string) metav1.Condition {
-	t.Helper()
-	if condition := meta.FindStatusCondition(webOf(t, namespace).Conditions, name); condition != nil {
-		return *condition
-	}
-	return metav1.Condition{}
 }
 
 // contendedNote is what the Event of the Application says of the fight.
 func contendedNote(t *testing.T, namespace string) string {
 	t.Helper()
-	events, err := env.client.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
+	events, err := hub.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,14 +171,14 @@ func createAutoscaler(t *testing.T, namespace string, minimum int32) {
 			MinReplicas:    &minimum, MaxReplicas: 5,
 		},
 	}
-	if _, err := env.client.AutoscalingV2().HorizontalPodAutoscalers(namespace).Create(t.Context(), scaler, metav1.CreateOptions{}); err != nil {
+	if _, err := hub.AutoscalingV2().HorizontalPodAutoscalers(namespace).Create(t.Context(), scaler, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func setMinimum(t *testing.T, namespace string, minimum int32) {
 	t.Helper()
-	_, err := env.client.AutoscalingV2().HorizontalPodAutoscalers(namespace).Patch(t.Context(), "web", types.MergePatchType,
+	_, err := hub.AutoscalingV2().HorizontalPodAutoscalers(namespace).Patch(t.Context(), "web", types.MergePatchType,
 		fmt.Appendf(nil, `{"spec": {"minReplicas": %d}}`, minimum), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -217,8 +188,8 @@ func setMinimum(t *testing.T, namespace string, minimum int32) {
 // eventuallyScaled waits until the autoscaler has so many replicas, and knows it.
 func eventuallyScaled(t *testing.T, namespace string, to int32) {
 	t.Helper()
-	eventually(t, func() string {
-		scaler, err := env.client.AutoscalingV2().HorizontalPodAutoscalers(namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	kit.Eventually(t, func() string {
+		scaler, err := hub.AutoscalingV2().HorizontalPodAutoscalers(namespace).Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,77 +202,25 @@ func eventuallyScaled(t *testing.T, namespace string, to int32) {
 
 func replicas(t *testing.T, namespace string) int32 {
 	t.Helper()
-	scale, err := env.client.AppsV1().Deployments(namespace).GetScale(t.Context(), "web", metav1.GetOptions{})
+	scale, err := hub.AppsV1().Deployments(namespace).GetScale(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return scale.Spec.Replicas
 }
 
-func setImage(t *testing.T, namespace, image string) {
-	t.Helper()
-	_, err := env.client.AppsV1().Deployments(namespace).Patch(t.Context(), "web", types.StrategicMergePatchType,
-		fmt.Appendf(nil, `{"spec": {"template": {"spec": {"containers": [{"name": "web", "image": %q}]}}}}`, image), metav1.PatchOptions{FieldManager: "somebody"})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func eventuallyImage(t *testing.T, namespace, image string) {
-	t.Helper()
-	eventually(t, func() string {
-		live, err := env.client.AppsV1().Deployments(namespace).Get(t.Context(), "web", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := live.Spec.Template.Spec.Containers[0].Image; got != image {
-			return fmt.Sprintf("the image is %s, want %s", got, image)
-		}
-		return ""
-	})
-}
-
-func setSchema(t *testing.T, namespace, schema string) {
-	t.Helper()
-	text, err := json.Marshal(map[string]any{"data": map[string]any{"spec.observer_schema": schema}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := env.client.CoreV1().ConfigMaps(namespace).Patch(t.Context(), "web", types.MergePatchType, text, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // repairs are the agents' accepted patches of the Deployment since the mark.
-func repairs(t *testing.T, begin mark, namespace string) []request {
+func repairs(t *testing.T, begin kit.Mark, namespace string) []kit.Request {
 	t.Helper()
-	return begin.requests(t, func(r request) bool {
-		return r.User.Username == agentUser && r.isWrite() && r.isAccepted() && r.Object.Namespace == namespace && r.Object.Resource == "deployments"
+	return begin.Requests(t, func(r kit.Request) bool {
+		return r.User.Username == kit.LocalAgent && r.IsWrite() && r.IsAccepted() && r.Object.Namespace == namespace && r.Object.Resource == "deployments"
 	})
 }
 
 // scalings are those of the autoscaler since the mark.
-func scalings(t *testing.T, begin mark, namespace string) []request {
+func scalings(t *testing.T, begin kit.Mark, namespace string) []kit.Request {
 	t.Helper()
-	return begin.requests(t, func(r request) bool {
-		return r.User.Username == autoscalerUser && r.isWrite() && r.isAccepted() && r.Object.Namespace == namespace && r.Object.Subresource == "scale"
+	return begin.Requests(t, func(r kit.Request) bool {
+		return r.User.Username == autoscalerUser && r.IsWrite() && r.IsAccepted() && r.Object.Namespace == namespace && r.Object.Subresource == "scale"
 	})
-}
-
-// paths are what a repair writes, its guard left out.
-func paths(t *testing.T, repair request) []string {
-	t.Helper()
-	var operations []struct {
-		Path string `json:"path"`
-	}
-	if err := json.Unmarshal(repair.Body, &operations); err != nil {
-		t.Fatalf("the body of %s is no JSON Patch: %v", repair, err)
-	}
-	var paths []string
-	for _, operation := range operations {
-		if operation.Path != "/metadata/resourceVersion" {
-			paths = append(paths, operation.Path)
-		}
-	}
-	return paths
 }

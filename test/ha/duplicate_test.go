@@ -8,18 +8,17 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Must show 4: "Two agents of one name: one acts, the other says why not." The
-// second has another target, which is a mistake that nobody sees but the hub.
-func TestTwoTargetsOfOneName(t *testing.T) {
+// Of two agents of one name one acts, and the other says why it does not. The second has
+// another target, a mistake that only the hub can see.
+func TestOfTwoTargetsOfOneNameOneIsRefused(t *testing.T) {
 	d := newDuplicate(t)
 	d.start(t)
 	t.Run("does not act", d.isIdle)
@@ -31,28 +30,22 @@ func TestTwoTargetsOfOneName(t *testing.T) {
 type duplicate struct {
 	*replica
 
-	target kubernetes.Interface
-	begin  mark
+	target *kit.Plane
+	begin  kit.Mark
 	reader string // a token for its metrics
 }
 
 func newDuplicate(t *testing.T) *duplicate {
 	t.Helper()
-	other, err := cluster.Start(t.Context(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other, err := kit.StartPlane(t.Context(), cluster.Options{})
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := other.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	client, err := kubernetes.NewForConfig(other.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &duplicate{target: client, begin: auditMark(t), reader: metricsReader(t, client)}
-	makeNamespace(t, client, application.AgentsNamespace)
+	d := &duplicate{target: other, begin: hub.Mark(t), reader: metricsReader(t, other)}
+	other.CreateNamespace(t, application.AgentsNamespace)
 	d.replica = newReplica(t, "duplicate", "--kubeconfig", other.Kubeconfig(), "--hub-kubeconfig", "{hub}", "--heartbeat=1s")
 	t.Cleanup(func() { d.end(t) })
 	return d
@@ -61,15 +54,15 @@ func newDuplicate(t *testing.T) *duplicate {
 // isIdle: what drifts on the hub is repaired there, and nothing is done elsewhere.
 func (d *duplicate) isIdle(t *testing.T) {
 	s := newShelf(t, 2, 5)
-	makeNamespace(t, d.target, s.namespace) // for there is nothing else that would keep it
+	d.target.CreateNamespace(t, s.namespace) // for there is nothing else that would keep it
 	d.awaitRefusal(t)
 	seen := s.begin(t, len(s.objects))
 	s.disturbAll(t)
 	seen.awaitMiddle(t)
 	awaitCalm(t, s.namespace)
 
-	wrote := d.begin.requests(t, func(r request) bool {
-		return by(d.credential)(r) && r.isWrite() && r.Object.Resource != "events"
+	wrote := d.begin.Requests(t, func(r kit.Request) bool {
+		return kit.ByCredential(d.credential)(r) && r.IsWrite() && r.Object.Resource != "events"
 	})
 	if len(wrote) > 0 {
 		t.Errorf("it has written to the hub: %v", wrote)
@@ -103,8 +96,8 @@ func (d *duplicate) saysWhy(t *testing.T) {
 		t.Errorf("its log does not say why:\n%s", log)
 	}
 	d.awaitMetric(t, 0)
-	eventually(t, func() string {
-		events, err := env.client.EventsV1().Events(application.AgentsNamespace).List(t.Context(), metav1.ListOptions{})
+	kit.Eventually(t, func() string {
+		events, err := hub.EventsV1().Events(application.AgentsNamespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,15 +113,15 @@ func (d *duplicate) saysWhy(t *testing.T) {
 // waitsForDeletion: the other one may be away for as long as it likes.
 func (d *duplicate) waitsForDeletion(t *testing.T) {
 	dismissAgents(t)
-	leases := env.client.CoordinationV1().Leases(application.AgentsNamespace)
+	leases := hub.CoordinationV1().Leases(application.AgentsNamespace)
 	name := application.HubLease(application.LocalCluster)
-	begin := auditMark(t)
+	begin := hub.Mark(t)
 	asked := func() int {
-		return len(begin.requests(t, func(r request) bool {
-			return by(d.credential)(r) && r.Verb == "get" && r.Object.Name == name
+		return len(begin.Requests(t, func(r kit.Request) bool {
+			return kit.ByCredential(d.credential)(r) && r.Verb == "get" && r.Object.Name == name
 		}))
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if n := asked(); n < 5 {
 			return fmt.Sprintf("it has asked for the Lease %d times", n)
 		}
@@ -143,7 +136,7 @@ func (d *duplicate) waitsForDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.awaitMetric(t, 1)
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if code, text := d.ready(t, ""); code != http.StatusOK {
 			return fmt.Sprintf("it is not ready: %d %s", code, text)
 		}
@@ -157,7 +150,7 @@ func (d *duplicate) waitsForDeletion(t *testing.T) {
 
 func (d *duplicate) awaitRefusal(t *testing.T) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if code, text := d.ready(t, "lease"); code != http.StatusInternalServerError {
 			return fmt.Sprintf("it does not say that it is refused: %d %s", code, text)
 		}
@@ -168,7 +161,7 @@ func (d *duplicate) awaitRefusal(t *testing.T) {
 func (d *duplicate) awaitMetric(t *testing.T, value int) {
 	t.Helper()
 	want := []string{fmt.Sprintf(`krake_agent_acting{cluster="local"} %d`, value)}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if got := d.metric(t, "krake_agent_acting", d.reader); !slices.Equal(got, want) {
 			return fmt.Sprintf("the metric is %q, want %q", got, want)
 		}
@@ -176,13 +169,13 @@ func (d *duplicate) awaitMetric(t *testing.T, value int) {
 	})
 }
 
-// metricsReader gives the token of somebody who may read metrics.
-func metricsReader(t *testing.T, client kubernetes.Interface) string {
+// metricsReader returns a token that allows its user to read metrics.
+func metricsReader(t *testing.T, at *kit.Plane) string {
 	t.Helper()
 	const namespace, account = metav1.NamespaceDefault, "default"
 	meta := metav1.ObjectMeta{Name: "reader"}
 	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}}}
-	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+	if _, err := at.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
@@ -190,16 +183,8 @@ func metricsReader(t *testing.T, client kubernetes.Interface) string {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
 	}
-	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := at.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return tokenOf(t, client, namespace, account)
-}
-
-func makeNamespace(t *testing.T, client kubernetes.Interface, name string) {
-	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	return at.Token(t, namespace, account)
 }

@@ -8,26 +8,28 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Must show 7: "Killing the leader in the middle of 200 drifts: all repaired,
-// each once (audit log), hand-over time." The leader is stopped while the drifts
+// The leader is killed in the middle of 200 drifts: the other agent repairs what is left,
+// each object is repaired once (audit log), and the hand-over takes at most 30 s. The leader is stopped while the drifts
 // are made, so that all of them lie before it when it goes on, and is killed by
 // SIGKILL at the 50th repair. The other agent has to wait until the Lease is lost,
 // which takes 15 s from its last renewal.
-func TestKillingTheLeader(t *testing.T) {
+func TestKilledLeaderIsReplacedAndEachDriftIsRepairedOnce(t *testing.T) {
 	const bound = 30 * time.Second
 	s := newShelf(t, 10, 20)
 	awaitCalm(t, s.namespace)
 	first, second := leader(t)
-	c := change{shelf: s, begin: auditMark(t), leaving: env.installation.AgentCredential(first), coming: env.installation.AgentCredential(second)}
+	c := change{shelf: s, begin: hub.Mark(t), leaving: installed.AgentCredential(first), coming: installed.AgentCredential(second)}
 	seen := s.begin(t, 50)
 	send(t, first, syscall.SIGSTOP)
 	s.disturbAll(t)
 	send(t, first, syscall.SIGCONT)
 	seen.awaitMiddle(t)
 	killed := time.Now()
-	if err := env.installation.KillAgent(first); err != nil {
+	if err := installed.KillAgent(first); err != nil {
 		t.Fatal(err)
 	}
 	startAgain(t)
@@ -36,11 +38,10 @@ func TestKillingTheLeader(t *testing.T) {
 	c.check(t, killed, bound)
 }
 
-// "HA: leader election with release on cancel, two replicas, hand-over without a
-// missed drift and without a double write." The leader is asked to end (SIGTERM)
+// Leader election releases the Lease: a hand-over misses no drift and writes nothing twice. The leader is asked to end (SIGTERM)
 // under a stream of drifts, which goes on while nobody leads: the Lease is given
 // back, so that this takes seconds, and not the 15 s in which a Lease is lost.
-func TestHandOver(t *testing.T) {
+func TestLeaderThatEndsHandsOverWithoutAMissedDrift(t *testing.T) {
 	const (
 		bound = 10 * time.Second
 		pause = 40 * time.Millisecond // 200 of them are 8 s
@@ -48,13 +49,13 @@ func TestHandOver(t *testing.T) {
 	s := newShelf(t, 10, 20)
 	awaitCalm(t, s.namespace)
 	first, second := leader(t)
-	c := change{shelf: s, begin: auditMark(t), leaving: env.installation.AgentCredential(first), coming: env.installation.AgentCredential(second)}
+	c := change{shelf: s, begin: hub.Mark(t), leaving: installed.AgentCredential(first), coming: installed.AgentCredential(second)}
 	seen := s.begin(t, 50)
 	stream := make(chan error, 1)
 	go func() { stream <- s.disturbEach(t.Context(), pause) }()
 	seen.awaitMiddle(t)
 	asked := time.Now()
-	if err := env.installation.StopAgent(first); err != nil {
+	if err := installed.StopAgent(first); err != nil {
 		t.Error(err)
 	}
 	t.Logf("the leader ended in %s", time.Since(asked).Round(time.Millisecond))
@@ -69,14 +70,14 @@ func TestHandOver(t *testing.T) {
 
 // Of two agents one acts. The other knows the Applications and asks for the
 // Lease, and sends nothing else that would change anything.
-func TestTwoAgents(t *testing.T) {
+func TestOfTwoAgentsOneActs(t *testing.T) {
 	const drifts, asked = 10, 3
 	first, second := leader(t)
-	begin := auditMark(t)
-	if err := env.installation.StopAgent(second); err != nil {
+	begin := hub.Mark(t)
+	if err := installed.StopAgent(second); err != nil {
 		t.Fatal(err)
 	}
-	if err := env.installation.StartAgent(t.Context()); err != nil {
+	if err := installed.StartAgent(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s := newShelf(t, 2, drifts/2)
@@ -85,17 +86,17 @@ func TestTwoAgents(t *testing.T) {
 	seen.awaitMiddle(t)
 	awaitCalm(t, s.namespace)
 
-	leads, waits := by(env.installation.AgentCredential(first)), by(env.installation.AgentCredential(second))
-	eventually(t, func() string {
-		if n := len(begin.requests(t, func(r request) bool { return waits(r) && r.isLease() })); n < asked {
+	leads, waits := kit.ByCredential(installed.AgentCredential(first)), kit.ByCredential(installed.AgentCredential(second))
+	kit.Eventually(t, func() string {
+		if n := len(begin.Requests(t, func(r kit.Request) bool { return waits(r) && r.Object.Resource == "leases" })); n < asked {
 			return fmt.Sprintf("the agent that waits has asked for the Lease %d times", n)
 		}
 		return ""
 	})
-	if made := begin.requests(t, func(r request) bool { return waits(r) && r.isWrite() }); len(made) > 0 {
+	if made := begin.Requests(t, func(r kit.Request) bool { return waits(r) && r.IsWrite() }); len(made) > 0 {
 		t.Errorf("the agent that waits has sent %v", made)
 	}
-	if made := begin.requests(t, func(r request) bool { return leads(r) && s.isRepair(r) && r.isAccepted() }); len(made) != drifts {
+	if made := begin.Requests(t, func(r kit.Request) bool { return leads(r) && s.isRepair(r) && r.IsAccepted() }); len(made) != drifts {
 		t.Errorf("the agent that leads has made %d repairs, want %d: %v", len(made), drifts, made)
 	}
 }
@@ -103,7 +104,7 @@ func TestTwoAgents(t *testing.T) {
 // send sends a signal to an agent.
 func send(t *testing.T, agent int, signal syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(env.installation.AgentProcess(agent).PID(), signal); err != nil {
+	if err := syscall.Kill(installed.AgentProcess(agent).PID(), signal); err != nil {
 		t.Fatalf("send %s to agent %d: %v", signal, agent, err)
 	}
 }
@@ -112,7 +113,7 @@ func send(t *testing.T, agent int, signal syscall.Signal) {
 func startAgain(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		if err := env.installation.StartAgent(context.WithoutCancel(t.Context())); err != nil {
+		if err := installed.StartAgent(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
@@ -122,12 +123,12 @@ func startAgain(t *testing.T) {
 type change struct {
 	*shelf
 
-	begin           mark
+	begin           kit.Mark
 	leaving, coming string // credentials
 }
 
 // isRepair tells of patches of the objects; those of somebody else are among them.
-func (s *shelf) isRepair(r request) bool {
+func (s *shelf) isRepair(r kit.Request) bool {
 	return r.Verb == "patch" && r.Object.Resource == "configmaps" && r.Object.Namespace == s.namespace && slices.Contains(s.objects, r.Object.Name)
 }
 
@@ -135,7 +136,7 @@ func (s *shelf) isRepair(r request) bool {
 // written any more: a second repair would come later.
 func (c change) awaitRepaired(t *testing.T, seen *journal) {
 	t.Helper()
-	eventually(t, func() string { return seen.complaint(c.objects) })
+	kit.Eventually(t, func() string { return seen.complaint(c.objects) })
 	awaitCalm(t, c.namespace)
 	if complaint := seen.complaint(c.objects); complaint != "" {
 		t.Error(complaint)
@@ -146,16 +147,16 @@ func (c change) awaitRepaired(t *testing.T, seen *journal) {
 // two agents have acted at the same time, or if the change took too long.
 func (c change) check(t *testing.T, from time.Time, bound time.Duration) {
 	t.Helper()
-	left, came := by(c.leaving), by(c.coming)
-	made := c.begin.requests(t, func(r request) bool { return c.isRepair(r) && (left(r) || came(r)) })
-	done := only(request.isAccepted, made)
-	before, after := only(left, done), only(came, done)
+	left, came := kit.ByCredential(c.leaving), kit.ByCredential(c.coming)
+	made := c.begin.Requests(t, func(r kit.Request) bool { return c.isRepair(r) && (left(r) || came(r)) })
+	done := kit.Select(made, kit.Request.IsAccepted)
+	before, after := kit.Select(done, left), kit.Select(done, came)
 	if len(before) == 0 || len(after) == 0 {
 		t.Fatalf("%d repairs by the agent that left, and %d by the one that came: that was no change in the middle", len(before), len(after))
 	}
 	c.checkOnce(t, made)
 	last, begun := before[len(before)-1].Received, after[0].Received
-	taken := c.begin.requests(t, func(r request) bool { return came(r) && r.leads() })
+	taken := c.begin.Requests(t, func(r kit.Request) bool { return came(r) && r.Leads() })
 	if len(taken) == 0 || taken[0].Ended.After(begun) || last.After(begun) {
 		t.Fatalf("the agent that left has repaired until %s, and the one that came from %s on; it had the Lease at %v", last, begun, taken)
 	}
@@ -169,14 +170,14 @@ func (c change) check(t *testing.T, from time.Time, bound time.Duration) {
 
 // checkOnce: a repair counts that the agent had sent when it was killed, though
 // nobody was there for the answer.
-func (c change) checkOnce(t *testing.T, made []request) {
+func (c change) checkOnce(t *testing.T, made []kit.Request) {
 	t.Helper()
 	accepted, cutOff := map[string]int{}, map[string]int{}
 	for _, r := range made {
 		switch {
-		case r.isAccepted():
+		case r.IsAccepted():
 			accepted[r.Object.Name]++
-		case r.isCutOff():
+		case r.IsCutOff():
 			cutOff[r.Object.Name]++
 		}
 	}
@@ -191,10 +192,6 @@ func (c change) checkOnce(t *testing.T, made []request) {
 	}
 }
 
-func only(wanted func(request) bool, of []request) []request {
-	return slices.DeleteFunc(slices.Clone(of), func(r request) bool { return !wanted(r) })
-}
-
 func since(at, from time.Time) time.Duration { return at.Sub(from).Round(time.Millisecond) }
 
 // awaitCalm waits until the agents have written nothing in a namespace for longer
@@ -202,13 +199,13 @@ func since(at, from time.Time) time.Duration { return at.Sub(from).Round(time.Mi
 func awaitCalm(t *testing.T, namespace string) {
 	t.Helper()
 	const calm = 2 * time.Second
-	written := func(r request) bool {
-		return r.isWrite() && r.Object.Namespace == namespace && r.User.Username == agentUser
+	written := func(r kit.Request) bool {
+		return r.IsWrite() && r.Object.Namespace == namespace && r.User.Username == kit.LocalAgent
 	}
-	seen, quiet := auditMark(t), time.Now()
-	eventually(t, func() string {
-		next := auditMark(t)
-		if made := seen.requests(t, written); len(made) > 0 {
+	seen, quiet := hub.Mark(t), time.Now()
+	kit.Eventually(t, func() string {
+		next := hub.Mark(t)
+		if made := seen.Requests(t, written); len(made) > 0 {
 			seen, quiet = next, time.Now()
 			return fmt.Sprintf("the agents still write: %v", made)
 		}

@@ -2,82 +2,59 @@ package ha
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
+	"slices"
 	"testing"
-	"time"
-
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
-
-// timeout is how long anything may take that a test waits for. It is long,
-// because machines are slow, and not because anything needs it.
-const timeout = 2 * time.Minute
 
 // agents is how many there are.
 const agents = 2
 
-// environment is what all tests share.
-type environment struct {
-	cluster      *cluster.Cluster
-	installation *installation.Installation
-	client       kubernetes.Interface // the administrator's
-}
-
-var env environment
+// What all tests share. The installation is cluster-wide, so that the control plane
+// is of this suite alone; its autoscaler looks every second, usually every 15.
+var (
+	hub       *kit.Plane
+	installed *installation.Installation
+)
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "ha:", err)
-		code = 1
-	}
-	os.Exit(code)
+	kit.Suite{
+		Name: "ha",
+		Start: func(ctx context.Context) (err error) {
+			hub, err = kit.OpenPlane(ctx, cluster.Options{
+				PretendKubelet: true,
+				ControllerArgs: []string{"--horizontal-pod-autoscaler-sync-period=1s"},
+			})
+			if err != nil {
+				return err
+			}
+			installed, err = installation.InstallWith(ctx, hub.Cluster, installation.Options{Agents: agents}, os.Stderr)
+			return err
+		},
+		Logs: func() []string { return installed.Logs() },
+		Stop: func() error { return hub.Stop() },
+	}.Main(m)
 }
 
-func run(ctx context.Context, m *testing.M) (code int, err error) {
-	c, err := cluster.Open(ctx, cluster.Options{
-		PretendKubelet: true,
-		ControllerArgs: []string{"--horizontal-pod-autoscaler-sync-period=1s"}, // usually 15
-	})
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, c.Stop()) }()
-	installed, err := installation.InstallWith(ctx, c, installation.Options{Agents: agents}, os.Stderr)
-	if err != nil {
-		return 1, err
-	}
-	client, err := kubernetes.NewForConfig(c.RESTConfig())
-	if err != nil {
-		return 1, err
-	}
-	env = environment{cluster: c, installation: installed, client: client}
-	code = m.Run()
-	if code != 0 {
-		showLogs(installed.Logs())
-	}
-	return code, nil
-}
-
-// showLogs prints the ends of the logs: the folder is gone when the tests are.
-func showLogs(paths []string) {
-	const most = 8 << 10
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "ha:", err)
-			continue
+// leader waits for the next renewal of the Lease, and returns the indices of the
+// agent that made it and of the other one.
+func leader(t *testing.T) (first, second int) {
+	t.Helper()
+	begin := hub.Mark(t)
+	kit.Eventually(t, func() string {
+		renewals := begin.Requests(t, kit.Request.Leads)
+		for index := range agents {
+			if slices.ContainsFunc(renewals, kit.ByCredential(installed.AgentCredential(index))) {
+				first, second = index, agents-1-index
+				return ""
+			}
 		}
-		fmt.Fprintf(os.Stderr, "--- end of %s\n", path)
-		_, _ = os.Stderr.Write(text[max(0, len(text)-most):]) // best effort: the tests have failed already
-	}
+		return fmt.Sprintf("no agent renews the Lease: %v", renewals)
+	})
+	return first, second
 }

@@ -3,8 +3,6 @@ package ha
 import (
 	"context"
 	"crypto/tls"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,13 +13,10 @@ import (
 	"syscall"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
-
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // replica is one more process of the agent of the local cluster, with flags of
@@ -37,11 +32,14 @@ type replica struct {
 // kubeconfig file by which it reaches the hub.
 func newReplica(t *testing.T, name string, arguments ...string) *replica {
 	t.Helper()
-	token := tokenOf(t, env.client, application.AgentsNamespace, application.LocalCluster)
-	r := &replica{name: name, hub: filepath.Join(t.TempDir(), "kubeconfig"), credential: "JTI=" + idOf(t, token), health: freeAddress(t), metrics: freeAddress(t)}
-	if err := env.cluster.WriteKubeconfig(r.hub, application.LocalCluster, token); err != nil {
-		t.Fatal(err)
-	}
+	token := hub.Token(t, application.AgentsNamespace, application.LocalCluster)
+	credential, err := installation.CredentialOf(token)
+	kit.Must(t, err)
+	ports, err := cluster.FreePorts(2)
+	kit.Must(t, err)
+	r := &replica{name: name, hub: filepath.Join(t.TempDir(), "kubeconfig"), credential: credential,
+		health: fmt.Sprintf("127.0.0.1:%d", ports[0]), metrics: fmt.Sprintf("127.0.0.1:%d", ports[1])}
+	kit.Must(t, hub.WriteKubeconfig(r.hub, application.LocalCluster, token))
 	r.arguments = append([]string{"--health-probe-bind-address", r.health, "--metrics-bind-address", r.metrics}, arguments...)
 	for i, argument := range r.arguments {
 		r.arguments[i] = strings.ReplaceAll(argument, "{hub}", r.hub)
@@ -53,8 +51,8 @@ func newReplica(t *testing.T, name string, arguments ...string) *replica {
 func (r *replica) start(t *testing.T) {
 	t.Helper()
 	var err error
-	program := filepath.Join(env.cluster.Dir(), "installation", "agent")
-	if r.process, err = env.cluster.Run(r.name, exec.Command(program, r.arguments...)); err != nil {
+	program := filepath.Join(hub.Dir(), "installation", "agent")
+	if r.process, err = hub.Run(r.name, exec.Command(program, r.arguments...)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -111,7 +109,7 @@ func (r *replica) metric(t *testing.T, name, token string) []string {
 func fetch(t *testing.T, url, token string) (code int, text string) {
 	t.Helper()
 	client := &http.Client{
-		Timeout:   timeout,
+		Timeout:   kit.Timeout,
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // it signs for itself
 	}
 	defer client.CloseIdleConnections()
@@ -132,53 +130,14 @@ func fetch(t *testing.T, url, token string) (code int, text string) {
 	return response.StatusCode, string(body)
 }
 
-func tokenOf(t *testing.T, client kubernetes.Interface, namespace, account string) string {
-	t.Helper()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](24 * 60 * 60)}}
-	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, request, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.Status.Token
-}
-
-// idOf is by what the audit log tells one token from another.
-func idOf(t *testing.T, token string) string {
-	t.Helper()
-	var claims struct {
-		ID string `json:"jti"`
-	}
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		t.Fatal("a token has not three parts")
-	}
-	text, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &claims); err != nil {
-		t.Fatal(err)
-	}
-	return claims.ID
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	address, err := cluster.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
 // dismissAgents ends the agents that all tests share, until this test is over.
 func dismissAgents(t *testing.T) {
 	t.Helper()
-	if err := env.installation.StopAgent(); err != nil {
+	if err := installed.StopAgent(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := env.installation.StartAgent(context.WithoutCancel(t.Context())); err != nil {
+		if err := installed.StartAgent(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(fmt.Errorf("start the agents again: %w", err))
 		}
 	})

@@ -3,7 +3,6 @@ package ha
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const (
@@ -33,7 +33,7 @@ type shelf struct {
 // newShelf creates the Applications and waits until all of them run.
 func newShelf(t *testing.T, apps, each int) *shelf {
 	t.Helper()
-	s := &shelf{namespace: newNamespace(t)}
+	s := &shelf{namespace: hub.NewNamespaceOfApps(t, "ha")}
 	for app := range apps {
 		var manifest strings.Builder
 		for n := range each {
@@ -41,10 +41,10 @@ func newShelf(t *testing.T, apps, each int) *shelf {
 			s.objects = append(s.objects, name)
 			fmt.Fprintf(&manifest, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {color: %s}\n", name, want)
 		}
-		createApplication(t, s.namespace, fmt.Sprintf("app-%d", app), manifest.String(), "")
+		hub.CreateApp(t, kit.Application(s.namespace, fmt.Sprintf("app-%d", app), manifest.String()))
 	}
-	eventually(t, func() string {
-		list, err := env.client.CoreV1().ConfigMaps(s.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: application.StateLabel + "=RUNNING"})
+	kit.Eventually(t, func() string {
+		list, err := hub.CoreV1().ConfigMaps(s.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: application.StateLabel + "=RUNNING"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,59 +56,9 @@ func newShelf(t *testing.T, apps, each int) *shelf {
 	return s
 }
 
-// newNamespace makes a namespace that goes with the test, the Applications first.
-func newNamespace(t *testing.T) string {
-	t.Helper()
-	if err := env.installation.Look(); err != nil {
-		t.Fatal(err)
-	}
-	name := fmt.Sprintf("ha-%06d", rand.IntN(1e6))
-	namespaces := env.client.CoreV1().Namespaces()
-	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		configMaps := env.client.CoreV1().ConfigMaps(name)
-		applications := metav1.ListOptions{LabelSelector: application.ClusterLabel}
-		if err := configMaps.DeleteCollection(ctx, metav1.DeleteOptions{}, applications); err != nil {
-			t.Error(err)
-		}
-		eventually(t, func() string {
-			left, err := configMaps.List(ctx, applications)
-			switch {
-			case err != nil:
-				return err.Error()
-			case len(left.Items) > 0:
-				return fmt.Sprintf("%d Applications are not deleted yet", len(left.Items))
-			}
-			return ""
-		})
-		if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-	return name
-}
-
-// createApplication creates an Application, as a user does.
-func createApplication(t *testing.T, namespace, name, manifest, schema string) {
-	t.Helper()
-	app := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{application.FormatAnnotation: application.Format}},
-		Data:       map[string]string{"spec.manifest": manifest},
-	}
-	if schema != "" {
-		app.Data["spec.observer_schema"] = schema
-	}
-	if _, err := env.client.CoreV1().ConfigMaps(namespace).Create(t.Context(), app, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // disturb changes one object, as somebody else does.
 func (s *shelf) disturb(ctx context.Context, name string) error {
-	_, err := env.client.CoreV1().ConfigMaps(s.namespace).Patch(ctx, name, types.MergePatchType,
+	_, err := hub.CoreV1().ConfigMaps(s.namespace).Patch(ctx, name, types.MergePatchType,
 		[]byte(`{"data": {"color": "`+drift+`"}}`), metav1.PatchOptions{FieldManager: "somebody"})
 	return err
 }
@@ -156,7 +106,7 @@ type journal struct {
 // begin begins a journal.
 func (s *shelf) begin(t *testing.T, enough int) *journal {
 	t.Helper()
-	configMaps := env.client.CoreV1().ConfigMaps(s.namespace)
+	configMaps := hub.CoreV1().ConfigMaps(s.namespace)
 	list, err := configMaps.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -198,8 +148,8 @@ func (j *journal) awaitMiddle(t *testing.T) {
 	t.Helper()
 	select {
 	case <-j.middle:
-	case <-time.After(timeout):
-		t.Fatalf("after %s there are not %d repairs", timeout, j.enough)
+	case <-time.After(kit.Timeout):
+		t.Fatalf("after %s there are not %d repairs", kit.Timeout, j.enough)
 	}
 }
 
@@ -218,20 +168,4 @@ func (j *journal) complaint(objects []string) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d objects were not disturbed once and then repaired once: %s", len(wrong), len(objects), strings.Join(wrong, "; "))
-}
-
-// eventually waits until check finds nothing to complain about.
-func eventually(t *testing.T, check func() (complaint string)) {
-	t.Helper()
-	deadline := time.Now().Add(timeout)
-	for {
-		complaint := check()
-		if complaint == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %s: %s", timeout, complaint)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }

@@ -48,7 +48,7 @@ func (i *Installation) startAgent(ctx context.Context, a *agent) error {
 	if err != nil {
 		return err
 	}
-	if a.credential, err = credentialOf(token); err != nil {
+	if a.credential, err = CredentialOf(token); err != nil {
 		return err
 	}
 	kubeconfig := filepath.Join(i.dir, a.name+".kubeconfig")
@@ -121,9 +121,9 @@ func (i *Installation) AgentKubeconfig(ctx context.Context, name string) (string
 	return i.kubeconfig(ctx, application.AgentsNamespace, name)
 }
 
-// credentialOf gives the name that the API server has for a token: "JTI=" and
+// CredentialOf is the name that the API server has for a token in its audit log: "JTI=" and
 // its ID.
-func credentialOf(token string) (string, error) {
+func CredentialOf(token string) (string, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return "", errors.New("read the ID of a token: it has not three parts")

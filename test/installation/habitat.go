@@ -53,7 +53,7 @@ func (i *Installation) startHabitat(ctx context.Context, h *habitat) error {
 	if err != nil {
 		return err
 	}
-	if h.credential, err = credentialOf(token); err != nil {
+	if h.credential, err = CredentialOf(token); err != nil {
 		return err
 	}
 	kubeconfig := filepath.Join(i.dir, h.name+".kubeconfig")

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,6 +61,14 @@ func Annotation(name, value string) Option {
 // Data is an entry of the data of an Application.
 func Data(key, value string) Option {
 	return func(cm *corev1.ConfigMap) { cm.Data[key] = value }
+}
+
+// JSON encodes a value.
+func JSON(t testing.TB, value any) []byte {
+	t.Helper()
+	text, err := json.Marshal(value)
+	Must(t, err)
+	return text
 }
 
 // YAML is an object as a user hands it to kubectl.
@@ -197,6 +206,17 @@ func (a App) SettledOn(t testing.TB, cluster string) (complaint string) {
 func (a App) MustSettle(t testing.TB, cluster string) {
 	t.Helper()
 	Eventually(t, func() string { return a.SettledOn(t, cluster) })
+}
+
+// Condition reads a condition; it is empty if there is none.
+func (a App) Condition(t testing.TB, name string) metav1.Condition {
+	t.Helper()
+	if read := a.Read(t); read != nil {
+		if condition := meta.FindStatusCondition(read.Status.Conditions, name); condition != nil {
+			return *condition
+		}
+	}
+	return metav1.Condition{}
 }
 
 // Says waits until the message of a condition contains a text, and returns the condition.

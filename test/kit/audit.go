@@ -123,6 +123,36 @@ func (r Request) IsBy(credential string) bool {
 	return slices.Contains(r.User.Extra["authentication.kubernetes.io/credential-id"], credential)
 }
 
+// Leads reports whether the request takes or renews a Lease. A holder that gives its
+// Lease back leaves the name of the holder empty.
+func (r Request) Leads() bool {
+	var lease struct {
+		Spec struct {
+			Holder string `json:"holderIdentity"`
+		} `json:"spec"`
+	}
+	return r.Object.Resource == "leases" && r.IsWrite() && r.IsAccepted() && json.Unmarshal(r.Body, &lease) == nil && lease.Spec.Holder != ""
+}
+
+// PatchPaths are the paths that a JSON Patch writes, without its guard, the
+// resourceVersion.
+func (r Request) PatchPaths(t testing.TB) []string {
+	t.Helper()
+	var operations []struct {
+		Path string `json:"path"`
+	}
+	if err := json.Unmarshal(r.Body, &operations); err != nil {
+		t.Fatalf("the body of %s is no JSON Patch: %v", r, err)
+	}
+	var paths []string
+	for _, operation := range operations {
+		if operation.Path != "/metadata/resourceVersion" {
+			paths = append(paths, operation.Path)
+		}
+	}
+	return paths
+}
+
 // IsWork reports whether the request is a write other than the upkeep of a Lease.
 func (r Request) IsWork() bool { return r.IsWrite() && r.Object.Resource != "leases" }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
@@ -112,9 +115,38 @@ func (p *Plane) NewNamespace(t testing.TB, prefix string) string {
 	return name
 }
 
+// NewNamespaceOfApps is [Plane.NewNamespace] for tests that follow each other: the
+// Applications in it are gone before the next test begins.
+func (p *Plane) NewNamespaceOfApps(t testing.TB, prefix string) string {
+	t.Helper()
+	name := p.NewNamespace(t, prefix)
+	t.Cleanup(func() {
+		apps, of := p.CoreV1().ConfigMaps(name), metav1.ListOptions{LabelSelector: application.ClusterLabel}
+		Must(t, apps.DeleteCollection(lasting(t), metav1.DeleteOptions{}, of))
+		Eventually(t, func() string {
+			remaining, err := apps.List(lasting(t), of)
+			if err == nil && len(remaining.Items) > 0 {
+				return fmt.Sprintf("%d Applications are not deleted yet", len(remaining.Items))
+			}
+			return Complaint(err)
+		})
+	})
+	return name
+}
+
+// Token makes a token of a service account, for a day.
+func (p *Plane) Token(t testing.TB, namespace, account string) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](24 * 60 * 60)}}
+	answer, err := p.CoreV1().ServiceAccounts(namespace).CreateToken(lasting(t), account, request, metav1.CreateOptions{})
+	Must(t, err)
+	return answer.Status.Token
+}
+
 // CreateNamespace creates a namespace that outlives the test.
 func (p *Plane) CreateNamespace(t testing.TB, name string) {
 	t.Helper()
+	lookAtSources(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := p.CoreV1().Namespaces().Create(lasting(t), namespace, metav1.CreateOptions{})
 	Must(t, err)
