@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 )
 
 // layout are the keys of the Secret when nothing is going on.
@@ -51,7 +53,11 @@ func (w *world) settle(replicas []*replica, before *x509.Certificate) *x509.Cert
 
 // The Secret is shipped empty. Two replicas that start at once agree.
 func TestTheFirstStart(t *testing.T) {
-	for range 5 {
+	times := 5
+	if testing.Short() {
+		times = 2
+	}
+	for range times {
 		w := newWorld(t)
 		w.observe()
 		replicas := w.started(2)
@@ -76,7 +82,11 @@ func TestRotationOfThePair(t *testing.T) {
 	leaf := w.settle(replicas, nil)
 	w.observe()
 	version := versionOf(w.configuration())
-	for range 20 {
+	times := 20
+	if testing.Short() {
+		times = 5
+	}
+	for range times {
 		w.remove(corev1.TLSCertKey)
 		leaf = w.settle(replicas, leaf)
 	}
@@ -99,9 +109,16 @@ func TestRotationOfTheCA(t *testing.T) {
 	replicas := w.started(2)
 	leaf := w.settle(replicas, nil)
 	w.observe()
-	for range 5 {
+	times := 5
+	if testing.Short() {
+		times = 2
+	}
+	for range times {
 		w.rotate(replicas, func() { w.remove("ca.key") })
 		leaf = w.settle(replicas, leaf)
+	}
+	if testing.Short() {
+		return // the rest makes sixty pairs
 	}
 	w.rotate(replicas, func() { w.age(replicas, 5*365*24*time.Hour*2/3) })
 	w.settle(replicas, leaf)
@@ -169,24 +186,25 @@ func TestRestartInEachPhase(t *testing.T) {
 	var bundle []byte
 	phases := []struct {
 		name string
+		long bool // left to make verify
 		// reach brings about the phase; after ends it behind the replicas' backs.
 		reach, after func(*world)
 	}{
-		{"nothing is going on", func(*world) {}, func(*world) {}},
-		{"the pair is missing", func(*world) {}, func(w *world) { w.remove(corev1.TLSCertKey, corev1.TLSPrivateKeyKey) }},
-		{"a new CA is asked for", func(*world) {}, func(w *world) { w.remove("ca.key") }},
-		{"a new CA is asked for, and there is no pair", func(*world) {}, func(w *world) { w.remove("ca.key", corev1.TLSCertKey) }},
-		{"the next CA is made, and not published", func(w *world) {
+		{"nothing is going on", true, func(*world) {}, func(*world) {}},
+		{"the pair is missing", true, func(*world) {}, func(w *world) { w.remove(corev1.TLSCertKey, corev1.TLSPrivateKeyKey) }},
+		{"a new CA is asked for", true, func(*world) {}, func(w *world) { w.remove("ca.key") }},
+		{"a new CA is asked for, and there is no pair", false, func(*world) {}, func(w *world) { w.remove("ca.key", corev1.TLSCertKey) }},
+		{"the next CA is made, and not published", false, func(w *world) {
 			bundle = bundleOf(w.configuration())
 			w.remove("ca.key")
 			w.until("there is a next CA", func() bool { return w.secret().Data["next-ca.crt"] != nil })
 			w.until("it is published", func() bool { return cas(bundleOf(w.configuration())) == 2 })
 		}, func(w *world) { w.setBundle(bundle) }},
-		{"the next CA is published", func(w *world) {
+		{"the next CA is published", true, func(w *world) {
 			w.remove("ca.key")
 			w.until("it is published", func() bool { return cas(bundleOf(w.configuration())) == 2 })
 		}, func(*world) {}},
-		{"the next CA is promoted, and the bundle as before", func(w *world) {
+		{"the next CA is promoted, and the bundle as before", false, func(w *world) {
 			former := w.secret().Data["ca.crt"]
 			w.remove("ca.key")
 			w.wait("it is promoted", func() bool {
@@ -195,9 +213,12 @@ func TestRestartInEachPhase(t *testing.T) {
 				return secret.Data["previous-ca.crt"] != nil
 			})
 		}, func(w *world) { w.setBundle(bundle) }},
-		{"the Secret is empty", func(*world) {}, func(w *world) { w.change(func(secret *corev1.Secret) { secret.Data = nil }) }},
+		{"the Secret is empty", false, func(*world) {}, func(w *world) { w.change(func(secret *corev1.Secret) { secret.Data = nil }) }},
 	}
 	for _, phase := range phases {
+		if testing.Short() && phase.long {
+			continue
+		}
 		t.Run(phase.name, func(t *testing.T) {
 			w := newWorld(t)
 			former := w.started(2)
@@ -239,11 +260,16 @@ func TestTheBundleComesBack(t *testing.T) {
 			return err
 		}
 	}
+	// A replica may write the configuration between the moments in which kubectl reads
+	// and replaces it: then kubectl asks its user to try again.
 	run := func(arguments ...string) func() error {
+		isConflict := func(err error) bool { return strings.Contains(err.Error(), "Error from server (Conflict)") }
 		return func() error {
-			said, err := kubectl(arguments...)
-			t.Log(said)
-			return err
+			return retry.OnError(retry.DefaultBackoff, isConflict, func() error {
+				said, err := kubectl(arguments...)
+				t.Log(said)
+				return err
+			})
 		}
 	}
 	cases := []struct {
@@ -297,33 +323,40 @@ func (w *world) current(otherwise []byte) []byte {
 // accept, until there is something new that they accept.
 func TestRubbishInTheSecret(t *testing.T) {
 	rubbish := []byte("rubbish")
-	cases := map[string]func(data map[string][]byte){
-		"nothing is left": func(data map[string][]byte) { clear(data) },
-		"no CA is left":   func(data map[string][]byte) { delete(data, "ca.crt"); delete(data, "ca.key") },
-		"all of it": func(data map[string][]byte) {
+	cases := []struct {
+		name  string
+		long  bool // left to make verify
+		spoil func(data map[string][]byte)
+	}{
+		{"nothing is left", true, func(data map[string][]byte) { clear(data) }},
+		{"no CA is left", false, func(data map[string][]byte) { delete(data, "ca.crt"); delete(data, "ca.key") }},
+		{"all of it", false, func(data map[string][]byte) {
 			for _, key := range layout {
 				data[key] = rubbish
 			}
-		},
-		"the CA":              func(data map[string][]byte) { data["ca.crt"] = rubbish },
-		"the key of the CA":   func(data map[string][]byte) { data["ca.key"] = rubbish },
-		"the certificate":     func(data map[string][]byte) { data["tls.crt"] = rubbish },
-		"its key":             func(data map[string][]byte) { data["tls.key"] = rubbish },
-		"the next CA":         func(data map[string][]byte) { data["next-ca.crt"], data["next-ca.key"] = rubbish, rubbish },
-		"the previous CA":     func(data map[string][]byte) { data["previous-ca.crt"] = rubbish },
-		"the CA is swapped":   func(data map[string][]byte) { data["ca.crt"], data["tls.crt"] = data["tls.crt"], data["ca.crt"] },
-		"something of others": func(data map[string][]byte) { data["others"] = rubbish },
+		}},
+		{"the CA", true, func(data map[string][]byte) { data["ca.crt"] = rubbish }},
+		{"the key of the CA", true, func(data map[string][]byte) { data["ca.key"] = rubbish }},
+		{"the certificate", true, func(data map[string][]byte) { data["tls.crt"] = rubbish }},
+		{"its key", false, func(data map[string][]byte) { data["tls.key"] = rubbish }},
+		{"the next CA", false, func(data map[string][]byte) { data["next-ca.crt"], data["next-ca.key"] = rubbish, rubbish }},
+		{"the previous CA", true, func(data map[string][]byte) { data["previous-ca.crt"] = rubbish }},
+		{"the CA is swapped", false, func(data map[string][]byte) { data["ca.crt"], data["tls.crt"] = data["tls.crt"], data["ca.crt"] }},
+		{"something of others", false, func(data map[string][]byte) { data["others"] = rubbish }},
 	}
-	for name, spoil := range cases {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range cases {
+		if testing.Short() && c.long {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			replicas := w.started(2)
 			w.settle(replicas, nil)
 			w.observe()
-			w.change(func(secret *corev1.Secret) { spoil(secret.Data) })
+			w.change(func(secret *corev1.Secret) { c.spoil(secret.Data) })
 			w.wait("all is well", w.sound)
 			w.settle(replicas, nil)
-			if _, kept := w.secret().Data["others"]; kept != (name == "something of others") {
+			if _, kept := w.secret().Data["others"]; kept != (c.name == "something of others") {
 				t.Error("what others keep in the Secret was not left alone")
 			}
 		})

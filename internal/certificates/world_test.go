@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -38,12 +39,14 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
+// The names are not those that are shipped: other packages use the cluster, too.
 const (
-	namespace     = "krake-system"
-	holder        = "krake-webhook-certificate"
-	configuration = "krake-webhook"
-	dnsName       = "krake-webhook.krake-system.svc"
-	overlap       = 30 * time.Second
+	namespace     = "certificates-system"
+	holder        = service + "-certificate"
+	configuration = service
+	service       = "certificates-webhook"
+	dnsName       = service + "." + namespace + ".svc"
+	overlap       = 10 * tick
 	// timeout is how long anything may take that a test waits for; nothing needs it.
 	timeout = 2 * time.Minute
 	// tick is by how much the tests' clock goes forward at a time. What is seen
@@ -62,6 +65,11 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { shared = c }))
 }
 
+// own replaces the shipped names, and has the API server call this webhook for the
+// ConfigMaps of its own namespaces alone.
+var own = strings.NewReplacer("krake-system", namespace, "krake-webhook", service, "krake-metrics-reader", "certificates-metrics-reader",
+	"operator: NotIn", "operator: In")
+
 // install applies the shipped files that are about certificates, once.
 var install = sync.OnceValue(func() error {
 	var err error
@@ -71,7 +79,7 @@ var install = sync.OnceValue(func() error {
 	if _, err := kubectl("apply"); err != nil {
 		return err
 	}
-	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), "krake-webhook", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), service, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -92,7 +100,7 @@ func kubectl(arguments ...string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(own.Replace(string(content))), 0o600); err != nil {
 			return "", err
 		}
 		text += "- " + name + "\n"
@@ -240,26 +248,49 @@ func (w *world) last() published {
 	return w.bundles[len(w.bundles)-1]
 }
 
-// wait lets time pass on the clock, tick by tick, until it is done. Each tick
-// has the replicas look, as their timers, which know another time, do not. From
-// the overlap on they get the time to act: to have them look changes the Secret,
-// and who makes a key meanwhile has to begin again.
+// wait waits for something that takes an overlap. It lets no time pass before every
+// replica has seen that the next CA is published, and none after the overlap: a tick
+// changes the Secret, and a replica that makes a key meanwhile has to begin again.
+// Each tick has the replicas look, because their timers know another time.
 func (w *world) wait(what string, done func() bool) {
 	w.Helper()
-	began := w.Now()
-	for deadline := time.Now().Add(timeout); !done(); {
-		if w.Now().Sub(began) > overlap {
-			for patience := time.Now().Add(time.Second); !done() && time.Now().Before(patience); {
-				<-time.After(2 * time.Millisecond)
-			}
-		}
-		if time.Now().After(deadline) {
-			w.Fatalf("%s: not within %s", what, timeout)
-		}
+	var over time.Time
+	w.until(what+", or the overlap begins", func() bool {
+		var begun bool
+		over, begun = w.overlapEnds()
+		return begun || done()
+	})
+	for !done() && w.Now().Before(over) {
 		version := versionOf(w.configuration())
 		w.until("the configuration is seen here", func() bool { return w.last().version >= version })
 		w.pass(tick)
 	}
+	w.until(what, done)
+}
+
+// overlapEnds is when the next CA of the Secret may sign, for the replica that saw it
+// last. There is no such time before all have seen it.
+func (w *world) overlapEnds() (at time.Time, begun bool) {
+	block, _ := pem.Decode(w.secret().Data["next-ca.crt"])
+	if block == nil {
+		return at, false
+	}
+	next, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return at, false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for r := range w.replicas {
+		since, seen := r.TrustedSince(next)
+		if !seen {
+			return at, false
+		}
+		if end := since.Add(overlap); end.After(at) {
+			at = end
+		}
+	}
+	return at, true
 }
 
 // pass lets time pass on the clock, and has the replicas look.
@@ -275,7 +306,7 @@ func (w *world) pass(time time.Duration) {
 // until waits for something that needs no time on the clock.
 func (w *world) until(what string, done func() bool) {
 	w.Helper()
-	for deadline := time.Now().Add(timeout); !done(); <-time.After(2 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); !done(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.Fatalf("%s: not within %s", what, timeout)
 		}
@@ -375,7 +406,7 @@ func (w *world) startWith(connection *rest.Config) *replica {
 		w.Fatal(err)
 	}
 	keeper, err := certificates.Add(mgr, certificates.Options{
-		Namespace: namespace, Service: "krake-webhook", Secret: holder, Configuration: configuration,
+		Namespace: namespace, Service: service, Secret: holder, Configuration: configuration,
 		Validity: 90 * 24 * time.Hour, CAValidity: 5 * 365 * 24 * time.Hour, Overlap: overlap,
 	}, w.Now)
 	if err != nil {
