@@ -14,6 +14,7 @@ import (
 
 // Who hears of what happens to the object of web, which other does not want.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name string
 		do   func(t *testing.T, f *fixture)
@@ -36,6 +37,7 @@ func TestEvents(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			f, _ := started(t)
 			created := f.create(t, "other")
 			f.observe(t, other, f.target("other"))
@@ -58,6 +60,7 @@ func changeTo(patch string) func(*testing.T, *fixture) {
 // While an owner acts its events wait: nobody hears before Start, and Start
 // tells what is left to do then, beyond what the owner has seen itself.
 func TestEventsWhileActing(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name string
 		act  func(t *testing.T, f *fixture) (seen []map[string]any)
@@ -121,6 +124,7 @@ func TestEventsWhileActing(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			f, _ := started(t)
 			f.observe(t, web, f.target("web"))
 			seen := c.act(t, f)

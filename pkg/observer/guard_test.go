@@ -13,6 +13,7 @@ import (
 // objects are looked at as ever, and what a panic says of values is not repeated,
 // neither in the error nor in the log.
 func TestPanic(t *testing.T) {
+	t.Parallel()
 	summarise := func(of func(data map[string]any) any) func(*Options) {
 		return func(options *Options) {
 			options.Summarise = func(live map[string]any) any {
@@ -41,6 +42,7 @@ func TestPanic(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			log := &lines{}
 			f, live := started(t, log.option, func(options *Options, _ *rest.Config) { c.with(options) })
 			spoilt := next(live)

@@ -116,6 +116,7 @@ func (s songs) missing(t *testing.T, targets ...Target) {
 // A kind that is not served is an error of its own targets, not a kind without
 // objects; the owner is told of the error, and when it is over. So is nobody else.
 func TestKindThatIsNotServed(t *testing.T) {
+	t.Parallel()
 	f, _ := started(t)
 	f.missingPause = time.Second
 	s := newSongs(f)
@@ -135,6 +136,7 @@ func TestKindThatIsNotServed(t *testing.T) {
 
 // A kind goes away with its objects, and comes back with another scope.
 func TestKindThatGoesAway(t *testing.T) {
+	t.Parallel()
 	f, _ := started(t)
 	s := newSongs(f)
 	s.serve(t, "Namespaced")
@@ -169,6 +171,7 @@ func TestKindThatGoesAway(t *testing.T) {
 // An object that went with its kind is not known to exist when the kind comes
 // back, even if no event has told of its deletion.
 func TestObjectThatWentWithItsKind(t *testing.T) {
+	t.Parallel()
 	f, live := started(t)
 	k := f.kindOf(configMaps)
 	f.delete(t, "web")
@@ -187,6 +190,7 @@ func TestObjectThatWentWithItsKind(t *testing.T) {
 // While a kind is missing nobody spins: neither the informer, nor an owner that
 // asks at once whenever it is notified, nor one that asks all the time.
 func TestCallsWhileKindIsMissing(t *testing.T) {
+	t.Parallel()
 	var calls atomic.Int64
 	f := newFixture(t, throughTransport(func(next http.RoundTripper) roundTrip {
 		return func(request *http.Request) (*http.Response, error) {
@@ -222,8 +226,10 @@ func TestCallsWhileKindIsMissing(t *testing.T) {
 // A kind that cannot be listed is an error of its own targets; the owner is told
 // when it is over.
 func TestKindThatCannotBeListed(t *testing.T) {
+	t.Parallel()
 	for _, code := range []int32{http.StatusForbidden, http.StatusInternalServerError} {
 		t.Run(http.StatusText(int(code)), func(t *testing.T) {
+			t.Parallel()
 			var mended atomic.Bool
 			f, _ := started(t, throughTransport(func(next http.RoundTripper) roundTrip {
 				return func(request *http.Request) (*http.Response, error) {

@@ -139,6 +139,7 @@ func (f *fixture) usersOfScopes() map[string]int {
 // a watch has lost. A namespace without rights is an error of its own targets, and
 // its owner is told when there are rights.
 func TestNamespaceWithoutRights(t *testing.T) {
+	t.Parallel()
 	elsewhere := newFixture(t)
 	user := "watcher-of-" + elsewhere.namespace
 	w := &watches{}
@@ -223,6 +224,7 @@ func TestNamespaceThatIsNotWatched(t *testing.T) {
 // What is in another namespace is not missing from the list of this one: as long as
 // no event is lost no informer is replaced.
 func TestResyncOfNamespaces(t *testing.T) {
+	t.Parallel()
 	w := &watches{}
 	f, elsewhere := newFixture(t, w.option), newFixture(t)
 	f.Namespaces = []string{f.namespace, elsewhere.namespace}

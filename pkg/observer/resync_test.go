@@ -164,6 +164,7 @@ func (f *fixture) converges(t *testing.T) {
 // Whichever event a watch loses for ever, or all of them, what is known becomes
 // right again, and the owner hears of it.
 func TestResyncFindsWhatWasLost(t *testing.T) {
+	t.Parallel()
 	drop := func(n int) func(int) bool { return func(place int) bool { return place == n } }
 	all := func(int) bool { return true }
 	change := func(t *testing.T, f *fixture) { t.Helper(); f.change(t, "web", `{"data": {"a": "2"}}`) }
@@ -197,6 +198,7 @@ func TestResyncFindsWhatWasLost(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			w := &watches{}
 			f, _ := started(t, w.option)
 			w.losing(f, c.lose)
@@ -215,6 +217,7 @@ func TestResyncFindsWhatWasLost(t *testing.T) {
 // What an owner has created itself, and of which the watch has never told, is
 // known to the owner alone: that it is deleted is found by the list all the same.
 func TestResyncFindsTheDeletionOfWhatWasNeverSeen(t *testing.T) {
+	t.Parallel()
 	w := &watches{}
 	f, _ := started(t, w.option)
 	w.losing(f, func(int) bool { return true })
@@ -238,6 +241,7 @@ func TestResyncFindsTheDeletionOfWhatWasNeverSeen(t *testing.T) {
 // What an owner is told by a replaced informer is what it does not know yet: the
 // others hear nothing, and what is known stays known meanwhile.
 func TestResyncKeepsWhatIsKnown(t *testing.T) {
+	t.Parallel()
 	w := &watches{}
 	f, _ := started(t, w.option)
 	created := f.create(t, "other")
@@ -276,6 +280,7 @@ func (f *fixture) currently(resource gvr.GroupVersionResource) *informer {
 
 // As long as no event is lost no informer is replaced, however much changes.
 func TestResyncWithoutLoss(t *testing.T) {
+	t.Parallel()
 	w := &watches{}
 	f, _ := started(t, w.option)
 	former := f.currently(configMaps)
@@ -296,6 +301,7 @@ func TestResyncWithoutLoss(t *testing.T) {
 
 // An informer whose first watch stays mute does not keep its owners waiting for ever.
 func TestResyncOfInformerThatNeverSyncs(t *testing.T) {
+	t.Parallel()
 	var watches atomic.Int64
 	f := newFixture(t, func(options *Options, _ *rest.Config) { options.Resync = 300 * time.Millisecond },
 		throughTransport(func(next http.RoundTripper) roundTrip {
@@ -320,6 +326,7 @@ func TestResyncOfInformerThatNeverSyncs(t *testing.T) {
 
 // A list that fails is no reason to doubt what is known.
 func TestResyncThatFails(t *testing.T) {
+	t.Parallel()
 	w, log := &watches{}, &lines{}
 	f, _ := started(t, w.option, log.option)
 	former := f.currently(configMaps)
@@ -342,6 +349,7 @@ func TestResyncThatFails(t *testing.T) {
 // informer that has lost an event is replaced, and so is one that was refused its
 // first list, and waits to ask again.
 func TestResyncNow(t *testing.T) {
+	t.Parallel()
 	var mended atomic.Bool
 	w := &watches{}
 	f, _ := started(t, w.option, func(options *Options, _ *rest.Config) { options.Resync = time.Hour },
@@ -385,6 +393,7 @@ func (f *fixture) next(resource gvr.GroupVersionResource) *informer {
 // To compare at once what is as it is known replaces no informer, and to ask for it
 // blocks nobody, be there a Resync or not.
 func TestResyncNowWithoutLoss(t *testing.T) {
+	t.Parallel()
 	w := &watches{}
 	f, _ := started(t, w.option, func(options *Options, _ *rest.Config) { options.Resync = 0 })
 	former := f.currently(configMaps)

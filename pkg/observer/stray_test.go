@@ -30,6 +30,7 @@ func (f *fixture) say(t *testing.T, name string, owner Owner) {
 
 // Which objects are strays of web, which wants the object "web", and who hears of them.
 func TestStrays(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name  string
 		do    func(t *testing.T, f *fixture)
@@ -80,6 +81,7 @@ func TestStrays(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			f, _ := started(t, withOwners)
 			c.do(t, f)
 			f.flush(t)
@@ -98,6 +100,7 @@ func TestStrays(t *testing.T) {
 // A stray that appears while its owner acts waits, as events do; and one that is
 // told once is not told again.
 func TestStrayWhileActing(t *testing.T) {
+	t.Parallel()
 	f, _ := started(t, withOwners)
 	targets := []Target{f.target("web")}
 	f.observe(t, web, targets...)
@@ -118,6 +121,7 @@ func TestStrayWhileActing(t *testing.T) {
 // Strays of a kind that was there before anybody observed it are known with its
 // first list.
 func TestStrayFromBefore(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, withOwners)
 	f.create(t, "stray")
 	f.say(t, "stray", web)

@@ -25,6 +25,7 @@ func withSummary(options *Options, _ *rest.Config) {
 // and start are what the owner does, and own b=... is its own write, of which it
 // tells Start.
 func TestSummary(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name  string
 		steps []string
@@ -46,6 +47,7 @@ func TestSummary(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			f, _ := started(t, withSummary)
 			f.play(t, c.steps)
 			if got := f.count(web); got != c.want {
@@ -81,6 +83,7 @@ func (f *fixture) play(t *testing.T, steps []string) {
 // The summary is given with what is known: of an object that was looked at, that
 // was written, that is known from a time when nobody wanted it, and that is gone.
 func TestSummaryThatIsKnown(t *testing.T) {
+	t.Parallel()
 	f, _ := started(t, withSummary)
 	f.create(t, "other")
 	f.flush(t)
