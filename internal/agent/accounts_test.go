@@ -173,10 +173,10 @@ func TestUserOf(t *testing.T) {
 	}
 }
 
-// TestA6 is the row of the threat model: no write goes out as the agent. Of what
-// the client can send all is the account's but the reads; and its requests go over
-// the connection that the agent has.
-func TestA6(t *testing.T) {
+// Threat A6 of the security specification: no write goes out as the agent. The client sends
+// every write as the account, and only reads as the agent; its requests go over the
+// connection that the agent has.
+func TestNoWriteGoesOutAsTheAgent(t *testing.T) {
 	o := newOffice(t)
 	client, err := newImpersonated(o.config, "demo", "krake-deployer")
 	if err != nil {

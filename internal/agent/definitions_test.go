@@ -144,6 +144,7 @@ func TestKindsFollowTheAPIServer(t *testing.T) {
 // Without the right to watch definitions the agent says so once, ends when it is
 // to end, and finds a new kind all the same, some seconds later.
 func TestDefinitionsForbidden(t *testing.T) {
+	t.Parallel()
 	nobody := rest.CopyConfig(server)
 	nobody.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
 	var requests atomic.Int32

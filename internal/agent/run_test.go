@@ -89,6 +89,7 @@ func acts(t *testing.T, replica *agent) bool {
 // A replica that does not act knows the Applications all the same, so that it
 // takes over without a list of them.
 func TestTheStandbyIsWarm(t *testing.T) {
+	t.Parallel()
 	const cluster = "standby"
 	clients := kubernetes.NewForConfigOrDie(server)
 	now, seconds, somebody := metav1.NowMicro(), int32(3600), "somebody"
@@ -122,6 +123,7 @@ func TestTheStandbyIsWarm(t *testing.T) {
 // A replica that is asked to end gives its Leases back, at once and not before
 // what it had begun has ended: there are never two that act.
 func TestTheLeasesOutliveTheWork(t *testing.T) {
+	t.Parallel()
 	const cluster = "handover"
 	clients := kubernetes.NewForConfigOrDie(server)
 	createNamespace(t, clients, application.AgentsNamespace)
@@ -166,6 +168,7 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 // An agent whose Lease was taken by somebody else ends, with an error: what begins
 // after it begins anew.
 func TestTheLeaseIsTaken(t *testing.T) {
+	t.Parallel()
 	const cluster = "taken"
 	clients := kubernetes.NewForConfigOrDie(server)
 	createNamespace(t, clients, application.AgentsNamespace)
@@ -255,6 +258,7 @@ func TestWhoReadsTheMetrics(t *testing.T) {
 // An agent that has never heard of its hub does not ask for the Lease, which
 // another replica may put to use; and it ends when it is asked to.
 func TestTheHubNeverAnswers(t *testing.T) {
+	t.Parallel()
 	nobody, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
 	if err != nil {
 		t.Fatal(err)

@@ -94,9 +94,10 @@ func hasEnded(a *agent) bool {
 	}
 }
 
-// A43: no clock but our own is looked at, and that one only for how much time has
-// gone by. The holder's clock is wrong, and the candidate's is as right.
-func TestA43(t *testing.T) {
+// Threat A43 of the security specification: an agent looks at no clock but its own, and at
+// that one only for how much time has gone by. The clock of the holder is wrong, that of
+// the candidate is right.
+func TestAWrongClockTakesNoLease(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	for _, skew := range []time.Duration{0, time.Hour, -time.Hour, 10 * year, -10 * year} {
 		for what, test := range map[string]struct {

@@ -11,6 +11,7 @@ import (
 // A server that is to stop goes on answering, and gives up its connections with
 // the answers.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	d := &drain{next: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 	server := httptest.NewServer(d)
 	t.Cleanup(server.Close)

@@ -58,6 +58,7 @@ func TestLanesRefuse(t *testing.T) {
 // Large reviews do not hold up usual ones, and no more of either are worked on
 // at once than there is memory for.
 func TestLanes(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	working, most := map[bool]int{}, map[bool]int{}
 	hold := make(chan struct{})

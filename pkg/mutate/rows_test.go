@@ -35,9 +35,9 @@ func refusedPlaces(t *testing.T, file string) map[string]int {
 	return places
 }
 
-// A16: fields of the server and of the garbage collector are neither observed
-// nor set.
-func TestA16(t *testing.T) {
+// Threat A16 of the security specification: fields of the server and of the garbage
+// collector are neither observed nor set.
+func TestFieldsOfTheServerAreNeitherObservedNorSet(t *testing.T) {
 	places := refusedPlaces(t, "server_owned.yaml")
 	observed, set := 0, 0
 	for _, name := range []string{
@@ -56,11 +56,14 @@ func TestA16(t *testing.T) {
 	}
 }
 
-// A22: the API server may call a webhook twice for one request, and nothing
-// changes the second time: neither what is made of it nor what is told.
-// KRAKE_A22 is how many requests there are, 100000 for the whole proof.
-func TestA22(t *testing.T) {
+// Threat A22 of the security specification: the API server may call a webhook twice for
+// one request, and nothing changes the second time, neither the Application nor the
+// answer. KRAKE_A22 is the number of requests, 100000 for the whole proof.
+func TestASecondCallOfTheWebhookChangesNothing(t *testing.T) {
 	requests := 5_000
+	if testing.Short() {
+		requests = 1_000
+	}
 	if text := os.Getenv("KRAKE_A22"); text != "" {
 		var err error
 		if requests, err = strconv.Atoi(text); err != nil {
@@ -204,9 +207,10 @@ func (g *generator) decorate(cm *corev1.ConfigMap) {
 	}
 }
 
-// A23: one hundredth below each limit there is room, one above it there is not,
-// and the refusal tells the limit and the number of bytes or objects.
-func TestA23(t *testing.T) {
+// Threat A23 of the security specification: one hundredth below each limit there is room,
+// one above it there is not, and the refusal names the limit and the number of bytes or
+// objects.
+func TestSizesAreRefusedJustAboveTheirLimits(t *testing.T) {
 	config := func(bytes int) string {
 		const before, after = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: ", "}}"
 		return before + strings.Repeat("x", bytes-len(before)-len(after)) + after
@@ -288,9 +292,9 @@ func TestA23(t *testing.T) {
 	}
 }
 
-// A24: what is nested too deep is an error and no panic, in YAML and in JSON, in
-// a manifest and in an observer schema.
-func TestA24(t *testing.T) {
+// Threat A24 of the security specification: what is nested too deep is an error and no
+// panic, in YAML and in JSON, in a manifest and in an observer schema.
+func TestDeepNestingIsAnErrorAndNoPanic(t *testing.T) {
 	forms := map[string]func(depth int) string{
 		"objects": func(depth int) string { return strings.Repeat("{a: ", depth) + "1" + strings.Repeat("}", depth) },
 		"lists":   func(depth int) string { return strings.Repeat("[", depth) + "1" + strings.Repeat("]", depth) },
@@ -315,9 +319,9 @@ func TestA24(t *testing.T) {
 	t.Logf("and %d cases of testdata/bad/depth.yaml", len(inputs))
 }
 
-// A25: aliases, anchors and merge keys of all kinds are refused before anything
-// is expanded.
-func TestA25(t *testing.T) {
+// Threat A25 of the security specification: aliases, anchors and merge keys of all kinds
+// are refused before anything is expanded.
+func TestAliasesAreRefusedBeforeTheyAreExpanded(t *testing.T) {
 	var refused, most int
 	for _, input := range badInputs(t, "aliases.yaml") {
 		got := input.judge(t)
@@ -336,10 +340,10 @@ func TestA25(t *testing.T) {
 	}
 }
 
-// A26: webhook, agent, kubectl and API server see the same in a text, or there
-// is none of them that accepts it. (FuzzDecodeAsKubectl does the same for what
-// nobody has thought of.)
-func TestA26(t *testing.T) {
+// Threat A26 of the security specification: webhook, agent, kubectl and API server see the
+// same in a text, or none of them accepts it. (FuzzDecodeAsKubectl does the same for
+// new texts.)
+func TestWebhookAgentAndKubectlReadTheSame(t *testing.T) {
 	var all, accepted, byKubectl int
 	for _, file := range badFiles(t) {
 		for _, input := range badInputs(t, file) {
@@ -362,8 +366,9 @@ func TestA26(t *testing.T) {
 	}
 }
 
-// A27: a length that is declared costs nothing, however large it is.
-func TestA27(t *testing.T) {
+// Threat A27 of the security specification: a length that is declared costs nothing,
+// however large it is.
+func TestADeclaredLengthCostsNothing(t *testing.T) {
 	input := func(declared string) *corev1.ConfigMap {
 		cm := submitted()
 		cm.Data = map[string]string{
@@ -392,9 +397,9 @@ func TestA27(t *testing.T) {
 	t.Logf("memory of the process: %d KiB more", (memory.Sys-before)>>10)
 }
 
-// A28: one object is described once, whichever of its versions and groups, and
-// with or without its namespace.
-func TestA28(t *testing.T) {
+// Threat A28 of the security specification: one object is described once, whichever of its
+// versions and groups, and with or without its namespace.
+func TestAnObjectIsDescribedOnce(t *testing.T) {
 	forms := []string{
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}",
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: demo}}",

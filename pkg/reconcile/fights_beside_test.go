@@ -98,6 +98,9 @@ func TestNeitherThereNorMissing(t *testing.T) {
 
 // Nor is one that takes more than fits into a patch, and writes all of it otherwise.
 func TestManyFieldsThatAreNotKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make verify runs it: 5000 fields take seconds")
+	}
 	values := func(value string) (text string) {
 		for i := range 5000 {
 			text += fmt.Sprintf("  k%d: %q\n", i, value)

@@ -32,7 +32,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
-// journeys is of how many Applications the test tells, and journeySteps how much
+// journeys is the number of Applications that the test follows, and journeySteps how much
 // happens to each of them before everything is left in peace.
 const (
 	journeys     = 300
@@ -93,7 +93,11 @@ type crash struct{}
 // none if that was deleted.
 func TestRestlessApplication(t *testing.T) {
 	seed := seedOf(t)
-	for run := range uint64(journeys) {
+	applications := uint64(journeys)
+	if testing.Short() {
+		applications = journeys / 4
+	}
+	for run := range applications {
 		j := newRestless(t, rand.New(rand.NewPCG(seed, run)))
 		for range journeySteps {
 			j.step()

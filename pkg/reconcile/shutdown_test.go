@@ -484,8 +484,12 @@ func TestShutdownOfAnAgentThatIsKilled(t *testing.T) {
 		{"never confirmed, and deleted", "delete", 0, 2 * grace, ""},
 		{"confirmed in the second attempt", "give_up", 45 * time.Second, 45 * time.Second, ""},
 	}
+	every := 1
+	if testing.Short() {
+		every = 5
+	}
 	for _, story := range stories {
-		for at := 1; ; at++ {
+		for at := 1; ; at += every {
 			w, c := stopping(t)
 			w.annotate(application.ShutdownRetryCountAnnotation, "1")
 			w.annotate(application.ShutdownStrategyAnnotation, story.strategy)

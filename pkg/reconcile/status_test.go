@@ -52,16 +52,16 @@ func TestStatusIsWrittenOncePerSecond(t *testing.T) {
 // unless a condition has changed; after a rest it is a second again.
 func TestStatusOfConstantDriftIsWrittenLessOften(t *testing.T) {
 	var text strings.Builder
-	for i := range 100 {
+	for i := range 40 {
 		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d}, data: {a: \"1\"}}\n", i)
 	}
 	w := running(t, text.String(), "")
-	w.step = 100 * time.Millisecond
+	w.step = 250 * time.Millisecond
 	var waited []time.Duration
 	last := w.now
-	for i := range 200 {
+	for i := range 80 {
 		w.forget()
-		w.somebody(t, "kubectl-edit", fmt.Sprint("ConfigMap c", i%100), "theirs", "data", "a")
+		w.somebody(t, "kubectl-edit", fmt.Sprint("ConfigMap c", i%40), "theirs", "data", "a")
 		if _, err := w.reconcile(t); err != nil {
 			t.Fatal(err)
 		}

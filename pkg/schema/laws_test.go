@@ -76,10 +76,14 @@ func (l law) check(t *testing.T, choices tape) {
 }
 
 func TestLaws(t *testing.T) {
+	samples := 500
+	if testing.Short() {
+		samples = 150
+	}
 	for name, l := range laws() {
 		t.Run(name, func(t *testing.T) {
 			random := rand.NewChaCha8([32]byte{1})
-			for range 500 {
+			for range samples {
 				choices := make(tape, 400)
 				if _, err := random.Read(choices); err != nil {
 					t.Fatal(err)

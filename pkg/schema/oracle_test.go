@@ -1123,8 +1123,12 @@ func plainly(found schema.Differences) []difference {
 }
 
 func TestOracle(t *testing.T) {
+	samples := 3000
+	if testing.Short() {
+		samples = 1000
+	}
 	seen := map[string]bool{}
-	for choices := range tapes(t, 2, 3000) {
+	for choices := range tapes(t, 2, samples) {
 		if law(checkOracle).check(t, choices); t.Failed() {
 			return
 		}

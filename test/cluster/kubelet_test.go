@@ -16,6 +16,10 @@ import (
 
 // What controllers wait for comes about, although no Pod runs.
 func TestPretendKubelet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make verify runs it: the suites of make test stand on it")
+	}
+	t.Parallel()
 	provideBinaries(t)
 	var log strings.Builder
 	c, err := Start(t.Context(), Options{PretendKubelet: true, Log: &log})

@@ -38,6 +38,7 @@ func startScript(t *testing.T, s *supervisor, text string) *Process {
 
 // How a process ends decides what Wait and Stop say.
 func TestProcessEnds(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		script string

@@ -14,6 +14,7 @@ import (
 // Whatever state a cluster is in when the program that has it is killed: soon
 // afterwards there is neither a process nor a file of it.
 func TestNothingOutlivesAKilledProgram(t *testing.T) {
+	t.Parallel()
 	provideBinaries(t)
 	tests := []struct {
 		name  string
@@ -22,6 +23,9 @@ func TestNothingOutlivesAKilledProgram(t *testing.T) {
 		{"while it starts etcd", func(c *child) bool { return c.has("etcd.log") }},
 		{"while it starts the API server", func(c *child) bool { return c.has("kube-apiserver.log") }},
 		{"when the cluster is ready", func(c *child) bool { return c.said("ready") }},
+	}
+	if testing.Short() {
+		tests = tests[len(tests)-1:]
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -225,6 +225,7 @@ func testStop(t *testing.T, c *Cluster, client kubernetes.Interface) {
 // Whoever starts a cluster with a wrong flag learns from the error which
 // component failed and why, although its log is already removed.
 func TestStartReportsTheEndOfTheLog(t *testing.T) {
+	t.Parallel()
 	provideBinaries(t)
 	dir := filepath.Join(t.TempDir(), "cluster")
 	_, err := Start(t.Context(), Options{Dir: dir, APIServerArgs: []string{"--no-such-flag"}})
@@ -246,6 +247,7 @@ func TestStartReportsTheEndOfTheLog(t *testing.T) {
 
 // A start that is given up ends what it has started.
 func TestStartEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	provideBinaries(t)
 	dir := filepath.Join(t.TempDir(), "cluster")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // root is the checkout.
@@ -32,6 +34,9 @@ var table = []entry{
 	{command: "kubectl apply --namespace team-a -k manifests/*", test: "test/journeys.TestInstallCommands"},
 	{command: "go install ./cmd/kubectl-krake", test: "test/docs.TestThePluginIsInstalled"},
 	{command: "make test", by: ".ci/run: make test"},
+	{command: "make verify", by: ".ci/run: make verify"},
+	{command: "go test ./test/e2e", by: "Makefile: go test -timeout 40m -count=1 -v ./test/e2e"},
+	{command: "go run ./test/gate commit ./test/e2e ./pkg/apply", by: "Makefile: go run ./test/gate commit", reason: "make test runs all packages"},
 	{command: "make lint", by: ".ci/run: make lint"},
 	{command: ".ci/run", reason: "it is what runs all of this"},
 	{command: "make demo", by: "Makefile: go run ./test/demo", reason: "test/e2e asserts what it shows"},
@@ -220,6 +225,7 @@ func pages(t *testing.T) []*Page {
 
 // The plugin is made by the command of the documentation.
 func TestThePluginIsInstalled(t *testing.T) {
+	kit.Long(t, "it links the plugin")
 	bin := t.TempDir()
 	install := exec.CommandContext(t.Context(), "go", "install", "./cmd/kubectl-krake")
 	install.Dir = root

@@ -15,6 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/agent"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const root = "../.."
@@ -123,6 +124,7 @@ func TestWordsAreFound(t *testing.T) {
 
 // The commands of the plugin are those that its main puts together.
 func TestThePluginIsWhole(t *testing.T) {
+	kit.Long(t, "it links the plugin")
 	output, err := exec.CommandContext(t.Context(), "go", "run", "-C", root, "./cmd/kubectl-krake", "--help").Output()
 	if err != nil {
 		t.Fatal(err)
