@@ -1,11 +1,68 @@
 package certificates
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
 	"time"
 )
 
 // TrustedSince is since when the Keeper has seen the configuration trust the CA.
 func (k *Keeper) TrustedSince(ca *x509.Certificate) (time.Time, bool) {
 	return k.published.Load().since(ca)
+}
+
+// UseSmallKeys has the Keeper make small keys, before it is started.
+func (k *Keeper) UseSmallKeys() { k.signer.issuer = smallKeys{k.signer.dnsName} }
+
+// smallKeys issues what the rotator does, but with keys of 1024 bits: to make keys of
+// 2048 bits took most of the time of these tests. TestTheFirstStart uses the rotator.
+type smallKeys struct{ dnsName string }
+
+func (s smallKeys) CreateCACert(begin, end time.Time) (*authority, error) {
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(0),
+		Subject:      pkix.Name{CommonName: authorityName, Organization: []string{authorityOrganization}},
+		DNSNames:     []string{authorityName},
+		NotBefore:    begin, NotAfter: end,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageCertSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	made := &authority{Cert: template}
+	return made, issue(made, template, made)
+}
+
+func (s smallKeys) CreateCertPEM(ca *authority, begin, end time.Time) (certificate, key []byte, err error) {
+	made := &authority{}
+	err = issue(made, &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: s.dnsName},
+		DNSNames:     []string{s.dnsName},
+		NotBefore:    begin, NotAfter: end,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		ExtKeyUsage:           serverUsage,
+		BasicConstraintsValid: true,
+	}, ca)
+	return made.CertPEM, made.KeyPEM, err
+}
+
+// issue makes a key and a certificate that is signed by another, or by itself.
+func issue(made *authority, template *x509.Certificate, by *authority) (err error) {
+	if made.Key, err = rsa.GenerateKey(rand.Reader, 1024); err != nil { //nolint:gosec // nothing trusts it outside of the tests
+		return err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by.Cert, made.Key.Public(), by.Key)
+	if err != nil {
+		return err
+	}
+	if made.Cert, err = x509.ParseCertificate(der); err != nil {
+		return err
+	}
+	made.CertPEM = encode([]*x509.Certificate{made.Cert})
+	made.KeyPEM = pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(made.Key)})
+	return nil
 }

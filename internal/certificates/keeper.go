@@ -196,7 +196,7 @@ func (k *Keeper) keep(ctx context.Context, published trust, now time.Time) (held
 	if err := k.live.Get(ctx, name, &secret); err != nil {
 		return held{}, fmt.Errorf("read the Secret %s: %w", name, err)
 	}
-	renewed, done, err := k.signer.renew(read(secret.Data, published, k.signer.rotator.DNSName, now), published, now)
+	renewed, done, err := k.signer.renew(read(secret.Data, published, k.signer.dnsName, now), published, now)
 	if err != nil {
 		return held{}, err
 	}

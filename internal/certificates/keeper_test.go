@@ -59,6 +59,7 @@ func TestTheFirstStart(t *testing.T) {
 	}
 	for range times {
 		w := newWorld(t)
+		w.largeKeys = true
 		w.observe()
 		replicas := w.started(2)
 		w.settle(replicas, nil)
@@ -82,11 +83,7 @@ func TestRotationOfThePair(t *testing.T) {
 	leaf := w.settle(replicas, nil)
 	w.observe()
 	version := versionOf(w.configuration())
-	times := 20
-	if testing.Short() {
-		times = 5
-	}
-	for range times {
+	for range 20 {
 		w.remove(corev1.TLSCertKey)
 		leaf = w.settle(replicas, leaf)
 	}
@@ -109,11 +106,7 @@ func TestRotationOfTheCA(t *testing.T) {
 	replicas := w.started(2)
 	leaf := w.settle(replicas, nil)
 	w.observe()
-	times := 5
-	if testing.Short() {
-		times = 2
-	}
-	for range times {
+	for range 5 {
 		w.rotate(replicas, func() { w.remove("ca.key") })
 		leaf = w.settle(replicas, leaf)
 	}

@@ -26,17 +26,26 @@ const (
 	signed   step = "made a serving certificate"
 )
 
+// issuer makes keys and signs certificates. It is a [rotator.CertRotator]; tests have
+// one with smaller keys.
+type issuer interface {
+	CreateCACert(begin, end time.Time) (*authority, error)
+	CreateCertPEM(ca *authority, begin, end time.Time) (certificate, key []byte, err error)
+}
+
 // signer makes certificates and knows how long they are to live.
 type signer struct {
-	rotator rotator.CertRotator
+	issuer  issuer
+	dnsName string
 	options Options
 }
 
 func newSigner(options Options) *signer {
-	return &signer{options: options, rotator: rotator.CertRotator{
+	dnsName := fmt.Sprintf("%s.%s.svc", options.Service, options.Namespace)
+	return &signer{options: options, dnsName: dnsName, issuer: &rotator.CertRotator{
 		CAName:         authorityName,
 		CAOrganization: authorityOrganization,
-		DNSName:        fmt.Sprintf("%s.%s.svc", options.Service, options.Namespace),
+		DNSName:        dnsName,
 		ExtKeyUsages:   &serverUsage,
 	}}
 }
@@ -46,7 +55,7 @@ func newSigner(options Options) *signer {
 func (s *signer) renew(h held, published trust, now time.Time) (held, []step, error) {
 	var done []step
 	if h.next == nil && s.authorityIsDue(h.current, now) {
-		next, err := s.rotator.CreateCACert(now.Add(-backdated), now.Add(s.options.CAValidity))
+		next, err := s.issuer.CreateCACert(now.Add(-backdated), now.Add(s.options.CAValidity))
 		if err != nil {
 			return h, nil, fmt.Errorf("make a CA: %w", err)
 		}
@@ -100,11 +109,11 @@ func (s *signer) pairIsDue(h held, now time.Time) bool {
 }
 
 func (s *signer) sign(by *authority, now time.Time) (*pair, error) {
-	certificate, key, err := s.rotator.CreateCertPEM(by, now.Add(-backdated), now.Add(s.options.Validity))
+	certificate, key, err := s.issuer.CreateCertPEM(by, now.Add(-backdated), now.Add(s.options.Validity))
 	if err != nil {
 		return nil, err
 	}
-	made := pairOf(certificate, key, by.Cert, s.rotator.DNSName, now)
+	made := pairOf(certificate, key, by.Cert, s.dnsName, now)
 	if made == nil {
 		return nil, errors.New("the CA does not vouch for it")
 	}

@@ -122,6 +122,8 @@ type world struct {
 	*testing.T
 
 	log *log
+	// largeKeys has replicas make keys of the size that the product has.
+	largeKeys bool
 
 	mu       sync.Mutex
 	now      time.Time
@@ -411,6 +413,9 @@ func (w *world) startWith(connection *rest.Config) *replica {
 	}, w.Now)
 	if err != nil {
 		w.Fatal(err)
+	}
+	if !w.largeKeys {
+		keeper.UseSmallKeys()
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
