@@ -321,6 +321,7 @@ func TestHostsThatMisbehave(t *testing.T) {
 	}
 	for _, c := range tests {
 		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, c.handler)
 			w.options.MaxBytes = 100_000
 			w.options.Timeout = 20 * time.Second

@@ -49,6 +49,7 @@ func newFakeComponent(t *testing.T, b *controlPlane, failures int, message strin
 // A port that is taken between its choice and its use costs another attempt;
 // another failure is final, as are five of these.
 func TestLaunchTriesOtherPorts(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name     string
 		failures int
