@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // distantHub is the API server by another way, which takes note of the paths.
@@ -92,14 +93,14 @@ func TestHubAndTargetApart(t *testing.T) {
 		defer start(t, agent)()
 	}
 	createApplication(t, clients, "apart-hub", "apart", `[{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}]`)
-	eventually(t, func() error {
+	kit.EventuallyNil(t, func() error {
 		settings, err := clients.CoreV1().ConfigMaps("apart-target").Get(t.Context(), "settings", metav1.GetOptions{})
 		if err == nil && settings.Data["a"] != "1" {
 			return fmt.Errorf("its data is %v", settings.Data)
 		}
 		return err
 	})
-	eventually(t, func() error {
+	kit.EventuallyNil(t, func() error {
 		app, err := clients.CoreV1().ConfigMaps("apart-hub").Get(t.Context(), "apart", metav1.GetOptions{})
 		if err == nil && app.Labels[application.StateLabel] != string(application.StateRunning) {
 			return fmt.Errorf("the Application says %s", app.Data[application.StatusKey])
@@ -107,7 +108,7 @@ func TestHubAndTargetApart(t *testing.T) {
 		return err
 	})
 	for _, namespace := range []string{"apart-hub", "apart-target"} { // of the Application, and of the object
-		eventually(t, func() error {
+		kit.EventuallyNil(t, func() error {
 			events, err := clients.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
 			if err == nil && len(events.Items) == 0 {
 				return fmt.Errorf("no Events in %s", namespace)

@@ -21,9 +21,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-const patience = 30 * time.Second
+const (
+	patience = 30 * time.Second
+	// haste is by how much the clock of live kinds is too fast.
+	haste = 5
+)
 
 // live are kinds that follow the definitions of the API server.
 type live struct {
@@ -46,9 +51,10 @@ func newLive(t *testing.T, config *rest.Config) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
 	l.kinds = newKinds(client, func(owner types.NamespacedName, after time.Duration) {
-		time.AfterFunc(after, func() { l.woken <- owner }) // as the queue does
-	}, time.Now)
+		time.AfterFunc(after/haste, func() { l.woken <- owner }) // as the queue does
+	}, func() time.Time { return began.Add(haste * time.Since(began)) })
 	logger := funcr.New(func(_, text string) { l.log <- text }, funcr.Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -98,27 +104,13 @@ func define(t *testing.T, group string, scope string) (id manifest.ID, remove fu
 			}}},
 		},
 	}}
-	eventually(t, func() error { // one of the same name may be on its way out
+	kit.EventuallyNil(t, func() error { // one of the same name may be on its way out
 		_, err := definitions.Create(t.Context(), definition, metav1.CreateOptions{})
 		return err
 	})
 	return manifest.ID{APIVersion: group + "/v1", Kind: "Widget", Namespace: "default", Name: "one"}, func() {
 		if err := definitions.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
-		}
-	}
-}
-
-// eventually tries until there is no error.
-func eventually(t *testing.T, try func() error) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
 		}
 	}
 }
@@ -162,12 +154,12 @@ func TestDefinitionsForbidden(t *testing.T) {
 	}
 	widget, remove := define(t, "forbidden.example.com", "Namespaced")
 	defer remove()
-	eventually(t, func() error {
+	kit.EventuallyNil(t, func() error {
 		_, err := l.Locate(appName, widget)
 		return err
 	})
 	before := requests.Load()
-	eventually(t, func() error {
+	kit.EventuallyNil(t, func() error {
 		if tries := requests.Load() - before; tries < 2 {
 			return fmt.Errorf("the informer has tried %d times more", tries)
 		}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/leases"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // newReplica makes one of several agents of a cluster, with its loop left out.
@@ -109,7 +110,7 @@ func TestTheStandbyIsWarm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	kit.EventuallyNil(t, func() error {
 		if counts := standby.known.count(); counts[application.StateRunning] != 1 {
 			return fmt.Errorf("the Applications that it knows: %v", counts)
 		}
@@ -178,7 +179,7 @@ func TestTheLeaseIsTaken(t *testing.T) {
 	if err := losing.tenure.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { // until it comes between two renewals
+	kit.EventuallyNil(t, func() error { // until it comes between two renewals
 		lease, err := clients.CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), application.TargetLease(cluster), metav1.GetOptions{})
 		if err != nil {
 			return err
