@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,11 @@ const childVariable = "KRAKE_TEST_CHILD"
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childVariable); dir != "" {
 		startAndStay(dir)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // these tests wait for processes
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
