@@ -159,24 +159,14 @@ func (f *fixture) flush(t *testing.T) {
 	before := f.count(sentinel)
 	f.flushed++
 	f.change(t, "sentinel", fmt.Sprintf(`{"data": {"a": "flush %d"}}`, f.flushed))
-	eventually(t, func() (string, error) {
-		if f.count(sentinel) > before {
-			return "", nil
-		}
-		return "the sentinel has not heard of its change", nil
-	})
+	until(t, "the sentinel has not heard of its change", func() bool { return f.count(sentinel) > before })
 }
 
 // heardOf waits until these owners, and no others, are notified, and forgets it.
 func (f *fixture) heardOf(t *testing.T, owners ...Owner) {
 	t.Helper()
 	for _, owner := range owners {
-		eventually(t, func() (string, error) {
-			if f.count(owner) > 0 {
-				return "", nil
-			}
-			return owner.Name + " was not notified", nil
-		})
+		until(t, owner.Name+" was not notified", func() bool { return f.count(owner) > 0 })
 	}
 	f.expect(t, owners...)
 }
@@ -227,6 +217,17 @@ func eventually(t *testing.T, check func() (complaint string, err error)) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, complaint)
 	}
+}
+
+// until waits until it is done.
+func until(t *testing.T, complaint string, done func() bool) {
+	t.Helper()
+	eventually(t, func() (string, error) {
+		if done() {
+			return "", nil
+		}
+		return complaint, nil
+	})
 }
 
 // ref is a ConfigMap.

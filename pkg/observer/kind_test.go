@@ -151,12 +151,7 @@ func TestKindThatGoesAway(t *testing.T) {
 	s.remove(t)
 	s.missing(t, targets...)
 	f.heardOf(t, other)
-	eventually(t, func() (string, error) {
-		if first.IsStopped() {
-			return "", nil
-		}
-		return "the informer of what is not served still runs", nil
-	})
+	until(t, "the informer of what is not served still runs", first.IsStopped)
 
 	s.serve(t, "Cluster")
 	s.create(t, "")

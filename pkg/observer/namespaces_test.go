@@ -174,12 +174,7 @@ func TestNamespaceWithoutRights(t *testing.T) {
 func (f *fixture) hears(t *testing.T, owners ...Owner) {
 	t.Helper()
 	for _, owner := range owners {
-		eventually(t, func() (string, error) {
-			if f.count(owner) > 0 {
-				return "", nil
-			}
-			return owner.Name + " was not notified", nil
-		})
+		until(t, owner.Name+" was not notified", func() bool { return f.count(owner) > 0 })
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -234,12 +229,7 @@ func TestResyncOfNamespaces(t *testing.T) {
 	f.observe(t, web, targets...)
 	former := f.informers()
 	f.resyncs(t)
-	eventually(t, func() (string, error) {
-		if w.lists.Load() > 10 {
-			return "", nil
-		}
-		return "the lists are still compared", nil
-	})
+	until(t, "the lists are still compared", func() bool { return w.lists.Load() > 10 })
 	if got := f.informers(); !maps.Equal(former, got) {
 		t.Errorf("informers %v were replaced by %v", former, got)
 	}

@@ -56,12 +56,7 @@ func TestInformers(t *testing.T) {
 	}
 	f.Stop(web)
 	for i := range informers {
-		eventually(t, func() (string, error) {
-			if i.IsStopped() {
-				return "", nil
-			}
-			return "an informer still runs", nil
-		})
+		until(t, "an informer still runs", i.IsStopped)
 	}
 	if len(f.watched) > 0 || len(f.owners) > 0 {
 		t.Errorf("left behind: %v, %v", f.watched, f.owners)
@@ -89,12 +84,7 @@ func TestNotSynced(t *testing.T) {
 			t.Fatalf("target %d: error is %v, want ErrNotSynced", i, known.Err)
 		}
 	}
-	eventually(t, func() (string, error) {
-		if f.count(web) > 0 {
-			return "", nil
-		}
-		return "the owner was not notified", nil
-	})
+	until(t, "the owner was not notified", func() bool { return f.count(web) > 0 })
 	current := f.Observe(web, targets)
 	if got := current[0]; got.UID != uidOf(live) || got.Differs() {
 		t.Errorf("known of what is there: %+v", got)

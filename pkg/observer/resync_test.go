@@ -264,12 +264,7 @@ func TestResyncKeepsWhatIsKnown(t *testing.T) {
 	f.heardOf(t, web)
 	f.flush(t)
 	f.expect(t)
-	eventually(t, func() (string, error) {
-		if former.IsStopped() {
-			return "", nil
-		}
-		return "the former informer still runs", nil
-	})
+	until(t, "the former informer still runs", former.IsStopped)
 }
 
 func (f *fixture) currently(resource gvr.GroupVersionResource) *informer {
@@ -332,12 +327,7 @@ func TestResyncThatFails(t *testing.T) {
 	former := f.currently(configMaps)
 	w.refuseLists.Store(true)
 	f.resyncs(t)
-	eventually(t, func() (string, error) {
-		if strings.Contains(log.text(), "list metadata of /v1, Resource=configmaps") {
-			return "", nil
-		}
-		return "the log has no error", nil
-	})
+	until(t, "the log has no error", func() bool { return strings.Contains(log.text(), "list metadata of /v1, Resource=configmaps") })
 	f.flush(t)
 	f.expect(t)
 	if f.currently(configMaps) != former || f.last(web, "web").Differs() {
@@ -402,12 +392,7 @@ func TestResyncNowWithoutLoss(t *testing.T) {
 	f.resyncs(t)
 	for lists := range int64(3) {
 		f.ResyncNow()
-		eventually(t, func() (string, error) {
-			if w.lists.Load() > lists {
-				return "", nil
-			}
-			return "nothing was compared", nil
-		})
+		until(t, "nothing was compared", func() bool { return w.lists.Load() > lists })
 	}
 	f.flush(t)
 	f.expect(t)
