@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // notCalled is what users read when the webhook cannot be reached.
@@ -60,6 +61,7 @@ func errorText(err error) string {
 // cannot be changed, and nobody can forge their status, but their agent carries
 // them out, and they can be deleted.
 func TestA17(t *testing.T) {
+	kit.Long(t, "rotations of the CA")
 	namespace, doomed := newNamespace(t), newNamespace(t)
 	mustRun(t, namespace, "web")
 	mustRun(t, namespace, "leaving")

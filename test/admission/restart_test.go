@@ -4,11 +4,14 @@ import (
 	"context"
 	"sync"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The replicas are restarted one after the other, as by a rolling update, under
 // constant load: not one admission fails.
 func TestRollingRestart(t *testing.T) {
+	kit.Long(t, "replicas are replaced under load")
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	var dryRuns tally

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const (
@@ -28,6 +29,7 @@ const (
 // Twenty times the pair is replaced, and five times the CA, while Applications
 // are created and changed all the time: not one of these requests fails.
 func TestA19(t *testing.T) {
+	kit.Long(t, "an outage of each kind")
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	seen := watchRotation(t)

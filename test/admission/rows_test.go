@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // dangerous are objects that whoever may write ConfigMaps would rule the cluster
@@ -244,6 +245,7 @@ func randomManifests(t *testing.T, namespace, victim string) {
 // Whoever may write ConfigMaps only gains nothing: what an Application does, its
 // user may do without it. RBAC itself is the oracle.
 func TestA3(t *testing.T) {
+	kit.Long(t, "a large table")
 	namespace := newNamespace(t)
 	makeKinds(t)
 	for _, u := range []user{viewer, low, editor, admin} {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // checkDump fails unless the Application's objects are on that cluster, as the spec
@@ -29,7 +30,7 @@ func checkDump(t *testing.T, a app, cluster string, travellers map[string]*trave
 			t.Fatalf("%s is on %s; on %s it has (-want +got):\n%s", a, cluster, name, diff)
 		}
 	}
-	stored := a.stored(t)
+	stored := a.Stored(t)
 	for key := range stored.Data {
 		if application.IsKeyOf(key, cluster, true) || !application.IsAgentKey(key) {
 			continue
@@ -45,7 +46,7 @@ func checkDump(t *testing.T, a app, cluster string, travellers map[string]*trave
 
 // ownedBy gives the objects of the Application, by their own word, each with what
 // the spec says of it.
-func ownedBy(t *testing.T, a app, at plane) []string {
+func ownedBy(t *testing.T, a app, at *kit.Plane) []string {
 	t.Helper()
 	marked := metav1.ListOptions{LabelSelector: application.OwnedByLabel}
 	configMaps, err := at.CoreV1().ConfigMaps(a.Namespace).List(t.Context(), marked)
@@ -84,7 +85,7 @@ type turn struct {
 	at      time.Time
 	cluster string
 	what    string // created, deleted, available, unavailable
-	request request
+	request kit.Request
 }
 
 // checkHistory fails unless each of the Application's objects was on some cluster
@@ -94,8 +95,8 @@ func checkHistory(t *testing.T, a app, travellers map[string]*traveller) {
 	t.Helper()
 	lives := map[string][]turn{}
 	for name, tr := range travellers {
-		for _, r := range tr.begin.requests(t, in(a.Namespace), request.isAccepted, request.isWrite) {
-			object := r.Object.Resource + " " + r.name()
+		for _, r := range tr.begin.Requests(t, kit.In(a.Namespace), kit.Request.IsAccepted, kit.Request.IsWrite) {
+			object := r.Object.Resource + " " + r.Name()
 			if what := turnOf(t, r); what != "" {
 				at := r.Ended
 				if what == "deleted" {
@@ -117,7 +118,7 @@ func checkHistory(t *testing.T, a app, travellers map[string]*traveller) {
 
 // turnOf tells what an accepted request has made of its object, if anything that
 // matters here.
-func turnOf(t *testing.T, r request) string {
+func turnOf(t *testing.T, r kit.Request) string {
 	t.Helper()
 	switch {
 	case r.Object.Subresource == "" && r.Verb == "create":
@@ -174,7 +175,7 @@ func checkLife(t *testing.T, object string, life []turn) {
 
 // checkUnassigned fails if a Service was created with an address or a port that
 // was assigned somewhere else.
-func checkUnassigned(t *testing.T, r request) {
+func checkUnassigned(t *testing.T, r kit.Request) {
 	t.Helper()
 	var service corev1.Service
 	if err := json.Unmarshal(r.Body, &service); err != nil {

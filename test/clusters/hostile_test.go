@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // forbidden are objects that no hub may ask an agent for, unless its cluster has
@@ -35,30 +36,30 @@ var forbidden = map[string]string{ //nolint:gosec // the password is none
 	"list":                 `{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a9}}]}`,
 }
 
-// Somebody has the hub: there the webhook is no obstacle any more, and the labels
+// Threat A9 of the security specification: an attacker controls the hub. The webhook is no obstacle, and the labels
 // are such that the agent sees everything. What its cluster has not agreed to, it
 // refuses nevertheless, and says so; nothing is written.
-func TestA9(t *testing.T) {
+func TestHostileHubGetsNothingThatItsClusterForbids(t *testing.T) {
 	t.Parallel()
 	const namespace = "a9"
 	newNamespace(t, namespace, planes()...)
 	ninth := enrol(t, "ninth", env.east, []string{namespace}, quickLease()...)
 	takeHub(t, namespace)
 	ninth.mustStart(t)
-	begin := auditMark(t, env.east)
+	begin := env.east.Mark(t)
 	for name, manifest := range forbidden {
 		if cm := forge(t, ninth.Name, namespace, name, manifest); cm.Data[application.LastAppliedKey] != "" {
 			t.Fatalf("the webhook has admitted %s: the hub is not taken", name)
 		}
 	}
 	forge(t, ninth.Name, namespace, "harmless", `{apiVersion: v1, kind: ConfigMap, metadata: {name: harmless}, data: {a: b}}`)
-	mustHave(t, timeout, env.east, namespace, "harmless", "a", "b")
+	mustHave(t, kit.Timeout, env.east, namespace, "harmless", "a", "b")
 	for name := range forbidden {
-		app{types.NamespacedName{Namespace: namespace, Name: name}}.awaitRefused(t)
+		app{env.hub.App(namespace, name)}.awaitRefused(t)
 	}
-	writes := begin.requests(t, by(ninth.Name), request.isWork)
-	if len(writes) != 1 || writes[0].name() != "harmless" {
-		t.Errorf("writes, of which only that of harmless is right: %s", list(writes))
+	writes := begin.Requests(t, kit.By(kit.AgentUser(ninth.Name)), isWork)
+	if len(writes) != 1 || writes[0].Name() != "harmless" {
+		t.Errorf("writes, of which only that of harmless is right: %s", kit.List(writes))
 	}
 }
 
@@ -71,7 +72,7 @@ func takeHub(t *testing.T, namespace string) {
 		t.Fatal(err)
 	}
 	probe := forged("none", namespace, "probe", "")
-	eventually(t, timeout, func() string {
+	kit.Eventually(t, func() string {
 		made, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil || made.Data[application.LastAppliedKey] != "" {
 			return fmt.Sprintf("the webhook is still called (%v)", err)
@@ -104,7 +105,7 @@ func forged(cluster, namespace, name, manifest string) *corev1.ConfigMap {
 // awaitRefused waits until the agent says that it does not carry the Application out.
 func (a app) awaitRefused(t *testing.T) {
 	t.Helper()
-	eventually(t, timeout, func() string {
+	kit.Eventually(t, func() string {
 		status := a.status(t)
 		reconciled := meta.FindStatusCondition(status.Conditions, application.ReconciledCondition)
 		if reconciled != nil && reconciled.Status == metav1.ConditionFalse && reconciled.Reason == "Refused" {
@@ -117,11 +118,11 @@ func (a app) awaitRefused(t *testing.T) {
 // flood is how many writes a cluster that somebody has taken makes at once.
 const flood = 1000
 
-// Somebody has a cluster, and with it the agent's token. What he writes about the
-// Applications there, as often as he likes, harms no other cluster: one that is
+// Threat A10 of the security specification: an attacker controls a cluster and its agent's token. Whatever it
+// writes about the Applications there, however often, harms no other cluster: one that is
 // moved away arrives as its spec says, with nothing of what was forged, and one of
 // another cluster is repaired and changed while he writes.
-func TestA10(t *testing.T) {
+func TestHostileClusterHarmsNoOther(t *testing.T) {
 	t.Parallel()
 	const namespace = "a10"
 	newNamespace(t, namespace, planes()...)
@@ -131,13 +132,13 @@ func TestA10(t *testing.T) {
 	as := taken.onHub(t)
 	moved := newApp(t, taken.Name, namespace, "moved", webManifest, webSchema)
 	neighbour := newSettings(t, sound, namespace, "neighbour")
-	neighbour.mustSettle(t, sound.Name)
+	neighbour.MustSettle(t, sound.Name)
 
 	t.Run("forgery", func(t *testing.T) {
 		forgeStatus(t, as, moved, sound.Name)
-		moved.annotate(t, application.ClusterAnnotation, sound.Name)
+		moved.Annotate(t, "cluster", sound.Name)
 		want := []string{"configmap moved-settings green", "deployment moved web:1", "service moved 80"}
-		eventually(t, timeout, func() string { return cmp.Diff(want, ownedBy(t, moved, env.east)) })
+		kit.Eventually(t, func() string { return cmp.Diff(want, ownedBy(t, moved, env.east)) })
 		service, err := env.east.CoreV1().Services(namespace).Get(t.Context(), moved.Name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +147,7 @@ func TestA10(t *testing.T) {
 			t.Errorf("the Service has what was forged: %v", service.Spec)
 		}
 		// It says so itself, and no longer what was forged.
-		eventually(t, timeout, func() string {
+		kit.Eventually(t, func() string {
 			if status := moved.status(t); status.State != application.StateRunning || len(status.Objects) != len(want) {
 				return fmt.Sprintf("%s says: %v", moved, status)
 			}
@@ -159,9 +160,9 @@ func TestA10(t *testing.T) {
 		flooded := make(chan int)
 		began := time.Now()
 		go func() { flooded <- writeFlood(ctx, as, own) }()
-		mustChange(t, env.east, namespace, settingsOf(neighbour), keyOf(0), "wrong")
+		env.east.Change(t, kit.ConfigMaps, namespace, settingsOf(neighbour), drift(0))
 		mustHave(t, promptly, env.east, namespace, settingsOf(neighbour), keyOf(0), "right")
-		neighbour.patch(t, fmt.Sprintf(`{"data": {%q: %q}}`, application.ManifestKey, `{apiVersion: v1, kind: ConfigMap, metadata: {name: neighbour-settings}, data: {key0: changed}}`))
+		neighbour.Patch(t, fmt.Sprintf(`{"data": {%q: %q}}`, application.ManifestKey, `{apiVersion: v1, kind: ConfigMap, metadata: {name: neighbour-settings}, data: {key0: changed}}`))
 		mustHave(t, promptly, env.east, namespace, settingsOf(neighbour), keyOf(0), "changed")
 		neighbours := time.Since(began)
 		made := <-flooded
@@ -181,7 +182,7 @@ const (
 // one, and has learned what it has not.
 func forgeStatus(t *testing.T, as kubernetes.Interface, a app, cluster string) {
 	t.Helper()
-	read, err := application.Read(a.stored(t))
+	read, err := application.Read(a.Stored(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,16 +12,17 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // soon is how soon an Application says that its cluster cannot be reached.
 const soon = time.Minute
 
-// A cluster does not answer any more: its address refuses connections, or swallows
+// Threat A36 of the security specification: a cluster does not answer any more: its address refuses connections, or swallows
 // what is sent. Its Applications say so; one that is deleted waits, until a user
 // gives up on what it has there, who is told what that is. One that was moved away
 // goes on where it is, and the user gives up on the cluster alone.
-func TestA36(t *testing.T) {
+func TestApplicationOfALostClusterCanBeGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, leave := range absences {
 		t.Run(name, func(t *testing.T) {
@@ -59,8 +60,8 @@ func newLoss(t *testing.T, namespace string) *loss {
 	}
 	l.deleted = newApp(t, l.lost.Name, namespace, "deleted", manifest.String(), "")
 	l.moved = newApp(t, l.lost.Name, namespace, "moved", webManifest, "")
-	l.deleted.mustSettle(t, l.lost.Name)
-	l.moved.mustSettle(t, l.lost.Name)
+	l.deleted.MustSettle(t, l.lost.Name)
+	l.moved.MustSettle(t, l.lost.Name)
 	return l
 }
 
@@ -68,13 +69,13 @@ func (l *loss) run(t *testing.T, leave func(*installation.Wire) error) {
 	if err := leave(l.wire); err != nil {
 		t.Fatal(err)
 	}
-	gone := auditMark(t, env.west)
-	l.deleted.delete(t)
-	l.moved.annotate(t, application.ClusterAnnotation, l.rescue.Name)
+	gone := env.west.Mark(t)
+	l.deleted.Delete(t)
+	l.moved.Annotate(t, "cluster", l.rescue.Name)
 	l.giveUpDeleted(t)
 	l.giveUpMoved(t)
-	if writes := gone.requests(t, by(l.lost.Name), request.isWork); len(writes) > 0 {
-		t.Errorf("the cluster was not lost: %s", list(writes))
+	if writes := gone.Requests(t, kit.By(kit.AgentUser(l.lost.Name)), isWork); len(writes) > 0 {
+		t.Errorf("the cluster was not lost: %s", kit.List(writes))
 	}
 	l.lost.mustLive(t)
 	l.checkLeft(t)
@@ -92,7 +93,7 @@ func (l *loss) giveUpDeleted(t *testing.T) {
 		left = append(left, fmt.Sprintf("ConfigMap %s-%d", l.deleted.Name, i))
 	}
 	checkWarning(t, l.deleted.giveUp(t, "true"), left)
-	l.deleted.mustGo(t)
+	l.deleted.MustGo(t)
 	l.deleted.awaitEvent(t, left[0])
 }
 
@@ -100,12 +101,12 @@ func (l *loss) giveUpDeleted(t *testing.T) {
 func (l *loss) giveUpMoved(t *testing.T) {
 	t.Helper()
 	l.moved.awaitReady(t, l.rescue.Name)
-	if holders := application.HoldersOf(l.moved.stored(t)); !slices.Contains(holders, l.lost.Name) {
+	if holders := application.HoldersOf(l.moved.Stored(t)); !slices.Contains(holders, l.lost.Name) {
 		t.Errorf("the lost cluster was given up although nobody said so: %v", holders)
 	}
 	left := []string{"ConfigMap moved-settings", "Service moved", "Deployment moved"}
 	checkWarning(t, l.moved.giveUp(t, l.lost.Name), left)
-	l.moved.mustSettle(t, l.rescue.Name)
+	l.moved.MustSettle(t, l.rescue.Name)
 }
 
 // checkLeft has the cluster come back after all. What was given up is nobody's, and
@@ -116,7 +117,7 @@ func (l *loss) checkLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := newApp(t, l.lost.Name, l.namespace, "after", webManifest, "")
-	after.mustSettle(t, l.lost.Name)
+	after.MustSettle(t, l.lost.Name)
 	for _, name := range []string{"deleted-0", "moved-settings"} {
 		if _, err := env.west.CoreV1().ConfigMaps(l.namespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
 			t.Errorf("what was given up is gone, or cannot be read: %v", err)
@@ -127,7 +128,7 @@ func (l *loss) checkLeft(t *testing.T) {
 // giveUp has the user annotate the Application, and gives what kubectl says.
 func (a app) giveUp(t *testing.T, what string) string {
 	t.Helper()
-	return kubectl(t, env.hub.Cluster, "--namespace", a.Namespace, "annotate", "configmap", a.Name, application.ForceDeleteAnnotation+"="+what)
+	return env.hub.Kubectl(t, "--namespace", a.Namespace, "annotate", "configmap", a.Name, application.ForceDeleteAnnotation+"="+what)
 }
 
 // checkWarning fails unless kubectl has warned of each of these objects.
@@ -145,7 +146,7 @@ func checkWarning(t *testing.T, said string, left []string) {
 func (a app) awaitUnreachable(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	eventually(t, soon, func() string {
+	kit.EventuallyWithin(t, soon, func() string {
 		status := a.status(t)
 		reconciled := meta.FindStatusCondition(status.Conditions, application.ReconciledCondition)
 		if reconciled != nil && reconciled.Reason == "TargetUnreachable" && reconciled.Status == metav1.ConditionUnknown {
@@ -159,7 +160,7 @@ func (a app) awaitUnreachable(t *testing.T) {
 // awaitReady waits until the agent of that cluster says that all is well there.
 func (a app) awaitReady(t *testing.T, cluster string) {
 	t.Helper()
-	eventually(t, timeout, func() string {
+	kit.Eventually(t, func() string {
 		status := a.status(t)
 		if status.ClusterName() == cluster && meta.IsStatusConditionTrue(status.Conditions, application.ReadyCondition) {
 			return ""
@@ -172,7 +173,7 @@ func (a app) awaitReady(t *testing.T, cluster string) {
 func (a app) awaitEvent(t *testing.T, object string) {
 	t.Helper()
 	_, name, _ := strings.Cut(object, " ")
-	eventually(t, timeout, func() string {
+	kit.Eventually(t, func() string {
 		events, err := env.hub.EventsV1().Events(a.Namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)

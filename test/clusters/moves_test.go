@@ -17,9 +17,10 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// An Application is moved between three clusters, of which the hub is one; at times
+// Threat A35 of the security specification: an Application is moved between three clusters, of which the hub is one; at times
 // on to another one, or back, before it has arrived. Each time an agent is killed
 // at one of its requests: before it is sent, or when it is carried out and nobody
 // hears of it. At times the user goes on while the agent is down.
@@ -28,17 +29,17 @@ import (
 // one all the time: none is deleted before it is on another one, and the
 // Deployment is available there. What a cluster has assigned is on no other one.
 // Applications that stay where they are, and drift all the while, are repaired.
-func TestMoves(t *testing.T) {
+func TestMovedApplicationIsAlwaysOnSomeCluster(t *testing.T) {
 	t.Parallel()
-	rounds := 20
-	if isLong() {
-		rounds = 50
+	rounds := 50
+	if testing.Short() {
+		rounds = 5
 	}
 	const namespace = "moves"
 	newNamespace(t, namespace, planes()...)
 	seed := seedOf(t)
 	j := &journey{random: rand.New(rand.NewPCG(seed, 0)), travellers: map[string]*traveller{}}
-	for name, at := range map[string]plane{"east": env.east, "west": env.west, application.LocalCluster: env.hub} {
+	for name, at := range map[string]*kit.Plane{"east": env.east, "west": env.west, application.LocalCluster: env.hub} {
 		j.travellers[name] = newTraveller(t, name, at, namespace)
 	}
 	for name, tr := range j.travellers {
@@ -58,13 +59,13 @@ func TestMoves(t *testing.T) {
 		each.check(t)
 	}
 	for name, tr := range j.travellers {
-		if refused := tr.begin.requests(t, by(name), in(namespace), isRefused); len(refused) > 0 {
-			t.Errorf("the agent of %s tried what it may not: %s", name, list(refused))
+		if refused := tr.begin.Requests(t, kit.By(kit.AgentUser(name)), kit.In(namespace), isRefused); len(refused) > 0 {
+			t.Errorf("the agent of %s tried what it may not: %s", name, kit.List(refused))
 		}
 	}
 }
 
-func isRefused(r request) bool { return r.Status.Code == http.StatusForbidden }
+func isRefused(r kit.Request) bool { return r.Status.Code == http.StatusForbidden }
 
 // resident is an Application that stays where it is, while its object drifts.
 type resident struct {
@@ -77,7 +78,7 @@ type resident struct {
 func newResident(t *testing.T, home *traveller, namespace, name string) resident {
 	t.Helper()
 	r := resident{app: newSettings(t, home.spoke, namespace, name), home: home}
-	r.mustSettle(t, home.Name)
+	r.MustSettle(t, home.Name)
 	r.uid = r.object(t).UID
 	return r
 }
@@ -94,13 +95,13 @@ func (r resident) object(t *testing.T) *corev1.ConfigMap {
 // drift has somebody change the object.
 func (r resident) drift(t *testing.T) {
 	t.Helper()
-	mustChange(t, r.home.plane, r.Namespace, settingsOf(r.app), keyOf(0), "wrong")
+	r.home.plane.Change(t, kit.ConfigMaps, r.Namespace, settingsOf(r.app), drift(0))
 }
 
 // check waits until the object is as it was at first, and looks that it is the same.
 func (r resident) check(t *testing.T) {
 	t.Helper()
-	mustHave(t, timeout, r.home.plane, r.Namespace, settingsOf(r.app), keyOf(0), "right")
+	mustHave(t, kit.Timeout, r.home.plane, r.Namespace, settingsOf(r.app), keyOf(0), "right")
 	if now := r.object(t).UID; now != r.uid {
 		t.Errorf("the object of %s is another one", r.app)
 	}
@@ -125,7 +126,7 @@ func seedOf(t *testing.T) uint64 {
 type traveller struct {
 	*spoke
 
-	begin mark
+	begin kit.Mark
 
 	mu    sync.Mutex
 	count int  // of the agent's calls since it was armed
@@ -137,10 +138,10 @@ type traveller struct {
 	doomed bool
 }
 
-func newTraveller(t *testing.T, name string, at plane, namespace string) *traveller {
+func newTraveller(t *testing.T, name string, at *kit.Plane, namespace string) *traveller {
 	t.Helper()
 	arguments := []string{"--leader-elect=false"} // whoever is killed has a successor at once
-	tr := &traveller{spoke: enrol(t, name, at, []string{namespace}, arguments...), begin: auditMark(t, at)}
+	tr := &traveller{spoke: enrol(t, name, at, []string{namespace}, arguments...), begin: at.Mark(t)}
 	tr.proxied(t, &tr.Target, at)
 	if tr.Hub != "" {
 		tr.proxied(t, &tr.Hub, env.hub)
@@ -150,7 +151,7 @@ func newTraveller(t *testing.T, name string, at plane, namespace string) *travel
 }
 
 // proxied puts a proxy between the agent and an API server.
-func (tr *traveller) proxied(t *testing.T, file *string, to plane) {
+func (tr *traveller) proxied(t *testing.T, file *string, to *kit.Plane) {
 	t.Helper()
 	p, err := proxy.Start(to.RESTConfig())
 	if err != nil {
@@ -229,7 +230,7 @@ func (j *journey) round(t *testing.T, round int) {
 		if i > 0 {
 			time.Sleep(time.Duration(j.random.IntN(400)) * time.Millisecond) // the user thinks; nothing is waited for
 		}
-		j.app.annotate(t, application.ClusterAnnotation, next)
+		j.app.Annotate(t, "cluster", next)
 		j.at = append(j.at, next)
 	}
 	j.revive(t)
@@ -290,12 +291,12 @@ func (j *journey) revive(t *testing.T) {
 // Application has arrived.
 func (j *journey) awaitDeath(t *testing.T, death <-chan struct{}) {
 	t.Helper()
-	eventually(t, timeout, func() string {
+	kit.Eventually(t, func() string {
 		select {
 		case <-death:
 			return ""
 		default:
-			return j.app.settledOn(t, j.at[len(j.at)-1])
+			return j.app.SettledOn(t, j.at[len(j.at)-1])
 		}
 	})
 }
@@ -317,11 +318,11 @@ func (j *journey) replace(t *testing.T, name string) {
 func (j *journey) arrive(t *testing.T) {
 	t.Helper()
 	end := j.at[len(j.at)-1]
-	eventually(t, timeout, func() string {
+	kit.Eventually(t, func() string {
 		for _, tr := range j.travellers {
 			tr.mustLive(t)
 		}
-		return j.app.settledOn(t, end)
+		return j.app.SettledOn(t, end)
 	})
 	j.at = []string{end}
 	checkDump(t, j.app, end, j.travellers)

@@ -15,6 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const (
@@ -38,17 +39,17 @@ func quickLease() []string {
 	return []string{"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms"}
 }
 
-// The hub is away: its address refuses connections, or swallows what is sent. The
+// Threat A38 of the security specification: the hub is away. Its address refuses connections, or swallows what is sent. The
 // agent repairs every drift all the same, and what it did is in the history of each
 // Application when the hub is back. What a user asked for meanwhile is done then, at
 // once. An agent that is started while the hub is away does nothing, and above all
 // deletes nothing.
-func TestA38(t *testing.T) {
+func TestAgentWithoutItsHubRepairsAndReportsAfterwards(t *testing.T) {
 	t.Parallel()
 	for name, leave := range absences {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			newOutage(t, name).run(t, leave)
+			newOutage(t, name, testing.Short()).run(t, leave)
 		})
 	}
 }
@@ -66,11 +67,11 @@ type outage struct {
 	edited, removed, stale app
 }
 
-func newOutage(t *testing.T, name string) *outage {
+func newOutage(t *testing.T, name string, short bool) *outage {
 	t.Helper()
-	o := &outage{namespace: "a38-" + name, duration: 20 * time.Second, wire: newWire(t, env.hub)}
-	if isLong() {
-		o.duration = 2 * time.Minute
+	o := &outage{namespace: "outage-" + name, duration: 2 * time.Minute, wire: newWire(t, env.hub)}
+	if short {
+		o.duration = 10 * time.Second
 	}
 	newNamespace(t, o.namespace, planes()...)
 	o.steady = enrol(t, name+"-steady", env.east, []string{o.namespace}, quickLease()...)
@@ -85,9 +86,9 @@ func newOutage(t *testing.T, name string) *outage {
 	o.edited, o.removed = newSettings(t, o.steady, o.namespace, "edited"), newSettings(t, o.steady, o.namespace, "removed")
 	o.stale = newSettings(t, o.fresh, o.namespace, "stale")
 	for _, each := range append([]app{o.edited, o.removed}, o.apps...) {
-		each.mustSettle(t, o.steady.Name)
+		each.MustSettle(t, o.steady.Name)
 	}
-	o.stale.mustSettle(t, o.fresh.Name)
+	o.stale.MustSettle(t, o.fresh.Name)
 	return o
 }
 
@@ -107,6 +108,9 @@ func settingsManifest(value string) string {
 
 func keyOf(number int) string { return fmt.Sprintf("key%d", number) }
 
+// drift is a patch of one of the values.
+func drift(key int) string { return fmt.Sprintf(`{"data": {%q: "wrong"}}`, keyOf(key)) }
+
 func settingsOf(a app) string { return a.Name + "-settings" }
 
 func (o *outage) run(t *testing.T, leave func(*installation.Wire) error) {
@@ -114,13 +118,13 @@ func (o *outage) run(t *testing.T, leave func(*installation.Wire) error) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	hub, east, west := auditMark(t, env.hub), auditMark(t, env.east), auditMark(t, env.west)
+	hub, east, west := env.hub.Mark(t), env.east.Mark(t), env.west.Mark(t)
 	before := o.wire.Connections()
 
 	o.restart(t)
-	o.edited.patch(t, fmt.Sprintf(`{"data": {%q: %q}}`, application.ManifestKey,
+	o.edited.Patch(t, fmt.Sprintf(`{"data": {%q: %q}}`, application.ManifestKey,
 		strings.ReplaceAll(settingsManifest("edited"), "NAME", o.edited.Name)))
-	o.removed.delete(t)
+	o.removed.Delete(t)
 	for key := range keys {
 		o.driftAll(t, key)
 		time.Sleep(time.Until(began.Add(o.duration * time.Duration(key+1) / keys))) // an outage takes its time
@@ -155,7 +159,7 @@ func (o *outage) restart(t *testing.T) {
 	if err := o.fresh.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	mustChange(t, env.west, o.namespace, settingsOf(o.stale), keyOf(0), "wrong")
+	env.west.Change(t, kit.ConfigMaps, o.namespace, settingsOf(o.stale), drift(0))
 	if err := o.fresh.Begin(); err != nil {
 		t.Fatal(err)
 	}
@@ -167,33 +171,35 @@ func (o *outage) driftAll(t *testing.T, key int) {
 	t.Helper()
 	var group errgroup.Group
 	for _, each := range o.apps {
-		group.Go(func() error { return change(t.Context(), env.east, o.namespace, settingsOf(each), keyOf(key), "wrong") })
+		group.Go(func() error {
+			return env.east.TryChange(t.Context(), kit.ConfigMaps, o.namespace, settingsOf(each), drift(key))
+		})
 	}
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	for _, each := range o.apps {
-		mustHave(t, timeout, env.east, o.namespace, settingsOf(each), keyOf(key), "right")
+		mustHave(t, kit.Timeout, env.east, o.namespace, settingsOf(each), keyOf(key), "right")
 	}
 }
 
 // checkAway looks at what was done without the hub: each drift was repaired once,
 // nothing else was written, and the hub heard nothing.
-func (o *outage) checkAway(t *testing.T, hub, east, west mark) {
+func (o *outage) checkAway(t *testing.T, hub, east, west kit.Mark) {
 	t.Helper()
-	if repairs := east.requests(t, by(o.steady.Name), request.isWork, request.isAccepted); len(repairs) != crowd*keys {
-		t.Errorf("%d writes for %d drifts: %s", len(repairs), crowd*keys, list(repairs))
+	if repairs := east.Requests(t, kit.By(kit.AgentUser(o.steady.Name)), isWork, kit.Request.IsAccepted); len(repairs) != crowd*keys {
+		t.Errorf("%d writes for %d drifts: %s", len(repairs), crowd*keys, kit.List(repairs))
 	}
-	if deletions := east.requests(t, by(o.steady.Name), isDeletion); len(deletions) > 0 {
-		t.Errorf("without a hub its agent deleted: %s", list(deletions))
+	if deletions := east.Requests(t, kit.By(kit.AgentUser(o.steady.Name)), isDeletion); len(deletions) > 0 {
+		t.Errorf("without a hub its agent deleted: %s", kit.List(deletions))
 	}
-	if writes := west.requests(t, by(o.fresh.Name), request.isWork); len(writes) > 0 {
-		t.Errorf("an agent that was started without a hub wrote: %s", list(writes))
+	if writes := west.Requests(t, kit.By(kit.AgentUser(o.fresh.Name)), isWork); len(writes) > 0 {
+		t.Errorf("an agent that was started without a hub wrote: %s", kit.List(writes))
 	}
 	for _, s := range []*spoke{o.steady, o.fresh} {
 		s.mustLive(t)
-		if heard := hub.requests(t, by(s.Name), request.isWrite); len(heard) > 0 {
-			t.Errorf("the hub was not away: %s", list(heard))
+		if heard := hub.Requests(t, kit.By(kit.AgentUser(s.Name)), kit.Request.IsWrite); len(heard) > 0 {
+			t.Errorf("the hub was not away: %s", kit.List(heard))
 		}
 	}
 	if !o.steady.IsReady(t.Context()) {
@@ -201,12 +207,12 @@ func (o *outage) checkAway(t *testing.T, hub, east, west mark) {
 	}
 }
 
-func isDeletion(r request) bool { return strings.HasPrefix(r.Verb, "delete") }
+func isDeletion(r kit.Request) bool { return strings.HasPrefix(r.Verb, "delete") }
 
 // awaitDone waits until all is as the hub says, and the hub knows of all drifts.
 func (o *outage) awaitDone(t *testing.T) {
 	t.Helper()
-	eventually(t, promptly, func() string {
+	kit.EventuallyWithin(t, promptly, func() string {
 		for _, each := range o.apps {
 			if known := o.drifts(t, each); len(known) < keys {
 				return fmt.Sprintf("of %s the hub knows only the drifts of %v", each, known)
@@ -247,7 +253,7 @@ func (o *outage) drifts(t *testing.T, of app) []string {
 
 // checkDone looks at what was done in all: each drift is in the history once, and
 // nothing was deleted but what a user deleted.
-func (o *outage) checkDone(t *testing.T, east, west mark) {
+func (o *outage) checkDone(t *testing.T, east, west kit.Mark) {
 	t.Helper()
 	for _, each := range o.apps {
 		var want []string
@@ -258,9 +264,9 @@ func (o *outage) checkDone(t *testing.T, east, west mark) {
 			t.Errorf("history of %s (-want +got):\n%s", each, diff)
 		}
 	}
-	o.removed.mustGo(t)
-	deletions := append(east.requests(t, by(o.steady.Name), isDeletion), west.requests(t, by(o.fresh.Name), isDeletion)...)
-	if len(deletions) != 1 || deletions[0].name() != settingsOf(o.removed) {
-		t.Errorf("deletions, of which only that of %s is right: %s", settingsOf(o.removed), list(deletions))
+	o.removed.MustGo(t)
+	deletions := append(east.Requests(t, kit.By(kit.AgentUser(o.steady.Name)), isDeletion), west.Requests(t, kit.By(kit.AgentUser(o.fresh.Name)), isDeletion)...)
+	if len(deletions) != 1 || deletions[0].Name() != settingsOf(o.removed) {
+		t.Errorf("deletions, of which only that of %s is right: %s", settingsOf(o.removed), kit.List(deletions))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // attempt is something that the agent of one cluster tries with an Application of
@@ -185,7 +186,7 @@ func takeovers(own *rest.Config) []attempt {
 		}},
 		attempt{"impersonate its ServiceAccount", func(ctx context.Context, _ kubernetes.Interface, name types.NamespacedName) error {
 			config := rest.CopyConfig(own)
-			config.Impersonate = rest.ImpersonationConfig{UserName: agentUser("south")}
+			config.Impersonate = rest.ImpersonationConfig{UserName: kit.AgentUser("south")}
 			as, err := kubernetes.NewForConfig(config)
 			if err != nil {
 				return err
@@ -196,12 +197,13 @@ func takeovers(own *rest.Config) []attempt {
 	)
 }
 
-// As the agent of the cluster north, on the hub: whatever is tried with an
+// Threat A8 of the security specification: an agent writes to another cluster. As the agent of the cluster
+// north, on the hub, whatever is tried with an
 // Application of the cluster south is refused by the API server, which is asked
 // without any of our code. Where each cluster has its namespace, that includes
 // every sight of it; in a namespace of several clusters it does not. An Application
 // that has left north for south is no exception, but for what north still holds.
-func TestA8(t *testing.T) {
+func TestAgentCannotTouchApplicationsOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	newNamespace(t, "north", env.hub)
 	newNamespace(t, "south", env.hub)
@@ -214,14 +216,14 @@ func TestA8(t *testing.T) {
 	beside := newApp(t, "south", "shared", "beside", settingsManifest("right"), "")
 	left := newApp(t, "north", "shared", "left", settingsManifest("right"), "")
 	left.claim(t, north, "north")
-	left.annotate(t, application.ClusterAnnotation, "south")
+	left.Annotate(t, "cluster", "south")
 	for _, each := range []app{apart, beside, left} {
 		each.claim(t, south, "south")
 	}
 
 	versions := map[app]string{}
 	for _, each := range []app{apart, beside, left} {
-		versions[each] = each.stored(t).ResourceVersion
+		versions[each] = each.Stored(t).ResourceVersion
 	}
 	m := &matrix{columns: []column{{"its own namespace", apart}, {"a shared namespace", beside}, {"left north", left}}}
 	for _, each := range append(reads(), tellings()...) {
@@ -236,7 +238,7 @@ func TestA8(t *testing.T) {
 	}
 	t.Logf("as the agent of north, with Applications of south:\n%s", m)
 	for each, version := range versions {
-		if now := each.stored(t).ResourceVersion; now != version {
+		if now := each.Stored(t).ResourceVersion; now != version {
 			t.Errorf("%s was changed after all", each)
 		}
 	}

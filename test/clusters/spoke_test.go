@@ -9,22 +9,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // spoke is an enrolled cluster: the plane where its objects are, and its agent.
 type spoke struct {
 	*installation.Spoke
 
-	plane plane
+	plane *kit.Plane
 }
 
 // enrol enrols a cluster whose Applications are in these namespaces of the hub,
 // and ends its agent with the test. The agent is not started.
-func enrol(t *testing.T, name string, at plane, namespaces []string, arguments ...string) *spoke {
+func enrol(t *testing.T, name string, at *kit.Plane, namespaces []string, arguments ...string) *spoke {
 	t.Helper()
-	if err := env.installation.Look(); err != nil {
-		t.Fatal(err)
-	}
 	enrolled, err := env.installation.Enrol(t.Context(), at.Cluster, installation.Enrolment{
 		Name: name, HubNamespaces: namespaces, AgentArgs: arguments,
 	})
@@ -36,7 +34,7 @@ func enrol(t *testing.T, name string, at plane, namespaces []string, arguments .
 			t.Error(err)
 		}
 		if t.Failed() {
-			showLog(enrolled.Log())
+			kit.ShowLog(enrolled.Log())
 		}
 	})
 	return &spoke{enrolled, at}
@@ -83,7 +81,7 @@ func (s *spoke) through(t *testing.T, file *string, way detour) {
 }
 
 // newWire lays a wire to a control plane that is there as long as the test.
-func newWire(t *testing.T, to plane) *installation.Wire {
+func newWire(t *testing.T, to *kit.Plane) *installation.Wire {
 	t.Helper()
 	wire, err := installation.NewWire(to.RESTConfig())
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const (
@@ -48,6 +50,7 @@ const echoNamespace = "secondary"
 // The example of the custom observer schema: a Deployment with the default
 // schema, and a Service with a custom one.
 func TestEcho(t *testing.T) {
+	kit.Long(t, "two agents answer each other")
 	makeNamespace(t, echoNamespace, "--wait=true")
 	createApplication(t, echoNamespace, "echo-demo", echoManifest, echoSchema)
 	eventuallyState(t, "RUNNING", echoNamespace, "echo-demo")

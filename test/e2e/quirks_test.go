@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // moreKinds lets the agent carry out kinds that the shipped roles leave out.
@@ -26,6 +27,7 @@ rules:
 // that is settled, it is no drift, neither to an agent that is started anew nor
 // to one that compares everything every other second.
 func TestA48(t *testing.T) {
+	kit.Long(t, "many drifts")
 	text, err := os.ReadFile("testdata/quirks.yaml")
 	if err != nil {
 		t.Fatal(err)

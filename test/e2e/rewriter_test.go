@@ -13,12 +13,15 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // A webhook on the target rewrites an observed field at every write, each time
 // to something else. What it makes of a write of ours is taken: there is one
 // write for what is to be repaired or created, and then none.
 func TestAWebhookThatAlwaysRewrites(t *testing.T) {
+	kit.Long(t, "each drift costs a settling time")
 	if server, err := url.Parse(env.cluster.URL()); err != nil || !isLoopback(server.Hostname()) {
 		cannotRun(t, "its webhook is a process of this machine, which this API server does not reach")
 	}

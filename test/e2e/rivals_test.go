@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Somebody changes an observed field every 100 ms, for half a minute, or for five
-// with KRAKE_E2E_LONG=1: it is repaired ever more rarely, the Application and an
+// Somebody changes an observed field every 100 ms, for five
+// minutes: it is repaired ever more rarely, the Application and an
 // Event name who it is and what to do, and another Application is repaired as
 // fast as before.
 func TestA44(t *testing.T) {
-	lasts, most, samples := 30*time.Second, 11, 20
-	if os.Getenv("KRAKE_E2E_LONG") != "" {
-		lasts, most, samples = 5*time.Minute, 20, 200
-	}
+	kit.Long(t, "a fight of five minutes")
+	const lasts, most, samples = 5 * time.Minute, 20, 200
 	fought, other := newNginx(t), newNamespace(t)
 	createApplication(t, other, "crowd", crowd(samples/perService), "")
 	eventuallyReconciled(t, other, "crowd")

@@ -13,6 +13,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // canaries are strings that are nowhere else, by where somebody puts them.
@@ -39,6 +41,7 @@ func (c canaries) check(t *testing.T, place string, text []byte) {
 // metrics, or the status, but for the documents that are to publish the spec and
 // the observed fields. A Secret with data is in no manifest.
 func TestA32(t *testing.T) {
+	kit.Long(t, "many namespaces")
 	namespace := newNamespace(t)
 	token := metricsReader(t, namespace)
 	planted := canaries{}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/internal/enrol"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 func tokenOf(t *testing.T, options enrol.Options) string {
@@ -68,6 +69,7 @@ func TestEnrolAgain(t *testing.T) {
 
 // Whoever has a token that got out deletes the Secret that it is bound to.
 func TestATokenGoesWithItsSecret(t *testing.T) {
+	kit.Long(t, "the API server forgets a token late")
 	t.Parallel() // it waits for the API server to forget
 	options := optionsFor(t, "leaky")
 	enrolled(t, options)

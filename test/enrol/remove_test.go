@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/internal/enrol"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // soon is how long a token may be good for after its cluster was removed: the API
@@ -103,6 +104,7 @@ func TestRemove(t *testing.T) {
 // The name of a cluster that was removed is free, and the tokens of before are
 // not the next one's.
 func TestEnrolAfterRemove(t *testing.T) {
+	kit.Long(t, "a cluster is enrolled twice")
 	t.Parallel() // it waits for the API server to forget
 	options := optionsFor(t, "return")
 	enrolled(t, options)

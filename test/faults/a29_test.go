@@ -15,11 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // One Application among thirty is poison, each time in another way: all others
 // are carried out, the agent lives, and the poison says what is wrong with it.
 func TestA29(t *testing.T) {
+	kit.Long(t, "a large crowd")
 	t.Parallel()
 	const others = 29
 	poisons := []struct {

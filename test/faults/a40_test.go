@@ -18,6 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/faults/results"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const (
@@ -105,6 +106,7 @@ func counts(of scenario, streams []stream, events []atomic.Int64) *tale {
 // trial has an agent of its own: one that has asked in vain waits longer. With each
 // commit some are tried of one scenario.
 func TestA40(t *testing.T) {
+	kit.Long(t, "a sweep of watch faults")
 	t.Parallel()
 	some, many, of := 40, 4, []scenario{troubled}
 	if isThorough() {
@@ -143,6 +145,7 @@ func watchFault(of scenario, mode, place string) results.Point {
 // A Deployment of which no event ever arrives, and which somebody deletes: the
 // agent knows of it from its own creation alone, and finds out by the resync.
 func TestA40LostBeforeSeen(t *testing.T) {
+	kit.Long(t, "events are lost until a resync")
 	t.Parallel()
 	var lost atomic.Int64
 	playTales(t, []*lane{newLane(t, "a40-unseen", resync)}, []*tale{{
@@ -191,6 +194,7 @@ func TestA40Mute(t *testing.T) {
 // A new agent whose first lists are those of an API server that is behind: as
 // things were before the Application, or before the user changed it.
 func TestA40StaleList(t *testing.T) {
+	kit.Long(t, "a sweep of stale lists")
 	t.Parallel()
 	for _, behind := range []int{0, 1, 2, 3, 4} {
 		t.Run(fmt.Sprintf("before step %d", behind+1), func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/faults/results"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Whatever goes wrong at whichever call of an agent's, the Application becomes what its
@@ -26,6 +27,9 @@ func TestA41(t *testing.T) {
 		crashes, faults := sweep("crash points", scenarios, killing(t), calls), sweep("API faults", scenarios, failing(), calls)
 		if !isThorough() {
 			crashes = slices.DeleteFunc(crashes, func(each *tale) bool { return each.Scenario != "shrink" })
+			if testing.Short() {
+				crashes, some = sample(chance(results.Point{Block: "crash points"}), crashes, 10), 10
+			}
 			faults = sample(chance(results.Point{Block: "API faults"}), faults, some)
 		}
 		playTales(t, lanes, remaining(inRound(round+1, append(crashes, faults...))))
@@ -35,6 +39,7 @@ func TestA41(t *testing.T) {
 // The same where an answer never comes. The agent has to give up waiting, which takes
 // long, and costs nothing.
 func TestA41NeverAnswered(t *testing.T) {
+	kit.Long(t, "the agent waits for answers that never come")
 	t.Parallel()
 	some, many := 8, 8
 	if isThorough() {
@@ -47,6 +52,7 @@ func TestA41NeverAnswered(t *testing.T) {
 
 // Somebody is faster than the agent, at each of its writes.
 func TestOvertaken(t *testing.T) {
+	kit.Long(t, "a sweep of overtaken writes")
 	t.Parallel()
 	lanes := newLanes(t, "overtaken", 4)
 	of := []scenario{named("create"), named("update"), named("shrink"), named("delete")}
@@ -59,6 +65,7 @@ func TestOvertaken(t *testing.T) {
 
 // Two faults in one life.
 func TestDoubleFaults(t *testing.T) {
+	kit.Long(t, "a sweep of pairs of faults")
 	t.Parallel()
 	some := 10
 	if isThorough() {
@@ -75,6 +82,7 @@ func TestDoubleFaults(t *testing.T) {
 
 // Several people at once, two agents, two Applications.
 func TestRaces(t *testing.T) {
+	kit.Long(t, "a sweep of races")
 	t.Parallel()
 	some := 100
 	if isThorough() {
@@ -91,6 +99,7 @@ func TestRaces(t *testing.T) {
 // The same for what is not numbered: an Event; and what an agent asks for when it
 // is new, the question what is served and the watches.
 func TestA41BesideTheNumbers(t *testing.T) {
+	kit.Long(t, "a sweep of crash points")
 	t.Parallel()
 	lanes := newLanes(t, "a41-beside", 4)
 	var tales []*tale

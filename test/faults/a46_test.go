@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // An API server that refuses every second call for a while (429): everything is
 // carried out, a refused call waits as long as it is told to, and it costs at
 // most two calls more.
 func TestA46(t *testing.T) {
+	kit.Long(t, "a throttled API server")
 	t.Parallel()
 	const many = 20
 	seed := rand.Uint64()

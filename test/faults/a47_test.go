@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 var songs = definition{group: "songs.krake-tests.example", kind: "Song", plural: "songs"}
@@ -11,6 +13,7 @@ var songs = definition{group: "songs.krake-tests.example", kind: "Song", plural:
 // A kind that is defined after the Application, taken away with ten Applications
 // in use of it, and defined anew in another scope and in the old one.
 func TestA47(t *testing.T) {
+	kit.Long(t, "kinds come and go")
 	t.Parallel()
 	const (
 		many   = 10

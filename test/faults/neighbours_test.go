@@ -7,6 +7,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/faults/results"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Some Applications cannot be carried out, each for another reason, for as long as they
@@ -14,6 +15,7 @@ import (
 // where there are no such neighbours, which is measured before a release: it needs many
 // repairs, and a machine that has little else to do.
 func TestNeighbours(t *testing.T) {
+	kit.Long(t, "it measures waits")
 	t.Parallel()
 	good, repairs, stall := 5, 3, 20*time.Second
 	if isThorough() {

@@ -24,6 +24,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/faults/results"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // soakVariable is how long the soak of the release tier takes.
@@ -42,6 +43,7 @@ type soak struct {
 // invariant was violated, and the agent has no more memory, goroutines or files than it
 // needs.
 func TestSoak(t *testing.T) {
+	kit.Long(t, "a soak")
 	point := results.Point{Block: "soak", Scenario: "200 Applications", Mode: "random faults", Round: 1}
 	if isRelease() && env.results.Has(point) {
 		t.Skip("the results have a soak: take them away to have another")

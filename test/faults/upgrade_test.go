@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // An agent is replaced by its next version, whose status says more, and that by the
 // former one again. Nothing is written to the target, neither time.
 func TestUpgrade(t *testing.T) {
+	kit.Long(t, "two versions of the agent")
 	t.Parallel()
 	const many = 5
 	next := nextVersion(t)

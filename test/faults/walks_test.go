@@ -14,12 +14,14 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/faults/results"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // An Application walks from one spec to the next, among them some that the API server
 // refuses. It gets out of each, and in the end its objects are those of a new Application
 // that has never had another spec: what has been leaves nothing behind.
 func TestWalks(t *testing.T) {
+	kit.Long(t, "random walks")
 	t.Parallel()
 	walks, steps := 10, 8
 	if isThorough() {

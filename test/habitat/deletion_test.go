@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // stateful is a Habitat with all that is not its own: a claim, and Secrets.
@@ -180,6 +181,7 @@ func TestRecreatedAtOnce(t *testing.T) {
 
 // The deletion of a namespace with Habitats ends, and nothing is made in it meanwhile.
 func TestNamespaceIsDeleted(t *testing.T) {
+	kit.Long(t, "a namespace takes long to go")
 	t.Parallel()
 	h := newHome(t)
 	var names []string

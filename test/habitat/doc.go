@@ -6,7 +6,6 @@
 //
 //	go test -timeout 20m ./test/habitat
 //	KRAKE_HABITAT_SAMPLES=folder go test -run TestSamples -v ./test/habitat
-//	KRAKE_E2E_LONG=1 go test -timeout 60m ./test/habitat // kills before and after each call, not some of them
 //
 // No Pod runs. A stand-in for the kubelet declares each to run and to be ready, and
 // another one, here, gives each Pod of a Habitat an address of its own. A Pod dies by

@@ -113,9 +113,6 @@ func (p *plane) stop() error {
 	return p.Stop()
 }
 
-// isLong tells if the tests may take their time.
-func isLong() bool { return os.Getenv("KRAKE_E2E_LONG") != "" }
-
 // showLogs prints the ends of logs: the folders are gone when the tests are.
 func showLogs(paths []string) {
 	const most = 8 << 10

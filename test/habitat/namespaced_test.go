@@ -8,12 +8,14 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // "Without cluster-wide rights": installed from overlays/habitat/namespaced, Habitats
 // of the namespaces that take part are carried out, from the first to the last of what
 // there is to do; of all others nothing is known, and nothing could be.
 func TestNamespaced(t *testing.T) {
+	kit.Long(t, "a control plane of its own")
 	t.Parallel()
 	const overlay = "habitat/namespaced"
 	p := ownPlane(t, installation.Options{Overlay: overlay}, func(*plane) {})

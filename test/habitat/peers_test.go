@@ -116,8 +116,8 @@ func (h home) deletePod(t *testing.T, pod corev1.Pod) {
 func TestPeersAreReplaced(t *testing.T) {
 	t.Parallel()
 	rounds := 24
-	if isLong() {
-		rounds = 200
+	if testing.Short() {
+		rounds = 4
 	}
 	// Between a death and the next file are one event and one request of the controller. The
 	// slowest tells what else this machine had to do: of it is asked that no resync brought it.

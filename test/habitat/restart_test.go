@@ -16,6 +16,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The tests of this file stop and kill what carries out Habitats: they are not run
@@ -61,6 +62,7 @@ func TestARestartWritesNothing(t *testing.T) {
 // Of two replicas one acts. Asked to end, it gives the Lease back; killed, it loses it:
 // the other one goes on, and nothing is forgotten that was to do in between.
 func TestReplicas(t *testing.T) {
+	kit.Long(t, "processes replace each other")
 	const (
 		handedOver = 10 * time.Second
 		lost       = 30 * time.Second // the Lease is lost after 15
@@ -384,6 +386,7 @@ func (l *lane) checkDeletions(t *testing.T, from mark) {
 // of which some are tried, and all in a long run. In the end everything is as if
 // nothing had happened: nothing is missing, and nothing is done twice that must not be.
 func TestKilledAtAnyCall(t *testing.T) {
+	kit.Long(t, "a process is killed at each call")
 	const lanes, some = 4, 24
 	must(t, shared.installation.StopHabitat())
 	t.Cleanup(func() { must(t, shared.installation.StartHabitat(context.Background())) })
@@ -402,9 +405,7 @@ func TestKilledAtAnyCall(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(deaths), func(i, j int) { deaths[i], deaths[j] = deaths[j], deaths[i] })
-	if !isLong() {
-		deaths = deaths[:min(some, len(deaths))]
-	}
+	deaths = deaths[:min(some, len(deaths))]
 	t.Logf("the story takes %d calls; seed %d", calls, seed)
 	queue := make(chan death, len(deaths))
 	for _, each := range deaths {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // crew is what a watch has seen of the Pods of a Habitat, in the order in which it
@@ -293,6 +294,7 @@ func TestUnobservedStays(t *testing.T) {
 // "kubectl edit hab" flows through: replicas, image, environment, binds and Secrets
 // are in the workload as an own reading of the Habitat has them, of both versions.
 func TestEdit(t *testing.T) {
+	kit.Long(t, "each field is edited")
 	t.Parallel()
 	h := newHome(t)
 	h.secret(t, "web-config", "user.toml")

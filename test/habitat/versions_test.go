@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const deprecation = "customVersion v1beta1 is deprecated, and will be removed: use customVersion: v1beta2 with spec.v1beta2"
@@ -157,6 +158,7 @@ func TestStorageCannotChange(t *testing.T) {
 // that refuses it here is asked to store it by its own administrator, as before an
 // update of the definition.
 func TestValidationFailed(t *testing.T) {
+	kit.Long(t, "each kind of invalid Habitat")
 	t.Parallel()
 	p := loosePlane(t)
 	h := p.home(t, "loose")

@@ -16,6 +16,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // job is a workload that says when it is done.
@@ -48,7 +49,7 @@ func TestComplete(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
 			a := newApp(t, namespace, "web", job, wishes{"hooks": hooks})
-			a.mustBe(t, application.StateRunning)
+			a.MustBe(t, application.StateRunning)
 			p := mustStartPod(t, env.hub, namespace, "web")
 			if url := "https://krake-hooks.krake-agents.svc/kubernetes/namespaces/" + namespace + "/applications/web/complete"; p.says(application.Complete).url != url {
 				t.Errorf("the URL is %q, want %q", p.says(application.Complete).url, url)
@@ -82,7 +83,7 @@ var pending = strings.Replace(job, "metadata: {labels: {app: web}}", "metadata: 
 // pass; RESTARTING and COMPLETED, which a kubelet tells; TRANSLATING, which is before
 // there is a token; MIGRATING, for which see TestMoves.
 func reached() map[string]state {
-	deleted := func(t *testing.T, a app) { t.Helper(); a.delete(t) }
+	deleted := func(t *testing.T, a app) { t.Helper(); a.Delete(t) }
 	return map[string]state{
 		"running":         {state: application.StateRunning, manifest: job},
 		"no Pod starts":   {state: application.StateDegraded, manifest: pending},
@@ -96,7 +97,7 @@ func reached() map[string]state {
 			then: func(t *testing.T, a app) {
 				t.Helper()
 				finalize(t, a.Namespace, `["example.org/kept"]`)
-				a.delete(t)
+				a.Delete(t)
 			},
 		},
 	}
@@ -111,7 +112,7 @@ const shutdownService = `---
 func TestWrongTokens(t *testing.T) {
 	t.Parallel()
 	elsewhere := newNamespace(t)
-	newApp(t, elsewhere, "web", job, wishes{"hooks": "complete,shutdown"}).mustBe(t, application.StateRunning)
+	newApp(t, elsewhere, "web", job, wishes{"hooks": "complete,shutdown"}).MustBe(t, application.StateRunning)
 	other := mustStartPod(t, env.hub, elsewhere, "web")
 	for name, state := range reached() {
 		t.Run(name, func(t *testing.T) {
@@ -121,20 +122,20 @@ func TestWrongTokens(t *testing.T) {
 			a := newApp(t, namespace, "web", state.manifest, wishes{"hooks": "complete,shutdown"}.and(state.wishes))
 			p := mustStartPod(t, env.hub, namespace, "web")
 			if state.then != nil {
-				a.mustBe(t, application.StateRunning)
+				a.MustBe(t, application.StateRunning)
 				state.then(t, a)
 			}
-			a.mustBe(t, state.state)
-			before := a.stored(t, env.hub)
+			a.MustBe(t, state.state)
+			before := a.Stored(t)
 			for _, hook := range []application.Hook{application.Complete, application.Shutdown} {
 				checkTokens(t, p, other, hook)
 			}
 			retry := p.says(application.Shutdown).with("wrong").to("retry")
 			p.mustAnswer(t, env.local, "retry with a wrong token", retry, http.StatusUnauthorized)
-			if after := a.stored(t, env.hub); after == nil || after.UID != before.UID || after.DeletionTimestamp.IsZero() != before.DeletionTimestamp.IsZero() {
+			if after := a.Stored(t); after == nil || after.UID != before.UID || after.DeletionTimestamp.IsZero() != before.DeletionTimestamp.IsZero() {
 				t.Fatalf("the Application has become %v", after)
 			}
-			if complaint := a.is(t, state.state); complaint != "" {
+			if complaint := a.Is(t, state.state); complaint != "" {
 				t.Error(complaint)
 			}
 			p.mustAnswer(t, env.local, "the right token", p.says(application.Complete), http.StatusOK)
@@ -151,7 +152,7 @@ func finalize(t *testing.T, namespace, finalizers string) {
 	t.Helper()
 	_, err := env.hub.CoreV1().ConfigMaps(namespace).Patch(t.Context(), "settings", types.MergePatchType,
 		[]byte(`{"metadata": {"finalizers": `+finalizers+`}}`), metav1.PatchOptions{FieldManager: "somebody"})
-	must(t, err)
+	kit.Must(t, err)
 }
 
 // checkTokens calls a hook with all tokens that are not its own.
@@ -178,7 +179,7 @@ func TestHooksThatAreOff(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	a := newApp(t, namespace, "web", job, wishes{"hooks": "complete"})
-	a.mustBe(t, application.StateRunning)
+	a.MustBe(t, application.StateRunning)
 	p := mustStartPod(t, env.hub, namespace, "web")
 	right := p.says(application.Complete)
 	for _, action := range []string{"shutdown", "retry"} {
@@ -186,25 +187,25 @@ func TestHooksThatAreOff(t *testing.T) {
 			p.mustAnswer(t, env.local, action, right.with(token).to(action), http.StatusUnauthorized)
 		}
 	}
-	a.wish(t, "hooks", "")
-	eventually(t, func() string { // its Secrets go, with the variables
-		if read := a.read(t, application.LocalCluster); read.Status.ObservedSpec != read.Spec.Digest() || len(a.objects(t, env.hub)) > 2 {
+	a.Annotate(t, "hooks", "")
+	kit.Eventually(t, func() string { // its Secrets go, with the variables
+		if read := a.Read(t); read.Status.ObservedSpec != read.Spec.Digest() || len(a.objects(t, env.hub)) > 2 {
 			return fmt.Sprintf("it has still %v", a.objects(t, env.hub))
 		}
 		return ""
 	})
 	p.mustAnswer(t, env.local, "a hook that was on", right, http.StatusUnauthorized)
-	a.wish(t, "hooks", "complete")
-	eventually(t, func() string { // another token: that of before is somebody's
+	a.Annotate(t, "hooks", "complete")
+	kit.Eventually(t, func() string { // another token: that of before is somebody's
 		again, err := podOf(t.Context(), env.hub, namespace, "web")
 		if err != nil || again.token(application.Complete) == "" {
 			return fmt.Sprintf("no token: %v", err)
 		}
 		return ""
 	})
-	a.mustBe(t, application.StateRunning)
+	a.MustBe(t, application.StateRunning)
 	p.mustAnswer(t, env.local, "the token of before", right, http.StatusUnauthorized)
-	a.delete(t)
+	a.Delete(t)
 	a.mustGo(t, env.hub)
 }
 
@@ -214,12 +215,12 @@ func TestHooksThatAreOffWhileSuspended(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	a := newApp(t, namespace, "web", job, wishes{"hooks": "complete,shutdown"})
-	a.mustBe(t, application.StateRunning)
+	a.MustBe(t, application.StateRunning)
 	p := mustStartPod(t, env.hub, namespace, "web")
-	a.wish(t, "mode", "suspend")
+	a.Annotate(t, "mode", "suspend")
 	p.mustAnswer(t, env.local, "a hook that is on", p.says(application.Shutdown), http.StatusOK)
-	a.wish(t, "hooks", "complete")
-	eventually(t, func() string { // the agent hears of it
+	a.Annotate(t, "hooks", "complete")
+	kit.Eventually(t, func() string { // the agent hears of it
 		got, err := p.send(t.Context(), env.local, p.says(application.Shutdown))
 		if err != nil || got.code != http.StatusUnauthorized {
 			return fmt.Sprintf("a hook that is off: %v, %d: %s", err, got.code, got.text)
@@ -228,7 +229,7 @@ func TestHooksThatAreOffWhileSuspended(t *testing.T) {
 	})
 	p.mustAnswer(t, env.local, "retry of a hook that is off", p.says(application.Shutdown).to("retry"), http.StatusUnauthorized)
 	p.mustAnswer(t, env.local, "the other hook", p.says(application.Complete), http.StatusOK)
-	a.wish(t, "mode", "enforce")
+	a.Annotate(t, "mode", "enforce")
 	a.mustGo(t, env.hub)
 }
 
@@ -237,17 +238,19 @@ func TestHooksThatAreOffWhileSuspended(t *testing.T) {
 func TestEndpoint(t *testing.T) {
 	t.Parallel()
 	const namespace = "endpoint"
-	makeNamespace(t, namespace, planes()...)
+	for _, each := range planes() {
+		each.CreateNamespace(t, namespace)
+	}
 	s := enrol(t, "endpoint", env.east, []string{namespace})
 	wire, err := installation.NewWire(env.hub.RESTConfig())
-	must(t, err)
-	t.Cleanup(func() { must(t, wire.Close()) })
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, wire.Close()) })
 	through(t, &s.Hub, wire)
 	s.ready(t)
 	a := newApp(t, namespace, "web", job, wishes{"hooks": "complete", "cluster": s.Name})
 	other := newApp(t, namespace, "other", strings.ReplaceAll(strings.ReplaceAll(job, "web", "other"), "settings", "others"), wishes{"hooks": "complete", "cluster": s.Name})
-	a.mustBe(t, application.StateRunning)
-	other.mustBe(t, application.StateRunning)
+	a.MustBe(t, application.StateRunning)
+	other.MustBe(t, application.StateRunning)
 	p, foreign := mustStartPod(t, env.east, namespace, "web"), mustStartPod(t, env.east, namespace, "other")
 	right := p.says(application.Complete)
 	for what, row := range map[string]struct {
@@ -274,12 +277,12 @@ func TestEndpoint(t *testing.T) {
 
 	checkSilentHub(t, s, wire, p, right)
 	checkRate(t, s, p, right)
-	if complaint := a.is(t, application.StateRunning); complaint != "" {
+	if complaint := a.Is(t, application.StateRunning); complaint != "" {
 		t.Error(complaint)
 	}
-	must(t, p.insist(t.Context(), s, right))
+	kit.Must(t, p.insist(t.Context(), s, right))
 	a.mustGo(t, env.hub, env.east)
-	other.delete(t)
+	other.Delete(t)
 	other.mustGo(t, env.hub, env.east)
 }
 
@@ -293,8 +296,8 @@ func checkSilentHub(t *testing.T, s *spoke, wire *installation.Wire, p pod, righ
 		t.Error("nobody says when to try again")
 	}
 	p.mustAnswer(t, s, "a wrong token while the hub is away", right.with("wrong"), http.StatusUnauthorized)
-	must(t, wire.Mend())
-	if cm := (app{types.NamespacedName{Namespace: "endpoint", Name: "web"}}).stored(t, env.hub); cm == nil || cm.DeletionTimestamp != nil {
+	kit.Must(t, wire.Mend())
+	if cm := (app{env.hub.App("endpoint", "web")}).Stored(t); cm == nil || cm.DeletionTimestamp != nil {
 		t.Error("the Application is going")
 	}
 }
@@ -316,7 +319,7 @@ func checkRate(t *testing.T, s *spoke, p pod, right request) {
 			return err
 		})
 	}
-	must(t, group.Wait())
+	kit.Must(t, group.Wait())
 	took, refused := time.Since(begin), answers[http.StatusTooManyRequests].Load()
 	t.Logf("%d calls in %s: %d refused for their rate", calls, took.Round(time.Millisecond), refused)
 	if tooMany := calls - allowed - int(21*took.Seconds()); int(refused) < tooMany {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // mortal is a cluster whose agent can be killed at one of its requests: before it is
@@ -33,26 +34,26 @@ func mortalize(t *testing.T, s *spoke) *mortal {
 	t.Helper()
 	m := &mortal{spoke: s}
 	target, hub := s.Target, s.Hub
-	must(t, s.Kill())
+	kit.Must(t, s.Kill())
 	m.proxied(t, &s.Target, s.plane)
 	if s.Hub != "" {
 		m.proxied(t, &s.Hub, env.hub)
 	}
 	t.Cleanup(func() {
-		must(t, s.Kill())
+		kit.Must(t, s.Kill())
 		s.Target, s.Hub = target, hub
 		if s == env.local { // others use it, and the test is over
-			must(t, s.Start(context.Background()))
+			kit.Must(t, s.Start(context.Background()))
 		}
 	})
 	s.mustStart(t)
 	return m
 }
 
-func (m *mortal) proxied(t *testing.T, file *string, to plane) {
+func (m *mortal) proxied(t *testing.T, file *string, to *kit.Plane) {
 	t.Helper()
 	p, err := proxy.Start(to.RESTConfig())
-	must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(p.Close)
 	p.Intercept(m.meet)
 	through(t, file, p)
@@ -108,10 +109,10 @@ func (m *mortal) meet(call proxy.Call) *proxy.Fault {
 // that are killed meanwhile.
 func outlive(t *testing.T, mortals []*mortal, check func() string) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		for _, m := range mortals {
 			if m.dead() {
-				must(t, m.Begin())
+				kit.Must(t, m.Begin())
 			}
 		}
 		return check()
@@ -119,7 +120,7 @@ func outlive(t *testing.T, mortals []*mortal, check func() string) {
 }
 
 // trials has an agent killed at each of its calls in turn, until there are no more,
-// and tells where. Before and after a call take turns, unless there is much time. The
+// and logs where: once before the call is sent, once after it is carried out. The
 // play arms the agent when calls begin to count, and gives it.
 func trials(t *testing.T, mortals []*mortal, play func(t *testing.T, call int, sent bool) *mortal) {
 	t.Helper()
@@ -135,9 +136,6 @@ func trials(t *testing.T, mortals []*mortal, play func(t *testing.T, call int, s
 				return
 			}
 			t.Logf("agent of %s killed at call %d, %s (carried out: %t)", m.Name, call, met, sent)
-			if !isLong() {
-				break
-			}
 		}
 	}
 }
@@ -147,7 +145,7 @@ type watched struct {
 	*backend
 
 	app   app
-	plane plane
+	plane *kit.Plane
 	gone  []string // what it missed before it had confirmed
 }
 
@@ -211,7 +209,9 @@ type lane struct {
 // newLane enrols a cluster, with a namespace of its name.
 func newLane(t *testing.T, name string) *lane {
 	t.Helper()
-	makeNamespace(t, name, planes()...)
+	for _, each := range planes() {
+		each.CreateNamespace(t, name)
+	}
 	m := mortalize(t, enrol(t, name, env.east, []string{name}))
 	t.Cleanup(func() { m.services.checkStrays(t) })
 	return &lane{m, []*mortal{m}}
@@ -221,14 +221,14 @@ func newLane(t *testing.T, name string) *lane {
 func (l *lane) born(t *testing.T, wanted wishes) (app, pod, *watched) {
 	t.Helper()
 	a := newApp(t, l.Name, "web", web, wishes{"cluster": l.Name}.and(wanted))
-	outlive(t, l.mortals, func() string { return a.is(t, application.StateRunning) })
+	outlive(t, l.mortals, func() string { return a.Is(t, application.StateRunning) })
 	return a, mustStartPod(t, env.east, l.Name, "web"), newWatched(a, l.spoke)
 }
 
 // mustGo waits until the Application is gone, and fails if anything of it is left.
 func (l *lane) mustGo(t *testing.T, a app) {
 	t.Helper()
-	outlive(t, l.mortals, func() string { return a.isGone(t) })
+	outlive(t, l.mortals, func() string { return a.IsGone(t) })
 	if left := a.objects(t, env.east); len(left) > 0 {
 		t.Errorf("of %s there is still %v", a, left)
 	}
@@ -240,6 +240,7 @@ func (l *lane) mustGo(t *testing.T, a app) {
 // does not say so is kept, unless it is to be deleted anyway. What is to go goes, all
 // of it.
 func TestDeathsInDeletion(t *testing.T) {
+	kit.Long(t, "an agent is killed at each call of a deletion")
 	t.Parallel()
 	l := newLane(t, "deaths")
 	t.Run("it confirms", func(t *testing.T) {
@@ -247,12 +248,12 @@ func TestDeathsInDeletion(t *testing.T) {
 			t.Helper()
 			a, p, w := l.born(t, wishes{"hooks": "shutdown", "shutdown-grace-time": "1h"})
 			w.do(t, w.confirms(t, p, l.spoke))
-			begin := markOf(t, env.east)
+			begin := env.east.Mark(t)
 			l.arm(call, sent)
-			a.delete(t)
+			a.Delete(t)
 			l.mustGo(t, a)
 			w.mustBeAsked(t)
-			begin.checkPatience(t, l.Name, w.said)
+			checkPatience(t, begin, l.Name, w.said)
 			return l.mortal
 		})
 	})
@@ -266,18 +267,18 @@ func TestDeathsInDeletion(t *testing.T) {
 			}
 			a, p, w := l.born(t, wanted)
 			w.do(t, fails)
-			begin, said := markOf(t, env.east), time.Now().Add(time.Second) // the first attempt alone takes longer
+			begin, said := env.east.Mark(t), time.Now().Add(time.Second) // the first attempt alone takes longer
 			l.arm(call, sent)
-			a.delete(t)
+			a.Delete(t)
 			if !anyway {
-				outlive(t, l.mortals, func() string { return a.is(t, application.StateDegraded) })
+				outlive(t, l.mortals, func() string { return a.Is(t, application.StateDegraded) })
 				a.mustKeep(t, env.east)
 				l.disarm()
 				said = time.Now()
 				l.confirmLate(t, l.mortals, p)
 			}
 			l.mustGo(t, a)
-			begin.checkPatience(t, l.Name, said)
+			checkPatience(t, begin, l.Name, said)
 			w.mustBeAsked(t)
 			return l.mortal
 		})
@@ -287,6 +288,7 @@ func TestDeathsInDeletion(t *testing.T) {
 // The same from when an Application says that its work is done: if it was told that
 // it was heard, it goes; and it says so until it is.
 func TestDeathsInCompletion(t *testing.T) {
+	kit.Long(t, "an agent is killed at each call of a completion")
 	t.Parallel()
 	l := newLane(t, "completion")
 	trials(t, l.mortals, func(t *testing.T, call int, sent bool) *mortal {

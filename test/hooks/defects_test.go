@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // variables is a workload of which some variables are set by the user.
@@ -52,20 +53,20 @@ func TestDefectsOfTheReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
-			cm := applicationOf(namespace, "web", wishes{"hooks": "complete,shutdown", "hooks-init-containers": "true"})
+			cm := applicationOf(namespace, "web", "", wishes{"hooks": "complete,shutdown", "hooks-init-containers": "true"})
 			cm.Data = map[string]string{application.ManifestKey: row.manifest}
 			if row.schema != "" {
 				cm.Data[application.ObserverSchemaKey] = row.schema
 			}
-			create(t, cm)
-			a := app{types.NamespacedName{Namespace: namespace, Name: "web"}}
-			a.mustBe(t, application.StateRunning)
+			env.hub.CreateApp(t, cm)
+			a := app{env.hub.App(namespace, "web")}
+			a.MustBe(t, application.StateRunning)
 			checkInjected(t, namespace)
 			if row.then != "" {
-				kubectl(t, env.hub, "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.then)
+				env.hub.Kubectl(t, "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.then)
 			}
-			begin := markOf(t, env.hub)
-			eventually(t, func() string { return a.is(t, application.StateRunning) })
+			begin := env.hub.Mark(t)
+			kit.Eventually(t, func() string { return a.Is(t, application.StateRunning) })
 			checkQuiet(t, a, begin, row.then != "")
 		})
 	}
@@ -75,7 +76,7 @@ func TestDefectsOfTheReference(t *testing.T) {
 func checkInjected(t *testing.T, namespace string) {
 	t.Helper()
 	live, err := env.hub.AppsV1().Deployments(namespace).Get(t.Context(), "web", metav1.GetOptions{})
-	must(t, err)
+	kit.Must(t, err)
 	want := []string{"KRAKE_COMPLETE_TOKEN", "KRAKE_COMPLETE_URL", "KRAKE_SHUTDOWN_TOKEN", "KRAKE_SHUTDOWN_URL", "/etc/krake_complete_certs/", "/etc/krake_shutdown_certs/"}
 	spec := live.Spec.Template.Spec
 	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
@@ -96,14 +97,14 @@ func checkInjected(t *testing.T, namespace string) {
 
 // checkQuiet fails if the agent does anything about an Application for 10 s, or has
 // ever repaired it. Of one that is rolled out it may say so.
-func checkQuiet(t *testing.T, a app, begin mark, rolledOut bool) {
+func checkQuiet(t *testing.T, a app, begin kit.Mark, rolledOut bool) {
 	t.Helper()
 	time.Sleep(10 * time.Second) // that nothing happens takes time to be seen
-	work := slices.DeleteFunc(begin.worked(t, a.Namespace), func(l logged) bool { return rolledOut && l.name() == a.Name && l.Of.Resource == "configmaps" })
+	work := slices.DeleteFunc(worked(t, begin, a.Namespace), func(l kit.Request) bool { return rolledOut && l.Name() == a.Name && l.Object.Resource == "configmaps" })
 	if len(work) > 0 {
 		t.Errorf("nobody has done anything, and the agent has: %v", work)
 	}
-	if drifts := a.read(t, application.LocalCluster).Status.Drifts; len(drifts) > 0 {
+	if drifts := a.Read(t).Status.Drifts; len(drifts) > 0 {
 		t.Errorf("it says that it has drifted: %v", drifts)
 	}
 }
@@ -118,7 +119,7 @@ func TestDefectsOfTheReferenceAtAdmission(t *testing.T) {
 		"a mount":    {strings.Replace(variables, `image: "web:1"`, `image: "web:1", volumeMounts: [{name: a, mountPath: /etc/krake_complete_certs}]`, 1), "containers[0].volumeMounts[0].mountPath"},
 		"a Secret":   {variables + "---\n{apiVersion: v1, kind: Secret, metadata: {name: web-krake-complete-secret-token}}\n", "[1].metadata.name"},
 	} {
-		cm := applicationOf(namespace, "web", wishes{"hooks": "complete"})
+		cm := applicationOf(namespace, "web", "", wishes{"hooks": "complete"})
 		cm.Data = map[string]string{application.ManifestKey: row.manifest}
 		_, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), row.field) {
@@ -126,7 +127,7 @@ func TestDefectsOfTheReferenceAtAdmission(t *testing.T) {
 		}
 	}
 	a := newApp(t, namespace, "web", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {colour: green}}", wishes{"hooks": "complete,shutdown"})
-	a.mustBe(t, application.StateRunning)
+	a.MustBe(t, application.StateRunning)
 	if diff := cmp.Diff([]string{"configmap settings"}, a.objects(t, env.hub)); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
@@ -136,7 +137,7 @@ func TestDefectsOfTheReferenceAtAdmission(t *testing.T) {
 func secretsOf(t *testing.T, namespace string) map[string]corev1.Secret {
 	t.Helper()
 	list, err := env.hub.CoreV1().Secrets(namespace).List(context.Background(), metav1.ListOptions{LabelSelector: application.OwnedByLabel})
-	must(t, err)
+	kit.Must(t, err)
 	found := map[string]corev1.Secret{}
 	for _, secret := range list.Items {
 		found[secret.Name] = secret
@@ -156,11 +157,12 @@ func dataOf(secrets map[string]corev1.Secret) map[string]map[string][]byte {
 // and volumes at once, to Secrets when they are looked at next, which is once a
 // minute. Token and key are the same as before: the Pods that run have no others.
 func TestTampering(t *testing.T) {
+	kit.Long(t, "each secret is changed and repaired")
 	t.Parallel()
 	namespace := newNamespace(t)
 	env.local.put(t, namespace, heard)
 	a := newApp(t, namespace, "web", job+shutdownService, wishes{"hooks": "complete,shutdown"})
-	a.mustBe(t, application.StateRunning)
+	a.MustBe(t, application.StateRunning)
 	before, p := secretsOf(t, namespace), mustStartPod(t, env.hub, namespace, "web")
 	if got := slices.Sorted(maps.Keys(before)); len(got) != 4 {
 		t.Fatalf("there are %v", got)
@@ -172,15 +174,15 @@ func TestTampering(t *testing.T) {
 		_, err := at.Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "somebody"})
 		return err
 	}
-	must(t, patch("web-krake-complete-secret-token", `{"data": {"krake_complete_token": "d3Jvbmc="}}`))
-	must(t, patch("web-krake-complete-secret-certs", `{"data": {"key.pem": "d3Jvbmc=", "ca-bundle.pem": null}, "metadata": {"labels": {"krake.dev/owned-by": null}}}`))
-	must(t, at.Delete(t.Context(), "web-krake-shutdown-secret-token", metav1.DeleteOptions{}))
-	must(t, at.Delete(t.Context(), "web-krake-shutdown-secret-certs", metav1.DeleteOptions{}))
+	kit.Must(t, patch("web-krake-complete-secret-token", `{"data": {"krake_complete_token": "d3Jvbmc="}}`))
+	kit.Must(t, patch("web-krake-complete-secret-certs", `{"data": {"key.pem": "d3Jvbmc=", "ca-bundle.pem": null}, "metadata": {"labels": {"krake.dev/owned-by": null}}}`))
+	kit.Must(t, at.Delete(t.Context(), "web-krake-shutdown-secret-token", metav1.DeleteOptions{}))
+	kit.Must(t, at.Delete(t.Context(), "web-krake-shutdown-secret-certs", metav1.DeleteOptions{}))
 	if err := patch("web-krake-complete-secret-token", `{"type": "example.org/other"}`); !apierrors.IsInvalid(err) {
 		t.Errorf("the type of a Secret can be changed: %v", err)
 	}
 	begin := time.Now()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if diff := cmp.Diff(dataOf(before), dataOf(secretsOf(t, namespace))); diff != "" {
 			return "somebody has changed Secrets, and they differ still" // the values are nobody's business
 		}
@@ -191,10 +193,10 @@ func TestTampering(t *testing.T) {
 	if took > 75*time.Second {
 		t.Errorf("it took %s, want a minute and what a pass takes", took)
 	}
-	a.mustBe(t, application.StateRunning)
-	eventually(t, func() string { return driftsOf(t, a) })
-	a.delete(t)
-	a.mustBe(t, application.StateWaiting)
+	a.MustBe(t, application.StateRunning)
+	kit.Eventually(t, func() string { return driftsOf(t, a) })
+	a.Delete(t)
+	a.MustBe(t, application.StateWaiting)
 	p.mustAnswer(t, env.local, "the token of before", p.says(application.Shutdown), 200)
 	a.mustGo(t, env.hub)
 }
@@ -204,7 +206,7 @@ func tamperWithWorkload(t *testing.T, namespace string) {
 	const container = "/spec/template/spec/containers/0"
 	deployment := func() corev1.PodSpec {
 		live, err := env.hub.AppsV1().Deployments(namespace).Get(context.Background(), "web", metav1.GetOptions{})
-		must(t, err)
+		kit.Must(t, err)
 		spec := live.Spec.Template.Spec
 		for _, container := range spec.Containers { // what is added again is added at the end
 			slices.SortFunc(container.Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
@@ -222,11 +224,11 @@ func tamperWithWorkload(t *testing.T, namespace string) {
 		{"a mount is of another volume", `[{"op": "replace", "path": "` + container + `/volumeMounts/1/name", "value": "web-krake-complete-volume"}]`},
 		{"a volume is of another Secret", `[{"op": "replace", "path": "/spec/template/spec/volumes/0/secret/secretName", "value": "other"}]`},
 	} {
-		if text, err := tryKubectl(env.hub, "", "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.patch); err != nil {
+		if text, err := kit.TryKubectl(t.Context(), env.hub.Cluster, "", "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.patch); err != nil {
 			t.Errorf("%s: %s", row.what, text)
 		}
 		begin := time.Now()
-		eventually(t, func() string { return cmp.Diff(before, deployment()) })
+		kit.Eventually(t, func() string { return cmp.Diff(before, deployment()) })
 		t.Logf("%s: undone after %s", row.what, time.Since(begin).Round(time.Millisecond))
 	}
 }
@@ -235,7 +237,7 @@ func tamperWithWorkload(t *testing.T, namespace string) {
 func driftsOf(t *testing.T, a app) string {
 	t.Helper()
 	told := map[string]string{}
-	for _, drift := range a.read(t, application.LocalCluster).Status.Drifts {
+	for _, drift := range a.Read(t).Status.Drifts {
 		if drift.Object.Kind == "Secret" {
 			told[drift.Object.Name] = fmt.Sprintf("%s, fields: %t", drift.Repaired, len(drift.Fields) > 0)
 		}

@@ -5,8 +5,7 @@
 // shipped manifests of hooks; the agents have the rights that these grant, and no
 // others.
 //
-//	go test -timeout 10m ./test/hooks
-//	KRAKE_E2E_LONG=1 go test -timeout 30m ./test/hooks // kills before and after each call, not in turn
+//	go test -timeout 15m ./test/hooks
 //
 // No Pod runs. What a program in one would do the tests do, and they know no more
 // than it: the variables and files of a container are read as the live Deployment

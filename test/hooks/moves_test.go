@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const travels = "travels"
@@ -20,16 +21,18 @@ type traveller struct {
 
 	mortals []*mortal
 	at      int // which of them has it
-	begin   []mark
+	begin   []kit.Mark
 }
 
 func newTraveller(t *testing.T) *traveller {
 	t.Helper()
-	makeNamespace(t, travels, planes()...)
+	for _, each := range planes() {
+		each.CreateNamespace(t, travels)
+	}
 	env.local.grant(t, travels)
 	tr := &traveller{mortals: []*mortal{mortalize(t, env.local), mortalize(t, enrol(t, "east", env.east, []string{travels}))}}
 	for _, each := range planes() {
-		tr.begin = append(tr.begin, markOf(t, each))
+		tr.begin = append(tr.begin, each.Mark(t))
 	}
 	tr.app = newApp(t, travels, "web", web, wishes{"hooks": "shutdown", "shutdown-grace-time": "1h"})
 	tr.mustArrive(t)
@@ -42,7 +45,7 @@ func (tr *traveller) there() *mortal { return tr.mortals[1-tr.at] }
 // depart has the user move the Application to the other cluster.
 func (tr *traveller) depart(t *testing.T) {
 	t.Helper()
-	tr.wish(t, "cluster", tr.there().Name)
+	tr.Annotate(t, "cluster", tr.there().Name)
 	tr.at = 1 - tr.at
 }
 
@@ -51,11 +54,11 @@ func (tr *traveller) depart(t *testing.T) {
 func (tr *traveller) mustArrive(t *testing.T) {
 	t.Helper()
 	outlive(t, tr.mortals, func() string {
-		cm, status := tr.stored(t, env.hub), tr.read(t, tr.here().Name).Status
+		cm, status := tr.Stored(t), tr.ReadFor(t, tr.here().Name).Status
 		if holders := application.HoldersOf(cm); !slices.Equal(holders, []string{tr.here().Name}) || status.ClusterName() != tr.here().Name {
 			return fmt.Sprintf("it is held by %v, want %s: %s", holders, tr.here().Name, cm.Data[application.StatusKey])
 		}
-		return tr.is(t, application.StateRunning)
+		return tr.Is(t, application.StateRunning)
 	})
 	tr.mustKeep(t, tr.here().plane)
 	if left := tr.objects(t, tr.there().plane); len(left) > 0 {
@@ -65,7 +68,7 @@ func (tr *traveller) mustArrive(t *testing.T) {
 
 // turn is when a workload was created or deleted on a cluster.
 type turn struct {
-	logged
+	kit.Request
 
 	cluster int
 }
@@ -75,8 +78,8 @@ func (tr *traveller) life(t *testing.T) []turn {
 	t.Helper()
 	var life []turn
 	for cluster, begin := range tr.begin {
-		for _, l := range begin.mustRequests(t, func(l logged) bool {
-			return l.isAgents() && l.isAccepted() && l.Of.Resource == "deployments" && l.Of.Namespace == travels
+		for _, l := range begin.Requests(t, func(l kit.Request) bool {
+			return l.IsAgents() && l.IsAccepted() && l.Object.Resource == "deployments" && l.Object.Namespace == travels
 		}) {
 			if l.Verb == "create" || l.Verb == "delete" {
 				life = append(life, turn{l, cluster})
@@ -117,6 +120,7 @@ func (tr *traveller) checkApart(t *testing.T) {
 // given up. Agents of both clusters are killed at each of their calls. It is never on
 // both, and is not lost.
 func TestMoves(t *testing.T) {
+	kit.Long(t, "an Application moves while agents are killed")
 	tr := newTraveller(t)
 	program := func(t *testing.T, does func(http.ResponseWriter, *http.Request)) (pod, *watched) {
 		t.Helper()
@@ -135,28 +139,28 @@ func TestMoves(t *testing.T) {
 	}
 	step("it confirms", func(t *testing.T) {
 		p, w := program(t, nil)
-		begin := markOf(t, tr.here().plane)
+		begin := tr.here().plane.Mark(t)
 		tr.depart(t)
 		tr.mustArrive(t)
 		w.mustBeAsked(t)
-		begin.checkPatience(t, travels, w.said)
+		checkPatience(t, begin, travels, w.said)
 		if now := mustStartPod(t, tr.here().plane, travels, "web"); now.token(application.Shutdown) == p.token(application.Shutdown) {
 			t.Error("the token of the former cluster is that of this one")
 		}
 	})
 	step("it does not", func(t *testing.T) {
-		tr.wish(t, "shutdown-grace-time", "1s")
+		tr.Annotate(t, "shutdown-grace-time", "1s")
 		tr.mustArrive(t)
 		from := tr.here()
 		p, w := program(t, hangs)
 		tr.depart(t)
-		outlive(t, tr.mortals, func() string { return tr.is(t, application.StateDegraded) })
+		outlive(t, tr.mortals, func() string { return tr.Is(t, application.StateDegraded) })
 		w.mustBeAsked(t)
 		tr.mustKeep(t, from.plane)
 		if there := tr.objects(t, tr.here().plane); len(there) > 0 {
 			t.Errorf("it is kept, and on the other cluster there is %v", there)
 		}
-		migrating := meta.FindStatusCondition(tr.read(t, tr.here().Name).Status.Conditions, application.MigratingCondition)
+		migrating := meta.FindStatusCondition(tr.ReadFor(t, tr.here().Name).Status.Conditions, application.MigratingCondition)
 		if migrating == nil || migrating.Reason != "ShutdownNotConfirmed" {
 			t.Errorf("it says %v", migrating)
 		}
@@ -164,12 +168,12 @@ func TestMoves(t *testing.T) {
 		tr.mustArrive(t)
 	})
 	step("it goes back before it has left", func(t *testing.T) {
-		tr.wish(t, "shutdown-grace-time", "1h")
+		tr.Annotate(t, "shutdown-grace-time", "1h")
 		tr.mustArrive(t)
 		_, w := program(t, heard)
 		uid := tr.uid(t)
 		tr.depart(t)
-		outlive(t, tr.mortals, func() string { return tr.is(t, application.StateWaiting) })
+		outlive(t, tr.mortals, func() string { return tr.Is(t, application.StateWaiting) })
 		tr.depart(t)
 		tr.mustArrive(t)
 		w.mustBeAsked(t)
@@ -178,15 +182,15 @@ func TestMoves(t *testing.T) {
 		}
 	})
 	step("it is deleted anyway", func(t *testing.T) {
-		tr.wish(t, "shutdown-grace-time", "1s")
-		tr.wish(t, "shutdown-failure-strategy", "delete")
+		tr.Annotate(t, "shutdown-grace-time", "1s")
+		tr.Annotate(t, "shutdown-failure-strategy", "delete")
 		tr.mustArrive(t)
 		_, w := program(t, fails)
 		tr.depart(t)
 		tr.mustArrive(t)
 		w.mustBeAsked(t)
-		tr.wish(t, "shutdown-failure-strategy", "give_up")
-		tr.wish(t, "shutdown-grace-time", "1h")
+		tr.Annotate(t, "shutdown-failure-strategy", "give_up")
+		tr.Annotate(t, "shutdown-grace-time", "1h")
 		tr.mustArrive(t)
 	})
 	for who, victim := range map[string]func() *mortal{"the agent that has it is killed": tr.here, "the agent that is to have it is killed": tr.there} {
@@ -194,12 +198,12 @@ func TestMoves(t *testing.T) {
 			trials(t, tr.mortals, func(t *testing.T, call int, sent bool) *mortal {
 				t.Helper()
 				_, w := program(t, nil)
-				m, begin := victim(), markOf(t, tr.here().plane)
+				m, begin := victim(), tr.here().plane.Mark(t)
 				m.arm(call, sent)
 				tr.depart(t)
 				tr.mustArrive(t)
 				w.mustBeAsked(t)
-				begin.checkPatience(t, travels, w.said)
+				checkPatience(t, begin, travels, w.said)
 				return m
 			})
 		})
@@ -208,8 +212,8 @@ func TestMoves(t *testing.T) {
 		return
 	}
 	_, w := program(t, nil)
-	tr.delete(t)
-	outlive(t, tr.mortals, func() string { return tr.isGone(t) })
+	tr.Delete(t)
+	outlive(t, tr.mortals, func() string { return tr.IsGone(t) })
 	w.mustBeAsked(t)
 	for _, each := range planes() {
 		if diff := cmp.Diff([]string(nil), tr.objects(t, each)); diff != "" {
@@ -222,5 +226,5 @@ func TestMoves(t *testing.T) {
 // uid is that of the workload.
 func (tr *traveller) uid(t *testing.T) string {
 	t.Helper()
-	return kubectl(t, tr.here().plane, "--namespace", travels, "get", "deployment", "web", "--output", "jsonpath={.metadata.uid}")
+	return tr.here().plane.Kubectl(t, "--namespace", travels, "get", "deployment", "web", "--output", "jsonpath={.metadata.uid}")
 }

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // pod is what a program in the first container of a Deployment finds: variables,
@@ -30,7 +31,7 @@ type pod struct {
 }
 
 // podOf reads what the live Deployment refers to.
-func podOf(ctx context.Context, at plane, namespace, deployment string) (pod, error) {
+func podOf(ctx context.Context, at *kit.Plane, namespace, deployment string) (pod, error) {
 	live, err := at.AppsV1().Deployments(namespace).Get(ctx, deployment, metav1.GetOptions{})
 	if err != nil {
 		return pod{}, err
@@ -54,7 +55,7 @@ func podOf(ctx context.Context, at plane, namespace, deployment string) (pod, er
 	return p, nil
 }
 
-func (p pod) mount(ctx context.Context, at plane, namespace string, mount corev1.VolumeMount, volumes []corev1.Volume) error {
+func (p pod) mount(ctx context.Context, at *kit.Plane, namespace string, mount corev1.VolumeMount, volumes []corev1.Volume) error {
 	for _, volume := range volumes {
 		if volume.Name != mount.Name || volume.Secret == nil {
 			continue
@@ -71,7 +72,7 @@ func (p pod) mount(ctx context.Context, at plane, namespace string, mount corev1
 }
 
 // valuesOf reads a Secret, which must have these keys.
-func valuesOf(ctx context.Context, at plane, namespace, name string, keys ...string) (map[string][]byte, error) {
+func valuesOf(ctx context.Context, at *kit.Plane, namespace, name string, keys ...string) (map[string][]byte, error) {
 	secret, err := at.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -85,13 +86,13 @@ func valuesOf(ctx context.Context, at plane, namespace, name string, keys ...str
 }
 
 // mustStartPod waits until the Pods of a Deployment could start.
-func mustStartPod(t *testing.T, at plane, namespace, deployment string) pod {
+func mustStartPod(t *testing.T, at *kit.Plane, namespace, deployment string) pod {
 	t.Helper()
 	var started pod
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		var err error
 		started, err = podOf(t.Context(), at, namespace, deployment)
-		return complaintOf(err)
+		return kit.Complaint(err)
 	})
 	return started
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // backend is a program behind the Service shutdown of an Application, which is asked
@@ -69,7 +70,7 @@ func (b *backend) confirms(t *testing.T, p pod, to *spoke) func(http.ResponseWri
 		b.mu.Unlock()
 		w.WriteHeader(http.StatusAccepted)
 		b.under.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), timeout)
+			ctx, cancel := context.WithTimeout(context.Background(), kit.Timeout)
 			defer cancel()
 			err := p.insist(ctx, to, p.says(application.Shutdown))
 			b.mu.Lock()
@@ -105,7 +106,7 @@ func newWeb(t *testing.T, wanted wishes, does func(http.ResponseWriter, *http.Re
 	namespace := newNamespace(t)
 	b := env.local.put(t, namespace, does)
 	a := newApp(t, namespace, "web", web, wishes{"hooks": "shutdown", "shutdown-grace-time": "1s"}.and(wanted))
-	a.mustBe(t, application.StateRunning)
+	a.MustBe(t, application.StateRunning)
 	p := mustStartPod(t, env.hub, namespace, "web")
 	if does == nil {
 		b.turn(b.confirms(t, p, env.local))
@@ -114,7 +115,7 @@ func newWeb(t *testing.T, wanted wishes, does func(http.ResponseWriter, *http.Re
 }
 
 // mustKeep fails unless the Application has all that it had.
-func (a app) mustKeep(t *testing.T, at plane) {
+func (a app) mustKeep(t *testing.T, at *kit.Plane) {
 	t.Helper()
 	left := a.objects(t, at)
 	for _, each := range whole {
@@ -126,10 +127,10 @@ func (a app) mustKeep(t *testing.T, at plane) {
 
 // checkPatience fails if an agent has deleted anything in a namespace before the
 // Application began to confirm. The API servers have the clock of the test.
-func (m mark) checkPatience(t *testing.T, namespace string, said time.Time) {
+func checkPatience(t *testing.T, m kit.Mark, namespace string, said time.Time) {
 	t.Helper()
 	deleted := 0
-	for _, l := range m.worked(t, namespace) {
+	for _, l := range worked(t, m, namespace) {
 		if l.Verb != "delete" {
 			continue
 		}
@@ -147,16 +148,16 @@ func (m mark) checkPatience(t *testing.T, namespace string, said time.Time) {
 // is deleted before it says that it has.
 func TestShutdownConfirmed(t *testing.T) {
 	t.Parallel()
-	begin := markOf(t, env.hub)
+	begin := env.hub.Mark(t)
 	a, p, b := newWeb(t, wishes{"shutdown-grace-time": "1h"}, heard)
 	p.mustAnswer(t, env.local, "confirmed before anybody has asked", p.says(application.Shutdown), http.StatusOK)
 	p.mustAnswer(t, env.local, "tried again before anybody has asked", p.says(application.Shutdown).to("retry"), http.StatusBadRequest)
-	if complaint := a.is(t, application.StateRunning); complaint != "" {
+	if complaint := a.Is(t, application.StateRunning); complaint != "" {
 		t.Error(complaint)
 	}
-	a.delete(t)
-	a.mustBe(t, application.StateWaiting)
-	eventually(t, func() string {
+	a.Delete(t)
+	a.MustBe(t, application.StateWaiting)
+	kit.Eventually(t, func() string {
 		if b.count() == 0 {
 			return "nobody has asked it to shut down"
 		}
@@ -170,7 +171,7 @@ func TestShutdownConfirmed(t *testing.T) {
 		t.Errorf("it is %s, want %s", got.state, application.StateReady)
 	}
 	a.mustGo(t, env.hub)
-	begin.checkPatience(t, a.Namespace, said)
+	checkPatience(t, begin, a.Namespace, said)
 	if b.count() != 1 {
 		t.Errorf("it was asked %d times, want once", b.count())
 	}
@@ -214,16 +215,16 @@ func TestShutdownNotConfirmed(t *testing.T) {
 			then: func(t *testing.T, a app, p pod, b *backend) {
 				t.Helper()
 				b.turn(b.confirms(t, p, env.local))
-				a.wish(t, "shutdown-retry", "now")
+				a.Annotate(t, "shutdown-retry", "now")
 			},
 		},
 		"given up; then the hook is taken off": {
 			does: fails, least: 1, says: "answers 500",
-			then: func(t *testing.T, a app, _ pod, _ *backend) { t.Helper(); a.wish(t, "hooks", "") },
+			then: func(t *testing.T, a app, _ pod, _ *backend) { t.Helper(); a.Annotate(t, "hooks", "") },
 		},
 		"given up; then it is forced": {
 			does: fails, least: 1, says: "answers 500", left: whole,
-			then: func(t *testing.T, a app, _ pod, _ *backend) { t.Helper(); a.wish(t, "force-delete", "true") },
+			then: func(t *testing.T, a app, _ pod, _ *backend) { t.Helper(); a.Annotate(t, "force-delete", "true") },
 		},
 		"it fails, and is deleted anyway": {
 			does: fails, wishes: wishes{"shutdown-failure-strategy": "delete"}, least: 1, then: nothing,
@@ -235,10 +236,10 @@ func TestShutdownNotConfirmed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, p, b := newWeb(t, row.wishes, row.does)
-			a.delete(t)
+			a.Delete(t)
 			if row.says != "" {
-				a.mustBe(t, application.StateDegraded)
-				a.mustSay(t, application.StalledCondition, row.says)
+				a.MustBe(t, application.StateDegraded)
+				a.Says(t, application.StalledCondition, row.says)
 				a.mustKeep(t, env.hub)
 			}
 			if row.says != "" && b.count() < row.least {
@@ -262,9 +263,9 @@ func TestShutdownNotConfirmed(t *testing.T) {
 func TestShutdownOfNothing(t *testing.T) {
 	t.Parallel()
 	a, _, _ := newWeb(t, wishes{"shutdown-grace-time": "1s", "shutdown-retry-count": "100"}, hangs)
-	a.delete(t)
-	a.mustBe(t, application.StateWaiting)
-	must(t, env.hub.AppsV1().Deployments(a.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	a.Delete(t)
+	a.MustBe(t, application.StateWaiting)
+	kit.Must(t, env.hub.AppsV1().Deployments(a.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	a.mustGo(t, env.hub)
 }
 
@@ -275,14 +276,14 @@ func TestShutdownOfOthers(t *testing.T) {
 	namespace := newNamespace(t)
 	b := env.local.put(t, namespace, heard)
 	a := newApp(t, namespace, "web", job, wishes{"hooks": "shutdown", "shutdown-grace-time": "1s"})
-	a.mustBe(t, application.StateRunning)
-	kubectl(t, env.hub, "--namespace", namespace, "create", "service", "clusterip", "shutdown", "--tcp=80")
-	a.delete(t)
-	a.mustBe(t, application.StateDegraded)
-	a.mustSay(t, application.StalledCondition, "no Service called shutdown")
+	a.MustBe(t, application.StateRunning)
+	env.hub.Kubectl(t, "--namespace", namespace, "create", "service", "clusterip", "shutdown", "--tcp=80")
+	a.Delete(t)
+	a.MustBe(t, application.StateDegraded)
+	a.Says(t, application.StalledCondition, "no Service called shutdown")
 	if b.count() > 0 {
 		t.Error("the Service of somebody else was asked")
 	}
-	a.wish(t, "hooks", "complete")
+	a.Annotate(t, "hooks", "complete")
 	a.mustGo(t, env.hub)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // templates is a server of templates and archives, which counts who asks.
@@ -58,45 +59,45 @@ func (s *templates) count(path string) int {
 
 // strictWorld is a cluster of its own, in strict mode and with URL sources.
 type strictWorld struct {
-	plane        plane
+	plane        *kit.Plane
 	installation *installation.Installation
 	namespace    string
 }
 
 func newStrictWorld(t *testing.T, from *templates) *strictWorld {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), cluster.Options{})
-	must(t, err)
+	c, err := kit.StartPlane(t.Context(), cluster.Options{})
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := c.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	host := strings.TrimPrefix(from.URL, "https://")
-	installed, err := installation.InstallWith(t.Context(), c, installation.Options{
+	installed, err := installation.InstallWith(t.Context(), c.Cluster, installation.Options{
 		Overlay:     "url-sources",
 		WebhookArgs: []string{"--require-service-account", "--url-sources"},
 		AgentArgs:   []string{"--require-service-account", "--leader-elect=false", "--url-source-hosts=" + host, "--url-source-private-ranges=127.0.0.0/8"},
 	}, os.Stderr)
-	must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, path := range installed.Logs() {
-				showLog(path)
+				kit.ShowLog(path)
 			}
 		}
 	})
-	w := &strictWorld{plane: plane{Cluster: c}, installation: installed, namespace: "sources"}
-	kubectl(t, w.plane, "create", "namespace", w.namespace)
-	kubectl(t, w.plane, "--namespace", w.namespace, "create", "serviceaccount", "krake-deployer")
-	kubectl(t, w.plane, "--namespace", w.namespace, "create", "rolebinding", "krake-deployer", "--clusterrole=edit", "--serviceaccount", w.namespace+":krake-deployer")
+	w := &strictWorld{plane: c, installation: installed, namespace: "sources"}
+	w.plane.Kubectl(t, "create", "namespace", w.namespace)
+	w.plane.Kubectl(t, "--namespace", w.namespace, "create", "serviceaccount", "krake-deployer")
+	w.plane.Kubectl(t, "--namespace", w.namespace, "create", "rolebinding", "krake-deployer", "--clusterrole=edit", "--serviceaccount", w.namespace+":krake-deployer")
 	return w
 }
 
 // apply has a user give an Application a source.
 func (w *strictWorld) apply(t *testing.T, name, key, source string) {
 	t.Helper()
-	if out, err := tryKubectl(w.plane, w.text(name, key, source), "apply", "-f", "-"); err != nil {
+	if out, err := kit.TryKubectl(t.Context(), w.plane.Cluster, w.text(name, key, source), "apply", "-f", "-"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }
@@ -110,12 +111,12 @@ func (w *strictWorld) text(name, key, source string) string {
 // get reads a field of an object, empty if there is none.
 func (w *strictWorld) get(t *testing.T, name, path string) string {
 	t.Helper()
-	return kubectl(t, w.plane, "--namespace", w.namespace, "get", "--ignore-not-found", "configmap", name, "--output", "jsonpath={"+path+"}")
+	return w.plane.Kubectl(t, "--namespace", w.namespace, "get", "--ignore-not-found", "configmap", name, "--output", "jsonpath={"+path+"}")
 }
 
 func (w *strictWorld) mustHave(t *testing.T, name, path, want string) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if got := w.get(t, name, path); !strings.Contains(got, want) {
 			return fmt.Sprintf("%s of ConfigMap %s is %q, want %q; status: %s", path, name, got, want, w.get(t, name, ".data.status"))
 		}
@@ -129,11 +130,12 @@ const colourPath, statePath = ".data.colour", `.metadata.labels.krake\.dev/state
 // a spec, translated, and applied by the account of the Application; what is not what
 // the user has said that it is, is not.
 func TestURLSource(t *testing.T) {
+	kit.Long(t, "a control plane of its own")
 	t.Parallel()
 	from := newTemplates()
 	t.Cleanup(from.Close)
 	w := newStrictWorld(t, from)
-	begin := markOf(t, w.plane)
+	begin := w.plane.Mark(t)
 	from.put("/web.yaml", []byte(template("green")))
 	from.put("/types.yaml", []byte(definitions))
 	w.apply(t, "web", application.ToscaKey, from.URL+"/web.yaml")
@@ -151,9 +153,9 @@ func TestURLSource(t *testing.T) {
 	// What it is now behind the URL is no business of the Application, nor of an agent
 	// that starts anew, which heals all the same.
 	from.put("/web.yaml", []byte(template("red")))
-	must(t, w.installation.KillAgent())
-	must(t, w.installation.StartAgent(t.Context()))
-	kubectl(t, w.plane, "--namespace", w.namespace, "patch", "configmap", "settings", "--type=merge", "--patch", `{"data": {"colour": "wrong"}}`)
+	kit.Must(t, w.installation.KillAgent())
+	kit.Must(t, w.installation.StartAgent(t.Context()))
+	w.plane.Kubectl(t, "--namespace", w.namespace, "patch", "configmap", "settings", "--type=merge", "--patch", `{"data": {"colour": "wrong"}}`)
 	w.mustHave(t, "settings", colourPath, "green")
 	if got := from.count("/web.yaml"); got != 1 {
 		t.Errorf("after a restart it was fetched %d times, want once", got)
@@ -161,17 +163,17 @@ func TestURLSource(t *testing.T) {
 
 	w.checkDigests(t, from)
 	w.checkRefused(t, from)
-	kubectl(t, w.plane, "--namespace", w.namespace, "delete", "configmap", "web", "--timeout", timeout.String())
+	w.plane.Kubectl(t, "--namespace", w.namespace, "delete", "configmap", "web", "--kit.Timeout", kit.Timeout.String())
 	if left := w.get(t, "settings", ".metadata.name"); left != "" {
 		t.Error("the Application is gone, and its object is not")
 	}
 }
 
 // checkWriter fails unless the agent has written as the account alone.
-func checkWriter(t *testing.T, begin mark, namespace string) {
+func checkWriter(t *testing.T, begin kit.Mark, namespace string) {
 	t.Helper()
-	created := begin.mustRequests(t, func(l logged) bool {
-		return l.isAgents() && l.isAccepted() && l.Verb == "create" && l.Of.Namespace == namespace && l.Of.Resource != "events"
+	created := begin.Requests(t, func(l kit.Request) bool {
+		return l.IsAgents() && l.IsAccepted() && l.Verb == "create" && l.Object.Namespace == namespace && l.Object.Resource != "events"
 	})
 	if len(created) != 2 {
 		t.Errorf("created: %v, want a ConfigMap and a Service", created)
@@ -222,7 +224,7 @@ func (w *strictWorld) checkRefused(t *testing.T, from *templates) {
 		t.Errorf("the victim was asked for %v", victim.asked)
 	}
 	text := w.text("plain", application.ToscaKey, strings.Replace(from.URL, "https", "http", 1)+"/web.yaml")
-	if out, err := tryKubectl(w.plane, text, "create", "-f", "-"); err == nil || !strings.Contains(out, "https://") {
+	if out, err := kit.TryKubectl(t.Context(), w.plane.Cluster, text, "create", "-f", "-"); err == nil || !strings.Contains(out, "https://") {
 		t.Errorf("a URL without TLS: %v, %s", err, out)
 	}
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // spoke is a cluster with its agent.
 type spoke struct {
 	*installation.Spoke
 
-	plane plane
+	plane *kit.Plane
 	// endpoint is where the agent serves the hooks: what is behind its Service.
 	endpoint string
 	services *services
@@ -27,7 +28,7 @@ type spoke struct {
 
 // newSpoke enrols a cluster with hooks, whose Applications are in these namespaces
 // of the hub. The agent is not started.
-func newSpoke(ctx context.Context, name string, at plane, namespaces []string, arguments ...string) (*spoke, error) {
+func newSpoke(ctx context.Context, name string, at *kit.Plane, namespaces []string, arguments ...string) (*spoke, error) {
 	endpoint, err := cluster.FreeAddress()
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func newSpoke(ctx context.Context, name string, at plane, namespaces []string, a
 
 // enrol enrols a cluster for a test, with these namespaces on the hub and on the
 // cluster, and starts its agent. Both end with the test.
-func enrol(t *testing.T, name string, at plane, namespaces []string, arguments ...string) *spoke {
+func enrol(t *testing.T, name string, at *kit.Plane, namespaces []string, arguments ...string) *spoke {
 	t.Helper()
 	s, err := newSpoke(t.Context(), name, at, namespaces, arguments...)
 	if err != nil {
@@ -63,7 +64,7 @@ func enrol(t *testing.T, name string, at plane, namespaces []string, arguments .
 		}
 		s.services.server.Close()
 		if t.Failed() {
-			showLog(s.Log())
+			kit.ShowLog(s.Log())
 		}
 	})
 	return s
@@ -74,10 +75,10 @@ func enrol(t *testing.T, name string, at plane, namespaces []string, arguments .
 func (s *spoke) grant(t *testing.T, namespace string) {
 	t.Helper()
 	if s.Name == application.LocalCluster {
-		kubectl(t, s.plane, "apply", "--namespace", namespace, "-k", filepath.Join(env.installation.Manifests(), "overlays", "hooks", "namespace"))
+		s.plane.Kubectl(t, "apply", "--namespace", namespace, "-k", filepath.Join(env.installation.Manifests(), "overlays", "hooks", "namespace"))
 		return
 	}
-	kubectl(t, s.plane, "create", "rolebinding", "krake-hooks-"+s.Name, "--clusterrole=krake-hooks",
+	s.plane.Kubectl(t, "create", "rolebinding", "krake-hooks-"+s.Name, "--clusterrole=krake-hooks",
 		"--serviceaccount=krake-agents:"+s.Name, "--namespace", namespace)
 }
 
@@ -93,12 +94,12 @@ func (s *spoke) mustStart(t *testing.T) {
 func (s *spoke) ready(t *testing.T) {
 	t.Helper()
 	s.mustStart(t)
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.endpoint)
 		if err != nil {
 			return err.Error()
 		}
-		return complaintOf(connection.Close())
+		return kit.Complaint(connection.Close())
 	})
 }
 

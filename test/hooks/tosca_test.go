@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // template is one of a ConfigMap, whose value is an input, and a Service.
@@ -87,11 +88,11 @@ func archive(t *testing.T, entry string) []byte {
 		{"definitions/types.yaml", definitions},
 	} {
 		w, err := writer.Create(member[0])
-		must(t, err)
+		kit.Must(t, err)
 		_, err = w.Write([]byte(member[1]))
-		must(t, err)
+		kit.Must(t, err)
 	}
-	must(t, writer.Close())
+	kit.Must(t, writer.Close())
 	return file.Bytes()
 }
 
@@ -99,7 +100,7 @@ func archive(t *testing.T, entry string) []byte {
 func fileOf(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	must(t, os.WriteFile(path, content, 0o600))
+	kit.Must(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 
@@ -107,9 +108,9 @@ func fileOf(t *testing.T, name string, content []byte) string {
 // and fails if its text is not what the user wrote.
 func checkTranslated(t *testing.T, a app, colour, key string, text []byte) {
 	t.Helper()
-	a.mustBe(t, application.StateRunning)
-	eventually(t, func() string { return a.settings(t, colour) })
-	cm := a.stored(t, env.hub)
+	a.MustBe(t, application.StateRunning)
+	kit.Eventually(t, func() string { return a.settings(t, colour) })
+	cm := a.Stored(t)
 	var published any
 	if err := json.Unmarshal([]byte(cm.Data[application.TranslatedKey]), &published); err != nil {
 		t.Fatalf("%s: %v", application.TranslatedKey, err)
@@ -130,7 +131,7 @@ func checkTranslated(t *testing.T, a app, colour, key string, text []byte) {
 // settings complains unless the ConfigMap on the cluster has this colour.
 func (a app) settings(t *testing.T, colour string) string {
 	t.Helper()
-	live := app{types.NamespacedName{Namespace: a.Namespace, Name: "settings"}}.stored(t, env.hub)
+	live := app{env.hub.App(a.Namespace, "settings")}.Stored(t)
 	if live == nil || live.Data["colour"] != colour {
 		return fmt.Sprintf("the ConfigMap is %v, want the colour %s", live, colour)
 	}
@@ -142,9 +143,9 @@ func (a app) drift(t *testing.T, colour string) {
 	t.Helper()
 	_, err := env.hub.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), "settings", types.MergePatchType,
 		[]byte(`{"data": {"colour": "wrong"}}`), metav1.PatchOptions{FieldManager: "somebody"})
-	must(t, err)
-	must(t, env.hub.CoreV1().Services(a.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
-	eventually(t, func() string {
+	kit.Must(t, err)
+	kit.Must(t, env.hub.CoreV1().Services(a.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	kit.Eventually(t, func() string {
 		if _, err := env.hub.CoreV1().Services(a.Namespace).Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
 			return err.Error()
 		}
@@ -158,15 +159,15 @@ func (a app) drift(t *testing.T, colour string) {
 func TestCSAR(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
-	a := app{types.NamespacedName{Namespace: namespace, Name: "web"}}
+	a := app{env.hub.App(namespace, "web")}
 	green := archive(t, template("green"))
-	kubectl(t, env.hub, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.csar="+fileOf(t, "web.csar", green))
-	kubectl(t, env.hub, "--namespace", namespace, "annotate", "configmap", "web", application.FormatAnnotation+"="+application.Format)
+	env.hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.csar="+fileOf(t, "web.csar", green))
+	env.hub.Kubectl(t, "--namespace", namespace, "annotate", "configmap", "web", application.FormatAnnotation+"="+application.Format)
 	checkTranslated(t, a, "green", application.CSARKey, green)
 	a.drift(t, "green")
 
 	red := archive(t, template("red"))
-	must(t, a.try(t.Context(), fmt.Sprintf(`{"binaryData": {%q: %q}}`, application.CSARKey, base64.StdEncoding.EncodeToString(red))))
+	kit.Must(t, a.TryPatch(t.Context(), fmt.Sprintf(`{"binaryData": {%q: %q}}`, application.CSARKey, base64.StdEncoding.EncodeToString(red))))
 	checkTranslated(t, a, "red", application.CSARKey, red)
 	a.drift(t, "red")
 
@@ -178,13 +179,13 @@ func TestCSAR(t *testing.T) {
 		"a template with an unknown type":       {archive(t, strings.Replace(template("red"), "indigo.KubernetesObject", "Compute", 1)), "definitions/web.yaml"},
 		"a resource that is none":               {archive(t, strings.Replace(template("red"), "kind: Service", "sort: Service", 1)), "web"},
 	} {
-		err := a.try(t.Context(), fmt.Sprintf(`{"binaryData": {%q: %q}}`, application.CSARKey, base64.StdEncoding.EncodeToString(bad.archive)))
+		err := a.TryPatch(t.Context(), fmt.Sprintf(`{"binaryData": {%q: %q}}`, application.CSARKey, base64.StdEncoding.EncodeToString(bad.archive)))
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), bad.text) || !strings.Contains(err.Error(), "data."+application.CSARKey) {
 			t.Errorf("%s: %v, want 422 with %q", what, err, bad.text)
 		}
 	}
 	checkTranslated(t, a, "red", application.CSARKey, red)
-	a.delete(t)
+	a.Delete(t)
 	a.mustGo(t, env.hub)
 }
 
@@ -194,12 +195,12 @@ func TestCSARAtOnce(t *testing.T) {
 	namespace := newNamespace(t)
 	blue := archive(t, template("blue"))
 	piped := func(content []byte) (string, error) {
-		made := kubectl(t, env.hub, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.csar="+fileOf(t, "web.csar", content), "--dry-run=client", "-o", "yaml")
-		annotated, err := tryKubectl(env.hub, made, "annotate", "--local", "-f-", application.FormatAnnotation+"="+application.Format, "-o", "yaml")
+		made := env.hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.csar="+fileOf(t, "web.csar", content), "--dry-run=client", "-o", "yaml")
+		annotated, err := kit.TryKubectl(t.Context(), env.hub.Cluster, made, "annotate", "--local", "-f-", application.FormatAnnotation+"="+application.Format, "-o", "yaml")
 		if err != nil {
 			t.Fatal(annotated)
 		}
-		return tryKubectl(env.hub, annotated, "create", "-f-")
+		return kit.TryKubectl(t.Context(), env.hub.Cluster, annotated, "create", "-f-")
 	}
 	if text, err := piped([]byte("PK, and no more")); err == nil || !strings.Contains(text, "Invalid CSAR archive") {
 		t.Errorf("no archive: %v, %s", err, text)
@@ -207,21 +208,21 @@ func TestCSARAtOnce(t *testing.T) {
 	if text, err := piped(blue); err != nil {
 		t.Fatal(text)
 	}
-	checkTranslated(t, app{types.NamespacedName{Namespace: namespace, Name: "web"}}, "blue", application.CSARKey, blue)
+	checkTranslated(t, app{env.hub.App(namespace, "web")}, "blue", application.CSARKey, blue)
 }
 
 // A template in the text of an Application: the same; and a manifest beside it wins.
 func TestTosca(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
-	a := app{types.NamespacedName{Namespace: namespace, Name: "web"}}
+	a := app{env.hub.App(namespace, "web")}
 	green := alone("green")
-	kubectl(t, env.hub, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.tosca="+fileOf(t, "web.yaml", []byte(green)))
-	kubectl(t, env.hub, "--namespace", namespace, "annotate", "configmap", "web", application.FormatAnnotation+"="+application.Format)
+	env.hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.tosca="+fileOf(t, "web.yaml", []byte(green)))
+	env.hub.Kubectl(t, "--namespace", namespace, "annotate", "configmap", "web", application.FormatAnnotation+"="+application.Format)
 	checkTranslated(t, a, "green", application.ToscaKey, []byte(green))
 	a.drift(t, "green")
 	red := alone("red")
-	must(t, a.try(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ToscaKey, red)))
+	kit.Must(t, a.TryPatch(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ToscaKey, red)))
 	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
 	a.drift(t, "red")
 
@@ -233,7 +234,7 @@ func TestTosca(t *testing.T) {
 		"a URL without TLS":     {"http://templates.example.org/web.yaml", "https://"},
 		"a file of the agent's": {"file:///etc/passwd.yaml", "file://"},
 	} {
-		err := a.try(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ToscaKey, bad.tosca))
+		err := a.TryPatch(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ToscaKey, bad.tosca))
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), bad.text) || !strings.Contains(err.Error(), "data."+application.ToscaKey) {
 			t.Errorf("%s: %v, want 422 with %q", what, err, bad.text)
 		}
@@ -241,12 +242,12 @@ func TestTosca(t *testing.T) {
 	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
 
 	manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {colour: yellow}}"
-	must(t, a.try(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ManifestKey, manifest)))
-	eventually(t, func() string { return a.settings(t, "yellow") })
-	if cm := a.stored(t, env.hub); cm.Data[application.ToscaKey] != red || cm.Data[application.TranslatedKey] != "" {
+	kit.Must(t, a.TryPatch(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ManifestKey, manifest)))
+	kit.Eventually(t, func() string { return a.settings(t, "yellow") })
+	if cm := a.Stored(t); cm.Data[application.ToscaKey] != red || cm.Data[application.TranslatedKey] != "" {
 		t.Errorf("beside a manifest the template is %q, its translation %q", cm.Data[application.ToscaKey], cm.Data[application.TranslatedKey])
 	}
-	must(t, a.try(t.Context(), fmt.Sprintf(`{"data": {%q: null}}`, application.ManifestKey)))
+	kit.Must(t, a.TryPatch(t.Context(), fmt.Sprintf(`{"data": {%q: null}}`, application.ManifestKey)))
 	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
 }
 
@@ -257,7 +258,7 @@ func TestURLSourcesAreOff(t *testing.T) {
 	for key, url := range map[string]string{
 		application.ToscaKey: "https://templates.example.org/web.yaml", application.CSARKey: "https://templates.example.org/web.csar",
 	} {
-		cm := applicationOf(namespace, "web", nil)
+		cm := applicationOf(namespace, "web", "", nil)
 		cm.Data = map[string]string{key: url}
 		_, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "strict mode") {

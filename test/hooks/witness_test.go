@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // witness sees every version of every ConfigMap, Event and Secret there is while the
@@ -47,7 +48,7 @@ func newWitness() *witness {
 func (w *witness) stop() { w.cancel() }
 
 // watch watches a control plane until the witness is stopped.
-func (w *witness) watch(ctx context.Context, at plane) {
+func (w *witness) watch(ctx context.Context, at *kit.Plane) {
 	factory := informers.NewSharedInformerFactory(at.Interface, 0)
 	for _, informer := range []cache.SharedIndexInformer{
 		factory.Core().V1().ConfigMaps().Informer(), factory.Core().V1().Events().Informer(), factory.Core().V1().Secrets().Informer(),
@@ -64,7 +65,7 @@ func (w *witness) watch(ctx context.Context, at plane) {
 	factory.WaitForCacheSync(ctx.Done())
 }
 
-func (w *witness) see(at plane, object any) {
+func (w *witness) see(at *kit.Plane, object any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch object := object.(type) {
@@ -139,17 +140,17 @@ func (w *witness) ofAgent(t *testing.T, s *spoke) {
 }
 
 // scrape reads metrics as somebody who may.
-func scrape(ctx context.Context, at plane, url string) ([]byte, error) {
+func scrape(ctx context.Context, at *kit.Plane, url string) ([]byte, error) {
 	for _, arguments := range [][]string{
 		{"create", "serviceaccount", "reader", "--namespace=default"},
 		{"create", "clusterrole", "reader", "--verb=get", "--non-resource-url=/metrics"},
 		{"create", "clusterrolebinding", "reader", "--clusterrole=reader", "--serviceaccount=default:reader"},
 	} {
-		if text, err := tryKubectl(at, "", arguments...); err != nil && !strings.Contains(text, "already exists") {
+		if text, err := kit.TryKubectl(ctx, at.Cluster, "", arguments...); err != nil && !strings.Contains(text, "already exists") {
 			return nil, fmt.Errorf("kubectl %v: %w: %s", arguments, err, text)
 		}
 	}
-	token, err := tryKubectl(at, "", "create", "token", "reader", "--namespace=default")
+	token, err := kit.TryKubectl(ctx, at.Cluster, "", "create", "token", "reader", "--namespace=default")
 	if err != nil {
 		return nil, fmt.Errorf("kubectl create token: %w: %s", err, token)
 	}
@@ -283,7 +284,7 @@ func TestCanary(t *testing.T) {
 	var zipped bytes.Buffer
 	writer := gzip.NewWriter(&zipped)
 	_, err := io.WriteString(writer, `[{"data": {"a": "`+token+`"}}]`)
-	must(t, errors.Join(err, writer.Close()))
+	kit.Must(t, errors.Join(err, writer.Close()))
 	encoded := base64.StdEncoding.EncodeToString
 	leaks := map[string]any{
 		"a ConfigMap":           &corev1.ConfigMap{Data: map[string]string{"status": `{"message": "` + token + `"}`}},
@@ -314,5 +315,5 @@ func TestCanary(t *testing.T) {
 }
 
 func (a app) annotated(value string) *corev1.ConfigMap {
-	return applicationOf(a.Namespace, a.Name, wishes{"hold": value})
+	return applicationOf(a.Namespace, a.Name, "", wishes{"hold": value})
 }

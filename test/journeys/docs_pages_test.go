@@ -17,6 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/manifests"
 	"github.com/krake-observer/krake-observer/test/docs"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 	"github.com/krake-observer/krake-observer/test/session"
 )
 
@@ -30,6 +31,7 @@ import (
 // The first writes the first block of YAML below a heading of a page into a file. The
 // second makes an archive of files. The third runs a command with pipes.
 func TestPages(t *testing.T) {
+	kit.Long(t, "each page of the documentation")
 	files, err := filepath.Glob("docs/*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -159,6 +161,7 @@ func shell(ts *testscript.TestScript, neg bool, args []string) {
 // What is applied from the repository is accepted by an API server that has nothing of
 // it, each by itself, and goes again.
 func TestInstallCommands(t *testing.T) {
+	kit.Long(t, "each installation of the documentation")
 	pages, err := docs.ReadAll("../..")
 	if err != nil {
 		t.Fatal(err)

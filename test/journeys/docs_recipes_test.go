@@ -16,12 +16,14 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/docs"
+	"github.com/krake-observer/krake-observer/test/kit"
 	"github.com/krake-observer/krake-observer/test/session"
 )
 
 // The recipes of docs/schema-by-example.md are what happens: each file is applied as it
 // stands there, each change is made, and the value is as the table says.
 func TestRecipes(t *testing.T) {
+	kit.Long(t, "each recipe of the documentation")
 	page, err := docs.Read("../../docs/schema-by-example.md")
 	if err != nil {
 		t.Fatal(err)

@@ -15,12 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 	"github.com/krake-observer/krake-observer/test/session"
 )
 
 // The resources of the world, which the environment names, do not differ once they are
 // created: the plugin sees no drift where nobody has changed anything.
 func TestRealResources(t *testing.T) {
+	kit.Long(t, "resources of the real world")
 	file := os.Getenv("KRAKE_REAL_MANIFESTS")
 	if file == "" {
 		t.Skip("KRAKE_REAL_MANIFESTS names no file of real-world resources: the plugin was tried with those of the journeys only")

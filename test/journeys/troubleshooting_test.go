@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/krake-observer/krake-observer/test/kit"
 	"github.com/krake-observer/krake-observer/test/session"
 )
 
@@ -15,6 +16,7 @@ const outage = "outage"
 // What an administrator sees, and does, while a part of the installation is down: one
 // journey after the other, for what is down is down for all.
 func TestOutages(t *testing.T) {
+	kit.Long(t, "parts of the installation are down")
 	installed := install(t)
 	t.Cleanup(func() { admin(t, "delete", "-k", folderOf(installed)) })
 	t.Cleanup(func() { admin(t, "delete", "namespace", outage) })

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -89,8 +91,15 @@ func TestSessions(t *testing.T) {
 	if err := env.installation.Look(); err != nil {
 		t.Fatal(err)
 	}
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no sessions: %v", err)
+	}
+	if testing.Short() {
+		files = slices.DeleteFunc(files, func(name string) bool { return strings.HasPrefix(filepath.Base(name), "habitat-") })
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Files:               files,
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		UpdateScripts:       *update,

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/manifests"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // plantedPrefix is that of the names of policies with a planted fault, and of those
@@ -31,6 +32,7 @@ type fault struct {
 // would be something else. The policies with the faults are in force at once, each for
 // somebody of its own.
 func TestEachClauseOfHabitatsPoliciesIsNeeded(t *testing.T) {
+	kit.Long(t, "each clause is left out once")
 	p := newPlace(t)
 	for file, trials := range map[string][]trial{
 		"configmaps.yaml": trialsOfConfigMaps(p), "workloads.yaml": trialsOfWorkloads(t, p),

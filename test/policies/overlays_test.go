@@ -21,10 +21,12 @@ import (
 	agentcommand "github.com/krake-observer/krake-observer/internal/agent"
 	"github.com/krake-observer/krake-observer/internal/hooks"
 	"github.com/krake-observer/krake-observer/internal/webhook"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The API server takes every overlay as it is, and has nothing to say about it.
 func TestOverlaysAreAccepted(t *testing.T) {
+	kit.Long(t, "each overlay is applied")
 	overlays, err := filepath.Glob(filepath.Join(server.Dir(), "manifests", "overlays", "*"))
 	if err != nil {
 		t.Fatal(err)

@@ -15,12 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/krake-observer/krake-observer/test/kit"
 	"github.com/krake-observer/krake-observer/test/simulation/target"
 )
 
 // All of it, with three clusters: agents that are enrolled and bound by the shipped
 // rights carry out, rest, repair and start again, and all is measured.
 func TestSmall(t *testing.T) {
+	kit.Long(t, "it is a run of the simulation")
 	options := Options{Clusters: 3, Applications: 30, Idle: 2 * time.Second, Drift: time.Second, PerMinute: 2000, Writes: 30}
 	if err := options.Validate(); err != nil {
 		t.Fatal(err)

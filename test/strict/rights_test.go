@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // testClient is the name by which the audit log tells the tests from the agent
@@ -142,6 +143,7 @@ func TestWhatTheAgentMay(t *testing.T) {
 // refuses what the overlay's roles are for: it wants the right to be the account in
 // everything. The request is the same.
 func TestServerWithoutConstraints(t *testing.T) {
+	kit.Long(t, "a control plane of its own")
 	c, err := cluster.Start(t.Context(), cluster.Options{APIServerArgs: []string{"--feature-gates=ConstrainedImpersonation=false"}})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const application = `
@@ -26,6 +27,7 @@ data:
 // An operator holds, suspends and resumes, and then takes everything away in the order
 // that is said: nothing is left, and nothing waits.
 func TestFromHoldToUninstall(t *testing.T) {
+	kit.Long(t, "everything is taken away")
 	installed, err := installation.InstallWith(t.Context(), server, installation.Options{Overlay: "default"}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)

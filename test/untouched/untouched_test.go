@@ -18,6 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // settle is how long the controllers have to change something.
@@ -89,6 +90,7 @@ func shownByTheAnswer() map[string]map[string][]string {
 // The resources of the world are not part of this repository: they are read
 // from the file that the environment names.
 func TestRealResources(t *testing.T) {
+	kit.Long(t, "resources of the real world")
 	file := os.Getenv("KRAKE_REAL_MANIFESTS")
 	if file == "" {
 		t.Skip("KRAKE_REAL_MANIFESTS names no file of real-world resources: only our own were tried")
