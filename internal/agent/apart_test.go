@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -72,19 +73,21 @@ func (h *distantHub) askedBeside(allowed *regexp.Regexp) []string {
 // cluster that the map says. Several agents can be in one process.
 func TestHubAndTargetApart(t *testing.T) {
 	clients := kubernetes.NewForConfigOrDie(server)
-	for _, namespace := range []string{application.AgentsNamespace, "apart-hub", "apart-other", "apart-target"} {
+	name := kit.UniqueName("apart")
+	atHub, atBoth, atTarget := name+"-hub", name+"-other", name+"-target"
+	for _, namespace := range []string{application.AgentsNamespace, atHub, atBoth, atTarget} {
 		createNamespace(t, clients, namespace)
 	}
 	hub := newDistantHub(t)
 	registry := prometheus.NewPedanticRegistry()
-	for _, cluster := range []string{"apart", "apart-beside"} {
+	for _, cluster := range []string{name, name + "-beside"} {
 		options := optionsOf(t, cluster,
-			"--hub-namespaces=apart-hub,apart-other", "--namespaces=apart-target,apart-other", "--namespace-map=apart-hub=apart-target")
+			"--hub-namespaces", atHub+","+atBoth, "--namespaces", atTarget+","+atBoth, "--namespace-map", atHub+"="+atTarget)
 		agent, err := newAgent(t.Context(), options, Configs{Hub: hub.config, Target: server})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cluster == "apart" {
+		if cluster == name {
 			agent.configs.Registry = registry
 		}
 		if err := agent.connect(); err != nil {
@@ -92,22 +95,22 @@ func TestHubAndTargetApart(t *testing.T) {
 		}
 		defer start(t, agent)()
 	}
-	createApplication(t, clients, "apart-hub", "apart", `[{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}]`)
+	createApplication(t, clients, atHub, name, `[{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}]`)
 	kit.EventuallyNil(t, func() error {
-		settings, err := clients.CoreV1().ConfigMaps("apart-target").Get(t.Context(), "settings", metav1.GetOptions{})
+		settings, err := clients.CoreV1().ConfigMaps(atTarget).Get(t.Context(), "settings", metav1.GetOptions{})
 		if err == nil && settings.Data["a"] != "1" {
 			return fmt.Errorf("its data is %v", settings.Data)
 		}
 		return err
 	})
 	kit.EventuallyNil(t, func() error {
-		app, err := clients.CoreV1().ConfigMaps("apart-hub").Get(t.Context(), "apart", metav1.GetOptions{})
+		app, err := clients.CoreV1().ConfigMaps(atHub).Get(t.Context(), name, metav1.GetOptions{})
 		if err == nil && app.Labels[application.StateLabel] != string(application.StateRunning) {
 			return fmt.Errorf("the Application says %s", app.Data[application.StatusKey])
 		}
 		return err
 	})
-	for _, namespace := range []string{"apart-hub", "apart-target"} { // of the Application, and of the object
+	for _, namespace := range []string{atHub, atTarget} { // of the Application, and of the object
 		kit.EventuallyNil(t, func() error {
 			events, err := clients.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
 			if err == nil && len(events.Items) == 0 {
@@ -116,9 +119,9 @@ func TestHubAndTargetApart(t *testing.T) {
 			return err
 		})
 	}
-	allowed := regexp.MustCompile(`^((GET|PATCH) /api/v1/namespaces/apart-(hub|other)/configmaps(/apart)?` +
-		`|(GET|POST|PUT) /apis/coordination.k8s.io/v1/namespaces/krake-agents/leases(/krake-cluster-apart(-beside)?)?` +
-		`|(POST|PATCH) /apis/events.k8s.io/v1/namespaces/apart-hub/events(/.*)?)$`)
+	allowed := regexp.MustCompile(strings.ReplaceAll(`^((GET|PATCH) /api/v1/namespaces/NAME-(hub|other)/configmaps(/NAME)?`+
+		`|(GET|POST|PUT) /apis/coordination.k8s.io/v1/namespaces/krake-agents/leases(/krake-cluster-NAME(-beside)?)?`+
+		`|(POST|PATCH) /apis/events.k8s.io/v1/namespaces/NAME-hub/events(/.*)?)$`, "NAME", name))
 	if diff := cmp.Diff([]string(nil), hub.askedBeside(allowed)); diff != "" {
 		t.Errorf("the hub was asked for more (-want +got):\n%s", diff)
 	}

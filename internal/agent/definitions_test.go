@@ -120,7 +120,7 @@ func define(t *testing.T, group string, scope string) (id manifest.ID, remove fu
 // with that: each time the Application that asked is woken by itself.
 func TestKindsFollowTheAPIServer(t *testing.T) {
 	l := newLive(t, server)
-	const group = "follow.example.com"
+	group := kit.UniqueName("follow") + ".example.com"
 	absent := manifest.ID{APIVersion: group + "/v1", Kind: "Widget", Namespace: "default", Name: "one"}
 	missing := func(_ bool, err error) bool { return meta.IsNoMatchError(err) }
 	l.until(t, absent, missing)
@@ -152,7 +152,7 @@ func TestDefinitionsForbidden(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("nobody is told")
 	}
-	widget, remove := define(t, "forbidden.example.com", "Namespaced")
+	widget, remove := define(t, kit.UniqueName("forbidden")+".example.com", "Namespaced")
 	defer remove()
 	kit.EventuallyNil(t, func() error {
 		_, err := l.Locate(appName, widget)

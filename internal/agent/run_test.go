@@ -91,7 +91,7 @@ func acts(t *testing.T, replica *agent) bool {
 // takes over without a list of them.
 func TestTheStandbyIsWarm(t *testing.T) {
 	t.Parallel()
-	const cluster = "standby"
+	cluster := kit.UniqueName("standby")
 	clients := kubernetes.NewForConfigOrDie(server)
 	now, seconds, somebody := metav1.NowMicro(), int32(3600), "somebody"
 	_, err := clients.CoordinationV1().Leases(metav1.NamespaceDefault).Create(t.Context(), &coordinationv1.Lease{
@@ -125,7 +125,7 @@ func TestTheStandbyIsWarm(t *testing.T) {
 // what it had begun has ended: there are never two that act.
 func TestTheLeasesOutliveTheWork(t *testing.T) {
 	t.Parallel()
-	const cluster = "handover"
+	cluster := kit.UniqueName("handover")
 	clients := kubernetes.NewForConfigOrDie(server)
 	createNamespace(t, clients, application.AgentsNamespace)
 	ending := newReplica(t, cluster)
@@ -170,7 +170,7 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 // after it begins anew.
 func TestTheLeaseIsTaken(t *testing.T) {
 	t.Parallel()
-	const cluster = "taken"
+	cluster := kit.UniqueName("taken")
 	clients := kubernetes.NewForConfigOrDie(server)
 	createNamespace(t, clients, application.AgentsNamespace)
 	losing := newReplica(t, cluster)
@@ -269,7 +269,8 @@ func TestTheHubNeverAnswers(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	waiting := newReplica(t, "waiting")
+	cluster := kit.UniqueName("waiting")
+	waiting := newReplica(t, cluster)
 	waiting.configs.Hub = &rest.Config{Host: "http://" + nobody.Addr().String()}
 	waiting, err = newAgent(t.Context(), waiting.options, waiting.configs)
 	if err != nil {
@@ -277,7 +278,7 @@ func TestTheHubNeverAnswers(t *testing.T) {
 	}
 	stop := start(t, waiting)
 	<-time.After(time.Second)
-	_, err = kubernetes.NewForConfigOrDie(server).CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), application.TargetLease("waiting"), metav1.GetOptions{})
+	_, err = kubernetes.NewForConfigOrDie(server).CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), application.TargetLease(cluster), metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("it has asked for the Lease: %v", err)
 	}
