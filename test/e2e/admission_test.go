@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Bad input gets all of its mistakes at once, each with its place and the way out.
@@ -77,9 +79,9 @@ data:
 		t.Fatalf("%v\n%s", err, text)
 	}
 	eventuallyState(t, "RUNNING", namespace, "nginx")
-	kubectl(t, "--namespace", namespace, "patch", "configmap", "nginx", "--type=merge", "--patch",
+	hub.Kubectl(t, "--namespace", namespace, "patch", "configmap", "nginx", "--type=merge", "--patch",
 		`{"data": {"status.learned": "[forged]", "inventory.local": "[forged]", "status.last_applied_manifest": "[]"}}`)
-	cm := get(t, configMaps, namespace, "nginx")
+	cm := hub.Get(t, kit.ConfigMaps, namespace, "nginx")
 	if text := strings.Join([]string{
 		cm.GetAnnotations()["krake.dev/application"], cm.GetLabels()["holder.krake.dev/other"], strings.Join(cm.GetFinalizers(), ","),
 	}, " "); text != "v1  local.krake.dev/resources" {
@@ -115,8 +117,8 @@ func TestTheAnnotationCannotBeRemoved(t *testing.T) {
 // A ConfigMap becomes an Application when it is annotated.
 func TestAnnotatingMakesAnApplication(t *testing.T) {
 	namespace := newNamespace(t)
-	kubectl(t, "--namespace", namespace, "create", "configmap", "nginx", "--from-literal=spec.manifest="+nginxManifest)
-	kubectl(t, "--namespace", namespace, "annotate", "configmap", "nginx", "krake.dev/application=v1")
+	hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "nginx", "--from-literal=spec.manifest="+nginxManifest)
+	hub.Kubectl(t, "--namespace", namespace, "annotate", "configmap", "nginx", "krake.dev/application=v1")
 	eventuallyState(t, "RUNNING", namespace, "nginx")
-	eventuallyField(t, 2, deployments, namespace, "nginx", "spec", "replicas")
+	hub.EventuallyField(t, 2, kit.Deployments, namespace, "nginx", "spec", "replicas")
 }

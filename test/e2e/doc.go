@@ -4,8 +4,7 @@
 //
 // There is one test for each sentence of the specification that a user can see,
 // and one for each row of the threat model that needs all of this: TestA13 and
-// so on. TestA44 has a rival for half a minute; with KRAKE_E2E_LONG=1 it has one
-// for five.
+// so on.
 //
 // The programs that a local cluster needs are built once, which takes minutes:
 //

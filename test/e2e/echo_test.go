@@ -79,7 +79,7 @@ func echoPorts(t *testing.T) {
 	before := auditMark(t)
 	portsOf := func() string {
 		var numbers []any
-		items, _ := field(get(t, services, namespace, "echo-demo"), "spec", "ports").([]any)
+		items, _ := kit.Field(hub.Get(t, kit.Services, namespace, "echo-demo"), "spec", "ports").([]any)
 		for _, item := range items {
 			port, _ := item.(map[string]any)
 			numbers = append(numbers, port["port"])
@@ -88,7 +88,7 @@ func echoPorts(t *testing.T) {
 	}
 	eventuallyPorts := func(want string) {
 		t.Helper()
-		eventually(t, func() string {
+		kit.Eventually(t, func() string {
 			if got := portsOf(); got != want {
 				return fmt.Sprintf("ports are %s, want %s", got, want)
 			}
@@ -97,8 +97,8 @@ func echoPorts(t *testing.T) {
 	}
 
 	// The second port is taken over when it appears: nothing is patched for it.
-	change(t, services, namespace, "echo-demo", ports(8080, 81))
-	eventually(t, func() string {
+	hub.Change(t, kit.Services, namespace, "echo-demo", ports(8080, 81))
+	kit.Eventually(t, func() string {
 		learned := document(t, namespace, "echo-demo", "status.learned")
 		want := parse(t, `
 - apiVersion: v1
@@ -114,20 +114,20 @@ func echoPorts(t *testing.T) {
 
 	// It may go, and come back as it was, in another place; with another value it
 	// is drift, wherever it is. Who has its place meanwhile is somebody else.
-	change(t, services, namespace, "echo-demo", ports(8080))
-	change(t, services, namespace, "echo-demo", ports(8080, 82))
-	change(t, services, namespace, "echo-demo", ports(82, 81, 8080))
-	change(t, services, namespace, "echo-demo", `{"spec": {"ports": [
+	hub.Change(t, kit.Services, namespace, "echo-demo", ports(8080))
+	hub.Change(t, kit.Services, namespace, "echo-demo", ports(8080, 82))
+	hub.Change(t, kit.Services, namespace, "echo-demo", ports(82, 81, 8080))
+	hub.Change(t, kit.Services, namespace, "echo-demo", `{"spec": {"ports": [
 		{"name": "a", "port": 82}, {"name": "b", "port": 81, "targetPort": 9}, {"name": "c", "port": 8080}]}}`)
-	eventuallyField(t, 81, services, namespace, "echo-demo", "spec", "ports", 1, "targetPort")
+	hub.EventuallyField(t, 81, kit.Services, namespace, "echo-demo", "spec", "ports", 1, "targetPort")
 	eventuallyPorts("[82 81 8080]")
 
 	// Five are more than the maximum: the list is cut to the known ones.
-	change(t, services, namespace, "echo-demo", ports(83, 8080, 84, 81, 85))
+	hub.Change(t, kit.Services, namespace, "echo-demo", ports(83, 8080, 84, 81, 85))
 	eventuallyPorts("[8080 81]")
 
 	// The second port and the five.
-	made := before.eventuallyRepairs(t, 2, namespace)
+	made := eventuallyRepairs(t, before, 2, namespace)
 	checkRepairs(t, made, "/spec/ports/0", "/spec/ports/1", "/spec/ports/2", "/spec/ports/4")
 }
 
@@ -137,24 +137,24 @@ func echoPorts(t *testing.T) {
 func echoServiceFields(t *testing.T) {
 	const namespace = echoNamespace
 	before := auditMark(t)
-	change(t, services, namespace, "echo-demo", `{"spec": {"type": "ClusterIP"}}`)
-	change(t, services, namespace, "echo-demo", `{"spec": {"sessionAffinity": "ClientIP"}}`)
-	eventuallyField(t, "None", services, namespace, "echo-demo", "spec", "sessionAffinity")
-	eventuallyField(t, "ClusterIP", services, namespace, "echo-demo", "spec", "type")
-	checkRepairs(t, before.eventuallyRepairs(t, 1, namespace), "/spec/sessionAffinity")
+	hub.Change(t, kit.Services, namespace, "echo-demo", `{"spec": {"type": "ClusterIP"}}`)
+	hub.Change(t, kit.Services, namespace, "echo-demo", `{"spec": {"sessionAffinity": "ClientIP"}}`)
+	hub.EventuallyField(t, "None", kit.Services, namespace, "echo-demo", "spec", "sessionAffinity")
+	hub.EventuallyField(t, "ClusterIP", kit.Services, namespace, "echo-demo", "spec", "type")
+	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/sessionAffinity")
 }
 
 // The Deployment has no schema of its own: all of its manifest is observed.
 func echoDeployment(t *testing.T) {
 	const namespace = echoNamespace
-	kubectl(t, "--namespace", namespace, "set", "image", "deployment/echo-demo", "echo=other")
-	eventuallyField(t, "registry.k8s.io/echoserver:1.10", deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "image")
-	kubectl(t, "--namespace", namespace, "scale", "deployment/echo-demo", "--replicas=3")
-	kubectl(t, "--namespace", namespace, "label", "deployment/echo-demo", "team=mine")
-	change(t, deployments, namespace, "echo-demo", `{"spec": {"template": {"metadata": {"labels": {"app": "echo", "extra": "mine"}}}}}`)
-	change(t, deployments, namespace, "echo-demo", `{"spec": {"template": {"spec": {"containers": [{"name": "echo", "image": "x"}]}}}}`)
-	eventuallyField(t, "registry.k8s.io/echoserver:1.10", deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "image")
-	eventuallyField(t, 8080, deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "ports", 0, "containerPort")
-	eventuallyField(t, 3, deployments, namespace, "echo-demo", "spec", "replicas")
-	eventuallyField(t, "mine", deployments, namespace, "echo-demo", "metadata", "labels", "team")
+	hub.Kubectl(t, "--namespace", namespace, "set", "image", "deployment/echo-demo", "echo=other")
+	hub.EventuallyField(t, "registry.k8s.io/echoserver:1.10", kit.Deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "image")
+	hub.Kubectl(t, "--namespace", namespace, "scale", "deployment/echo-demo", "--replicas=3")
+	hub.Kubectl(t, "--namespace", namespace, "label", "deployment/echo-demo", "team=mine")
+	hub.Change(t, kit.Deployments, namespace, "echo-demo", `{"spec": {"template": {"metadata": {"labels": {"app": "echo", "extra": "mine"}}}}}`)
+	hub.Change(t, kit.Deployments, namespace, "echo-demo", `{"spec": {"template": {"spec": {"containers": [{"name": "echo", "image": "x"}]}}}}`)
+	hub.EventuallyField(t, "registry.k8s.io/echoserver:1.10", kit.Deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "image")
+	hub.EventuallyField(t, 8080, kit.Deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "ports", 0, "containerPort")
+	hub.EventuallyField(t, 3, kit.Deployments, namespace, "echo-demo", "spec", "replicas")
+	hub.EventuallyField(t, "mine", kit.Deployments, namespace, "echo-demo", "metadata", "labels", "team")
 }

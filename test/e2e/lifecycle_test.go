@@ -7,21 +7,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // An object that somebody deletes is created again, and not as the same one.
 func TestADeletedObjectComesBack(t *testing.T) {
 	namespace := newNginx(t)
-	before := get(t, services, namespace, "nginx").GetUID()
-	kubectl(t, "--namespace", namespace, "delete", "service", "nginx")
-	eventually(t, func() string {
-		service := get(t, services, namespace, "nginx")
+	before := hub.Get(t, kit.Services, namespace, "nginx").GetUID()
+	hub.Kubectl(t, "--namespace", namespace, "delete", "service", "nginx")
+	kit.Eventually(t, func() string {
+		service := hub.Get(t, kit.Services, namespace, "nginx")
 		if service == nil || service.GetUID() == before {
 			return "the Service is not back"
 		}
 		return ""
 	})
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if notes := events(t, namespace, "nginx", "Recreated"); len(notes) != 1 {
 			return fmt.Sprintf("want one Event of the re-creation, got %v", notes)
 		}
@@ -32,15 +34,15 @@ func TestADeletedObjectComesBack(t *testing.T) {
 // Deleting the Application deletes its objects before it is gone, and nothing else.
 func TestDeletionTakesTheObjectsAlong(t *testing.T) {
 	namespace := newNginx(t)
-	kubectl(t, "--namespace", namespace, "create", "deployment", "mine", "--image=x")
-	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx")
+	hub.Kubectl(t, "--namespace", namespace, "create", "deployment", "mine", "--image=x")
+	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx")
 	for _, resource := range []string{"deployment/nginx", "service/nginx", "configmap/nginx"} {
 		text, err := tryKubectl(t, "", "--namespace", namespace, "get", resource)
 		if err == nil || !strings.Contains(text, "NotFound") {
 			t.Errorf("%s is still there: %s", resource, text)
 		}
 	}
-	if get(t, deployments, namespace, "mine") == nil {
+	if hub.Get(t, kit.Deployments, namespace, "mine") == nil {
 		t.Error("a Deployment of somebody else is gone")
 	}
 }
@@ -57,16 +59,16 @@ func TestAChangedSpecIsCarriedOut(t *testing.T) {
 		}
 	}
 	apply(strings.ReplaceAll(nginxManifest, "nginx:1.27", "nginx:1.28"))
-	eventuallyField(t, "nginx:1.28", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	hub.EventuallyField(t, "nginx:1.28", kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
 	if notes := events(t, namespace, "nginx", "DriftReverted"); len(notes) > 0 {
 		t.Errorf("a change of the spec was taken for a drift: %v", notes)
 	}
 
 	deployment, _, _ := strings.Cut(nginxManifest, "---")
 	apply(deployment)
-	eventuallyGone(t, services, namespace, "nginx")
-	eventually(t, func() string {
-		if text, _ := field(get(t, configMaps, namespace, "nginx"), "data", "inventory.local").(string); strings.Contains(text, "Service") {
+	hub.EventuallyGone(t, kit.Services, namespace, "nginx")
+	kit.Eventually(t, func() string {
+		if text, _ := kit.Field(hub.Get(t, kit.ConfigMaps, namespace, "nginx"), "data", "inventory.local").(string); strings.Contains(text, "Service") {
 			return "the inventory still has the Service: " + text
 		}
 		return ""
@@ -81,24 +83,24 @@ func TestLearnedValuesSurviveAChangedSpec(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	eventuallyField(t, "other", songs, namespace, "top50", "spec", "key1")
-	change(t, songs, namespace, "top50", `{"spec": {"key3": "x"}}`)
-	eventuallyField(t, "kilestlai", songs, namespace, "top50", "spec", "key3")
+	hub.EventuallyField(t, "other", songs, namespace, "top50", "spec", "key1")
+	hub.Change(t, songs, namespace, "top50", `{"spec": {"key3": "x"}}`)
+	hub.EventuallyField(t, "kilestlai", songs, namespace, "top50", "spec", "key3")
 }
 
 // An object that exists already and is not ours is neither changed nor deleted.
 func TestAForeignObjectIsLeftAlone(t *testing.T) {
 	namespace := newNamespace(t)
-	kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine")
+	hub.Kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine")
 	createApplication(t, namespace, "nginx", nginxManifest, "")
 	eventuallyState(t, "FAILED", namespace, "nginx")
 	eventuallyCondition(t, namespace, "nginx", "Ready", "False", "AlreadyExists")
-	if get(t, services, namespace, "nginx") == nil {
+	if hub.Get(t, kit.Services, namespace, "nginx") == nil {
 		t.Error("the Service was not created: one object must not hold up the others")
 	}
-	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx")
-	deployment := get(t, deployments, namespace, "nginx")
-	if got := field(deployment, "spec", "template", "spec", "containers", 0, "image"); got != "mine" {
+	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx")
+	deployment := hub.Get(t, kit.Deployments, namespace, "nginx")
+	if got := kit.Field(deployment, "spec", "template", "spec", "containers", 0, "image"); got != "mine" {
 		t.Errorf("image of the foreign Deployment is %v, want mine", got)
 	}
 }
@@ -107,10 +109,10 @@ func TestAForeignObjectIsLeftAlone(t *testing.T) {
 // deletion.
 func TestALostLabelIsRestored(t *testing.T) {
 	namespace := newNginx(t)
-	before := get(t, deployments, namespace, "nginx")
-	kubectl(t, "--namespace", namespace, "label", "deployment/nginx", "krake.dev/owned-by-")
-	eventuallyField(t, field(before, "metadata", "labels", "krake.dev/owned-by"), deployments, namespace, "nginx", "metadata", "labels", "krake.dev/owned-by")
-	if get(t, deployments, namespace, "nginx").GetUID() != before.GetUID() {
+	before := hub.Get(t, kit.Deployments, namespace, "nginx")
+	hub.Kubectl(t, "--namespace", namespace, "label", "deployment/nginx", "krake.dev/owned-by-")
+	hub.EventuallyField(t, kit.Field(before, "metadata", "labels", "krake.dev/owned-by"), kit.Deployments, namespace, "nginx", "metadata", "labels", "krake.dev/owned-by")
+	if hub.Get(t, kit.Deployments, namespace, "nginx").GetUID() != before.GetUID() {
 		t.Error("the Deployment was created anew")
 	}
 }
@@ -133,12 +135,12 @@ func TestAClusterScopedKindIsRefused(t *testing.T) {
 // A ConfigMap that was never admitted has nobody's authority: no agent sees it.
 func TestAPlainConfigMapIsNobodysBusiness(t *testing.T) {
 	namespace := newNamespace(t)
-	kubectl(t, "--namespace", namespace, "create", "configmap", "plain", "--from-literal=spec.manifest="+nginxManifest)
-	cm := get(t, configMaps, namespace, "plain")
+	hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "plain", "--from-literal=spec.manifest="+nginxManifest)
+	cm := hub.Get(t, kit.ConfigMaps, namespace, "plain")
 	if len(cm.GetLabels()) > 0 || len(cm.GetFinalizers()) > 0 {
 		t.Errorf("a plain ConfigMap was changed: %v", cm)
 	}
-	list, err := env.client.Resource(deployments).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+	list, err := hub.Dynamic.Resource(kit.Deployments).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func TestA49(t *testing.T) {
 			t.Errorf("%d objects have grown, and it is too large already: %v", n, condition)
 		}
 		fill(t, namespace, fmt.Sprintf("grows-%d", n), each, "metadata", "annotations", "size")
-		eventually(t, func() string {
+		kit.Eventually(t, func() string {
 			if learned, _ := document(t, namespace, "nginx", "status.learned").([]any); len(learned) != n+1 {
 				return fmt.Sprintf("%d objects are learned of, want %d", len(learned), n+1)
 			}
@@ -48,16 +48,16 @@ func TestA49(t *testing.T) {
 	checkNames(t, eventuallyCondition(t, namespace, "nginx", "TooLarge", "True", "NoRoom"), "no room")
 	settle(t, namespace) // it works all the same
 
-	change(t, configMaps, namespace, "nginx", `{"data": {"notes": null}}`)
-	change(t, services, namespace, "nginx", `{"spec": {"selector": {"app": "other"}}}`)
-	eventuallyField(t, "nginx", services, namespace, "nginx", "spec", "selector", "app")
-	eventually(t, func() string {
+	hub.Change(t, kit.ConfigMaps, namespace, "nginx", `{"data": {"notes": null}}`)
+	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"selector": {"app": "other"}}}`)
+	hub.EventuallyField(t, "nginx", kit.Services, namespace, "nginx", "spec", "selector", "app")
+	kit.Eventually(t, func() string {
 		if condition := conditionOf(t, namespace, "nginx", "TooLarge"); condition != nil {
 			return fmt.Sprintf("there is room again, and still %v", condition)
 		}
 		return ""
 	})
-	for _, r := range writes(in(namespace, before.requests(t))) {
+	for _, r := range writes(before.Requests(t, ofAgent, kit.In(namespace))) {
 		if code := r.Status.Code; code >= http.StatusMultipleChoices && code != http.StatusConflict {
 			t.Errorf("want every write to pass, got %.300s", r)
 		}
@@ -79,5 +79,5 @@ func fill(t *testing.T, namespace, name string, size int, path ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change(t, configMaps, namespace, name, string(body))
+	hub.Change(t, kit.ConfigMaps, namespace, name, string(body))
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // An Application that observes writes nothing to its objects and says what
@@ -17,16 +19,16 @@ func TestModes(t *testing.T) {
 	awaitCalm(t, namespace)
 	before := auditMark(t)
 	wish(t, namespace, "nginx", "mode", "observe")
-	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 3}}`)
-	kubectl(t, "--namespace", namespace, "delete", "service", "nginx")
-	eventually(t, func() string {
+	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"replicas": 3}}`)
+	hub.Kubectl(t, "--namespace", namespace, "delete", "service", "nginx")
+	kit.Eventually(t, func() string {
 		message := eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "Observed")
 		if strings.Contains(message, "Deployment "+namespace+"/nginx: spec.replicas") && strings.Contains(message, "Service "+namespace+"/nginx") {
 			return ""
 		}
 		return message
 	})
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if notes := events(t, namespace, "nginx", "DriftDetected"); len(notes) < 2 {
 			return fmt.Sprintf("want an Event for each of both, got %v", notes)
 		}
@@ -34,25 +36,25 @@ func TestModes(t *testing.T) {
 	})
 	wish(t, namespace, "nginx", "mode", "suspend")
 	eventuallyCondition(t, namespace, "nginx", "Reconciled", "Unknown", "Suspended")
-	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 4}}`)
+	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"replicas": 4}}`)
 	awaitCalm(t, namespace)
-	for _, r := range writes(in(namespace, before.requests(t))) {
+	for _, r := range writes(before.Requests(t, ofAgent, kit.In(namespace))) {
 		if r.Object.Resource != "events" && r.Object.Resource != "configmaps" {
 			t.Errorf("want no write to an object, got %s", r)
 		}
 	}
 
 	wish(t, namespace, "nginx", "mode", "enforce")
-	eventuallyField(t, 2, deployments, namespace, "nginx", "spec", "replicas")
-	eventually(t, func() string {
-		if get(t, services, namespace, "nginx") == nil {
+	hub.EventuallyField(t, 2, kit.Deployments, namespace, "nginx", "spec", "replicas")
+	kit.Eventually(t, func() string {
+		if hub.Get(t, kit.Services, namespace, "nginx") == nil {
 			return "the Service is not back"
 		}
 		return ""
 	})
 	eventuallyReconciled(t, namespace, "nginx")
 	eventuallyCondition(t, namespace, "nginx", "Drifted", "False", "NoDrift")
-	checkRepairs(t, before.eventuallyRepairs(t, 1, namespace), "/spec/replicas")
+	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/replicas")
 }
 
 // A suspended Application goes with its objects as any other.
@@ -60,8 +62,8 @@ func TestASuspendedApplicationIsDeleted(t *testing.T) {
 	namespace := newNginx(t)
 	wish(t, namespace, "nginx", "mode", "suspend")
 	eventuallyCondition(t, namespace, "nginx", "Reconciled", "Unknown", "Suspended")
-	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
-	if get(t, deployments, namespace, "nginx") != nil || get(t, services, namespace, "nginx") != nil {
+	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", kit.Timeout.String())
+	if hub.Get(t, kit.Deployments, namespace, "nginx") != nil || hub.Get(t, kit.Services, namespace, "nginx") != nil {
 		t.Error("objects of the Application are left")
 	}
 }
@@ -102,7 +104,7 @@ func TestOneUnservedKind(t *testing.T) {
 	if text, err := tryKubectl(t, drummerRole, "create", "-f", "-"); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	t.Cleanup(func() { kubectl(t, "delete", "clusterrole", "krake-agent-drummers") })
+	t.Cleanup(func() { hub.Kubectl(t, "delete", "clusterrole", "krake-agent-drummers") })
 	createApplication(t, namespace, "nginx", nginxManifest+`---
 apiVersion: music.example.com/v1
 kind: Drummer
@@ -115,11 +117,11 @@ spec: {sticks: 2}
 	if text, err := tryKubectl(t, drummerKind, "create", "-f", "-"); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	t.Cleanup(func() { kubectl(t, "delete", "crd", "drummers.music.example.com") })
-	kubectl(t, "wait", "--for=condition=Established", "crd/drummers.music.example.com")
+	t.Cleanup(func() { hub.Kubectl(t, "delete", "crd", "drummers.music.example.com") })
+	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/drummers.music.example.com")
 	known := time.Now()
-	eventually(t, func() string {
-		if get(t, drummers, namespace, "ringo") == nil {
+	kit.Eventually(t, func() string {
+		if hub.Get(t, drummers, namespace, "ringo") == nil {
 			return "the object of the new kind is not there"
 		}
 		return ""
@@ -128,7 +130,7 @@ spec: {sticks: 2}
 		t.Errorf("the object was created %s after its kind was known, want %s at most", took, soon)
 	}
 	eventuallyReconciled(t, namespace, "nginx")
-	change(t, drummers, namespace, "ringo", `{"spec": {"sticks": 1}}`)
-	eventuallyField(t, 2, drummers, namespace, "ringo", "spec", "sticks")
-	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
+	hub.Change(t, drummers, namespace, "ringo", `{"spec": {"sticks": 1}}`)
+	hub.EventuallyField(t, 2, drummers, namespace, "ringo", "spec", "sticks")
+	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", kit.Timeout.String())
 }

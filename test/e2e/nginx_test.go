@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const nginxManifest = `
@@ -44,11 +46,11 @@ func newNginx(t *testing.T) (namespace string) {
 func TestAnObservedFieldIsReverted(t *testing.T) {
 	namespace := newNginx(t)
 	before := auditMark(t)
-	kubectl(t, "--namespace", namespace, "set", "image", "deployment/nginx", "nginx=nginx:evil")
-	eventuallyField(t, "nginx:1.27", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	hub.Kubectl(t, "--namespace", namespace, "set", "image", "deployment/nginx", "nginx=nginx:evil")
+	hub.EventuallyField(t, "nginx:1.27", kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
 
-	made := before.eventuallyRepairs(t, 1, namespace)
-	operations := made[0].operations(t)
+	made := eventuallyRepairs(t, before, 1, namespace)
+	operations := operationsOf(t, made[0])
 	guard := operations[0]
 	want := []operation{
 		{Op: "replace", Path: "/metadata/resourceVersion", Value: guard.Value},
@@ -57,7 +59,7 @@ func TestAnObservedFieldIsReverted(t *testing.T) {
 	if diff := cmp.Diff(want, operations); diff != "" {
 		t.Errorf("the body of the repair (-want +got):\n%s", diff)
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		notes := events(t, namespace, "nginx", "DriftReverted")
 		if len(notes) == 1 && strings.Contains(notes[0], "spec.template.spec.containers[0].image, changed by kubectl-set (Update at ") {
 			return ""

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 var (
@@ -33,23 +34,23 @@ func TestA13(t *testing.T) {
 
 	forge(t, namespace, victims)
 	respec(t, namespace, "nginx", strings.ReplaceAll(nginxManifest, "nginx:1.27", "nginx:1.28"))
-	eventuallyField(t, "nginx:1.28", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
-	eventually(t, func() string { return cmp.Diff(own, held(t, namespace, "nginx")) })
+	hub.EventuallyField(t, "nginx:1.28", kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	kit.Eventually(t, func() string { return cmp.Diff(own, held(t, namespace, "nginx")) })
 	withoutAgent(t, func() {
 		forge(t, namespace, victims)
-		kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
+		hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
 	})
-	eventuallyGone(t, configMaps, namespace, "nginx")
+	hub.EventuallyGone(t, kit.ConfigMaps, namespace, "nginx")
 
 	for _, victim := range victims {
 		checkUntouched(t, victim)
 	}
 	deleted := 0
-	for _, r := range before.requests(t) {
+	for _, r := range before.Requests(t, ofAgent) {
 		if r.Verb == "delete" {
 			deleted++
 		}
-		if r.isWrite() && strings.HasPrefix(r.Object.Name, "foreign-") {
+		if r.IsWrite() && strings.HasPrefix(r.Object.Name, "foreign-") {
 			t.Errorf("want no write to what is not ours, got %s", r)
 		}
 	}
@@ -75,13 +76,13 @@ func foreignObjects(t *testing.T, namespace string, count int) []*unstructured.U
 	}
 	var objects []*unstructured.Unstructured
 	for i := range count {
-		resource := configMaps
+		resource := kit.ConfigMaps
 		if i%2 == 0 {
 			resource = serviceAccounts
 		}
-		objects = append(objects, get(t, resource, namespace, fmt.Sprintf("foreign-%d", i)))
+		objects = append(objects, hub.Get(t, resource, namespace, fmt.Sprintf("foreign-%d", i)))
 	}
-	return append(objects, get(t, configMaps, "kube-system", "extension-apiserver-authentication"))
+	return append(objects, hub.Get(t, kit.ConfigMaps, "kube-system", "extension-apiserver-authentication"))
 }
 
 // forge adds objects to the inventory of the nginx Application.
@@ -104,7 +105,7 @@ func forge(t *testing.T, namespace string, objects []*unstructured.Unstructured)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubectl(t, "--namespace", namespace, "--as", agentUser, "patch", "configmap", "nginx", "--type=merge", "--patch", string(patch))
+	hub.Kubectl(t, "--namespace", namespace, "--as", kit.LocalAgent, "patch", "configmap", "nginx", "--type=merge", "--patch", string(patch))
 }
 
 // checkUntouched fails if an object is not in the version in which it was seen.
@@ -115,9 +116,9 @@ func checkUntouched(t *testing.T, before *unstructured.Unstructured) {
 		return
 	}
 	resource := map[string]schema.GroupVersionResource{
-		"ConfigMap": configMaps, "ServiceAccount": serviceAccounts, "Service": services,
+		"ConfigMap": kit.ConfigMaps, "ServiceAccount": serviceAccounts, "Service": kit.Services,
 	}[before.GetKind()]
-	now := get(t, resource, before.GetNamespace(), before.GetName())
+	now := hub.Get(t, resource, before.GetNamespace(), before.GetName())
 	if now == nil || now.GetResourceVersion() != before.GetResourceVersion() || now.GetUID() != before.GetUID() {
 		t.Errorf("%s %s was touched or deleted: %v", before.GetKind(), before.GetName(), now)
 	}
@@ -127,7 +128,7 @@ func checkUntouched(t *testing.T, before *unstructured.Unstructured) {
 // object or another UID, nor the inventory alone makes an object ours.
 func TestA14(t *testing.T) {
 	namespace := newNginx(t)
-	marked := get(t, services, namespace, "nginx")
+	marked := hub.Get(t, kit.Services, namespace, "nginx")
 	label, owner := marked.GetLabels()["krake.dev/owned-by"], marked.GetAnnotations()["krake.dev/owner"]
 	uid := marked.GetAnnotations()["krake.dev/owner-uid"]
 	forged := []struct{ name, label, owner, uid string }{
@@ -143,7 +144,7 @@ func TestA14(t *testing.T) {
 	}
 	forge(t, namespace, victims[:1])
 	settle(t, namespace)
-	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
+	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", kit.Timeout.String())
 	for _, victim := range victims {
 		checkUntouched(t, victim)
 	}
@@ -167,7 +168,7 @@ func forgedService(t *testing.T, namespace, name, label, owner, uid string) *uns
 	}
 	service.SetAnnotations(annotations)
 	createObject(t, service)
-	return get(t, services, namespace, name)
+	return hub.Get(t, kit.Services, namespace, name)
 }
 
 // Two Applications say that the same Deployment is theirs: whoever creates it
@@ -194,25 +195,25 @@ func TestA33(t *testing.T) {
 	}
 	both.Wait()
 	winner, loser := "left", "right"
-	owner, _, _ := strings.Cut(get(t, deployments, namespace, "nginx").GetAnnotations()["krake.dev/owner"], " ")
+	owner, _, _ := strings.Cut(hub.Get(t, kit.Deployments, namespace, "nginx").GetAnnotations()["krake.dev/owner"], " ")
 	if owner == namespace+"/right" {
 		winner, loser = loser, winner
 	}
-	eventuallyField(t, fmt.Sprintf("%s:%d", winner, changes), deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	hub.EventuallyField(t, fmt.Sprintf("%s:%d", winner, changes), kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
 	message := eventuallyCondition(t, namespace, loser, "Conflict", "True", "OwnedByAnother")
 	checkNames(t, message, "Deployment "+namespace+"/nginx", namespace+"/"+winner)
 	eventuallyCondition(t, namespace, loser, "Reconciled", "False", "OwnedByAnother")
 	eventuallyCondition(t, namespace, winner, "Conflict", "False", "NoConflict")
 
 	awaitCalm(t, namespace)
-	made := accepted(of("deployments", writes(in(namespace, before.requests(t)))))
+	made := accepted(of("deployments", writes(before.Requests(t, ofAgent, kit.In(namespace)))))
 	for _, r := range made {
 		if strings.Contains(string(r.Body), loser+":") {
 			t.Errorf("the Deployment belongs to %s, and %s wrote it: %s", winner, loser, r)
 		}
 	}
 	t.Logf("%d writes to the Deployment for %d changes of each of its two Applications", len(made), changes)
-	auditMark(t).checkCalm(t, namespace, "once both are settled")
+	checkCalm(t, auditMark(t), namespace, "once both are settled")
 }
 
 // claimOf is the manifest by which an Application claims the Deployment nginx.
@@ -241,9 +242,9 @@ func TestA34(t *testing.T) {
 func adopt(t *testing.T, wishes map[string]string) {
 	t.Helper()
 	namespace := newNamespace(t)
-	kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine:1", "--replicas=2")
-	kubectl(t, "--namespace", namespace, "label", "deployment/nginx", "team=mine")
-	found := get(t, deployments, namespace, "nginx")
+	hub.Kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine:1", "--replicas=2")
+	hub.Kubectl(t, "--namespace", namespace, "label", "deployment/nginx", "team=mine")
+	found := hub.Get(t, kit.Deployments, namespace, "nginx")
 	before := auditMark(t)
 	manifest := strings.ReplaceAll(nginxDeployment(), "- {name: nginx, image", "- {name: mine, image")
 	createWishing(t, namespace, "nginx", manifest, `
@@ -255,24 +256,24 @@ spec:
 `, wishes)
 	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Conflict", "True", "AlreadyExists"), "Deployment "+namespace+"/nginx")
 	awaitCalm(t, namespace)
-	if made := repairs(in(namespace, before.requests(t))); len(made) > 0 {
+	if made := repairs(before.Requests(t, ofAgent, kit.In(namespace))); len(made) > 0 {
 		t.Errorf("want no write to what is not ours, got %v", made)
 	}
-	if now := get(t, deployments, namespace, "nginx"); now.GetGeneration() != found.GetGeneration() || len(now.GetAnnotations()) > 1 {
+	if now := hub.Get(t, kit.Deployments, namespace, "nginx"); now.GetGeneration() != found.GetGeneration() || len(now.GetAnnotations()) > 1 {
 		t.Errorf("the Deployment was touched: generation %d, annotations %v", now.GetGeneration(), now.GetAnnotations())
 	}
 
 	wish(t, namespace, "nginx", "adopt", "true")
 	eventuallyReconciled(t, namespace, "nginx")
-	made := before.eventuallyRepairs(t, 2, namespace)
+	made := eventuallyRepairs(t, before, 2, namespace)
 	checkRepairs(t, made[:1], "/metadata/annotations", "/metadata/labels")
 	checkRepairs(t, made[1:], "/spec/template/spec/containers/0/image")
 	if notes := events(t, namespace, "nginx", "Adopted"); len(notes) == 0 {
 		t.Error("no Event tells of the adoption")
 	}
 
-	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
-	left := get(t, deployments, namespace, "nginx")
+	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", kit.Timeout.String())
+	left := hub.Get(t, kit.Deployments, namespace, "nginx")
 	switch isDeleted := wishes["deletion-policy"] == "delete"; {
 	case isDeleted && left != nil && left.GetDeletionTimestamp() == nil:
 		t.Error("the Deployment was to be deleted, and is still there")
@@ -286,8 +287,8 @@ spec:
 func TestCopiedMarks(t *testing.T) {
 	namespace := newNginx(t)
 	var copies []*unstructured.Unstructured
-	for _, resource := range []schema.GroupVersionResource{services, serviceAccounts} {
-		copied := stored(get(t, services, namespace, "nginx"))
+	for _, resource := range []schema.GroupVersionResource{kit.Services, serviceAccounts} {
+		copied := stored(hub.Get(t, kit.Services, namespace, "nginx"))
 		copied.SetName("copy")
 		copied.SetAPIVersion("v1")
 		if resource == serviceAccounts {
@@ -299,24 +300,24 @@ func TestCopiedMarks(t *testing.T) {
 			unstructured.RemoveNestedField(copied.Object, "spec", "clusterIPs")
 		}
 		createObject(t, copied)
-		copies = append(copies, get(t, resource, namespace, "copy"))
+		copies = append(copies, hub.Get(t, resource, namespace, "copy"))
 	}
-	deployment := stored(get(t, deployments, namespace, "nginx"))
+	deployment := stored(hub.Get(t, kit.Deployments, namespace, "nginx"))
 	deployment.SetName("copy")
 	createObject(t, deployment)
 	before := auditMark(t)
 	checkCopies(t, namespace)
 	settle(t, namespace)
 
-	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
+	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", kit.Timeout.String())
 	for _, copied := range copies {
 		checkUntouched(t, copied)
 	}
-	if get(t, deployments, namespace, "copy") == nil {
+	if hub.Get(t, kit.Deployments, namespace, "copy") == nil {
 		t.Error("the copy of the Deployment is gone")
 	}
-	for _, r := range in(namespace, before.requests(t)) {
-		if r.Object.Name == "copy" && r.isWrite() || r.Object.Resource == "endpointslices" || r.Object.Resource == "replicasets" {
+	for _, r := range before.Requests(t, ofAgent, kit.In(namespace)) {
+		if r.Object.Name == "copy" && r.IsWrite() || r.Object.Resource == "endpointslices" || r.Object.Resource == "replicasets" {
 			t.Errorf("want no request about a copy, got %s", r)
 		}
 	}
@@ -326,8 +327,8 @@ func TestCopiedMarks(t *testing.T) {
 func checkCopies(t *testing.T, namespace string) {
 	t.Helper()
 	marked := func(resource schema.GroupVersionResource, marks func(*unstructured.Unstructured) map[string]string, mark string) {
-		eventually(t, func() string {
-			list, err := env.client.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+		kit.Eventually(t, func() string {
+			list, err := hub.Dynamic.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 			if err != nil {
 				return err.Error()
 			}
@@ -348,26 +349,26 @@ func checkCopies(t *testing.T, namespace string) {
 func TestRestoredBackup(t *testing.T) {
 	namespace := newNginx(t)
 	awaitCalm(t, namespace)
-	backup := stored(get(t, configMaps, namespace, "nginx"))
-	former := []*unstructured.Unstructured{get(t, deployments, namespace, "nginx"), get(t, services, namespace, "nginx")}
+	backup := stored(hub.Get(t, kit.ConfigMaps, namespace, "nginx"))
+	former := []*unstructured.Unstructured{hub.Get(t, kit.Deployments, namespace, "nginx"), hub.Get(t, kit.Services, namespace, "nginx")}
 	before := auditMark(t)
 	withoutAgent(t, func() {
-		kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
+		hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
 		wish(t, namespace, "nginx", "force-delete", "true")
-		eventuallyGone(t, configMaps, namespace, "nginx")
+		hub.EventuallyGone(t, kit.ConfigMaps, namespace, "nginx")
 		createObject(t, backup)
 	})
-	uid := string(get(t, configMaps, namespace, "nginx").GetUID())
-	for i, resource := range []schema.GroupVersionResource{deployments, services} {
-		eventuallyField(t, uid, resource, namespace, "nginx", "metadata", "annotations", "krake.dev/owner-uid")
-		if get(t, resource, namespace, "nginx").GetUID() != former[i].GetUID() {
+	uid := string(hub.Get(t, kit.ConfigMaps, namespace, "nginx").GetUID())
+	for i, resource := range []schema.GroupVersionResource{kit.Deployments, kit.Services} {
+		hub.EventuallyField(t, uid, resource, namespace, "nginx", "metadata", "annotations", "krake.dev/owner-uid")
+		if hub.Get(t, resource, namespace, "nginx").GetUID() != former[i].GetUID() {
 			t.Errorf("%s: the object was created anew", resource.Resource)
 		}
 	}
 	eventuallyReconciled(t, namespace, "nginx")
 	awaitCalm(t, namespace)
-	checkRepairs(t, before.eventuallyRepairs(t, 2, namespace), "/metadata/annotations/krake.dev~1owner-uid")
-	for _, r := range in(namespace, before.requests(t)) {
+	checkRepairs(t, eventuallyRepairs(t, before, 2, namespace), "/metadata/annotations/krake.dev~1owner-uid")
+	for _, r := range before.Requests(t, ofAgent, kit.In(namespace)) {
 		if r.Verb == "delete" || r.Verb == "create" && r.Object.Resource != "events" {
 			t.Errorf("want nothing created or deleted, got %s", r)
 		}
@@ -379,14 +380,14 @@ func TestOrphan(t *testing.T) {
 	namespace := newNamespace(t)
 	createWishing(t, namespace, "nginx", nginxManifest, "", map[string]string{"deletion-policy": "orphan"})
 	eventuallyReconciled(t, namespace, "nginx")
-	resources := []schema.GroupVersionResource{deployments, services}
+	resources := []schema.GroupVersionResource{kit.Deployments, kit.Services}
 	var former []*unstructured.Unstructured
 	for _, resource := range resources {
-		former = append(former, get(t, resource, namespace, "nginx"))
+		former = append(former, hub.Get(t, resource, namespace, "nginx"))
 	}
-	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", timeout.String())
+	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", kit.Timeout.String())
 	for i, resource := range resources {
-		left := get(t, resource, namespace, "nginx")
+		left := hub.Get(t, resource, namespace, "nginx")
 		if left == nil || left.GetUID() != former[i].GetUID() {
 			t.Errorf("%s: the object is not there any more", resource.Resource)
 			continue
@@ -398,7 +399,7 @@ func TestOrphan(t *testing.T) {
 			t.Errorf("%s: marks are left: %s", resource.Resource, text)
 		}
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if notes := events(t, namespace, "nginx", "Orphaned"); len(notes) < len(resources) {
 			return fmt.Sprintf("want an Event for each object, got %v", notes)
 		}
@@ -410,15 +411,15 @@ func TestOrphan(t *testing.T) {
 // which says so, and goes as soon as the object may.
 func TestStuckDeletion(t *testing.T) {
 	namespace := newNginx(t)
-	change(t, services, namespace, "nginx", `{"metadata": {"finalizers": ["example.org/keep"]}}`)
-	kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
+	hub.Change(t, kit.Services, namespace, "nginx", `{"metadata": {"finalizers": ["example.org/keep"]}}`)
+	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
 	message := eventuallyCondition(t, namespace, "nginx", "Stalled", "True", "DeletionBlocked")
 	checkNames(t, message, "Service "+namespace+"/nginx", "example.org/keep")
-	eventuallyField(t, "DELETING", configMaps, namespace, "nginx", "metadata", "labels", "krake.dev/state")
-	eventuallyGone(t, deployments, namespace, "nginx")
-	change(t, services, namespace, "nginx", `{"metadata": {"finalizers": null}}`)
-	eventuallyGone(t, configMaps, namespace, "nginx")
-	if get(t, services, namespace, "nginx") != nil {
+	hub.EventuallyField(t, "DELETING", kit.ConfigMaps, namespace, "nginx", "metadata", "labels", "krake.dev/state")
+	hub.EventuallyGone(t, kit.Deployments, namespace, "nginx")
+	hub.Change(t, kit.Services, namespace, "nginx", `{"metadata": {"finalizers": null}}`)
+	hub.EventuallyGone(t, kit.ConfigMaps, namespace, "nginx")
+	if hub.Get(t, kit.Services, namespace, "nginx") != nil {
 		t.Error("the Service is still there")
 	}
 }

@@ -23,11 +23,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 var (
-	pods           = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	secrets        = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	leases         = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	configurations = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 )
@@ -35,10 +34,10 @@ var (
 // needsPods skips a test where webhook and agent are processes beside the cluster.
 func needsPods(t *testing.T) *installation.Pods {
 	t.Helper()
-	if env.pods == nil {
+	if inPods == nil {
 		cannotRun(t, "it is about Pods of webhook and agent, and this cluster has none: see docs/testing-on-a-cluster.md")
 	}
-	return env.pods
+	return inPods
 }
 
 // deploymentsOf are those of the installation.
@@ -49,13 +48,13 @@ func deploymentsOf() []installation.Deployment {
 // podsOf reads the Pods of a Deployment.
 func podsOf(t *testing.T, d installation.Deployment) []corev1.Pod {
 	t.Helper()
-	names, err := env.pods.Names(t.Context(), d)
+	names, err := inPods.Names(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := make([]corev1.Pod, 0, len(names))
 	for _, name := range names {
-		found = append(found, read[corev1.Pod](t, pods, d.Namespace, name))
+		found = append(found, read[corev1.Pod](t, kit.Pods, d.Namespace, name))
 	}
 	if len(found) != 2 {
 		t.Fatalf("%s has Pods %v, want two", d.Name, names)
@@ -67,7 +66,7 @@ func podsOf(t *testing.T, d installation.Deployment) []corev1.Pod {
 func read[T any](t *testing.T, resource schema.GroupVersionResource, namespace, name string) T {
 	t.Helper()
 	var typed T
-	object := get(t, resource, namespace, name)
+	object := hub.Get(t, resource, namespace, name)
 	if object == nil {
 		t.Fatalf("there is no %s %s", resource.Resource, name)
 	}
@@ -83,7 +82,7 @@ func read[T any](t *testing.T, resource schema.GroupVersionResource, namespace, 
 func TestPodsAreRestricted(t *testing.T) {
 	needsPods(t)
 	for _, d := range deploymentsOf() {
-		if level := field(get(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", d.Namespace),
+		if level := kit.Field(hub.Get(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", d.Namespace),
 			"metadata", "labels", "pod-security.kubernetes.io/enforce"); level != "restricted" {
 			t.Errorf("namespace %s enforces %v, want restricted", d.Namespace, level)
 		}
@@ -91,17 +90,17 @@ func TestPodsAreRestricted(t *testing.T) {
 			checkRestricted(t, &pod)
 		}
 	}
-	pod := fmt.Sprintf(podOf, env.pods.Image(), "privileged: true")
+	pod := fmt.Sprintf(podOf, inPods.Image(), "privileged: true")
 	if text, err := tryKubectl(t, pod, "--namespace", "krake-system", "create", "--dry-run=server", "-f", "-"); err == nil || !strings.Contains(text, "PodSecurity") {
 		t.Errorf("a privileged Pod is let in: %s", text)
 	}
 
 	namespace := newNamespace(t)
-	pod = fmt.Sprintf(podOf, env.pods.Image(), "runAsNonRoot: true, runAsUser: 0")
+	pod = fmt.Sprintf(podOf, inPods.Image(), "runAsNonRoot: true, runAsUser: 0")
 	if text, err := tryKubectl(t, pod, "--namespace", namespace, "create", "-f", "-"); err != nil {
 		t.Fatal(text)
 	}
-	eventuallyField(t, "CreateContainerConfigError", pods, namespace, "root", "status", "containerStatuses", 0, "state", "waiting", "reason")
+	hub.EventuallyField(t, "CreateContainerConfigError", kit.Pods, namespace, "root", "status", "containerStatuses", 0, "state", "waiting", "reason")
 }
 
 // podOf is a Pod of an image, with a security context.
@@ -153,7 +152,7 @@ func TestProbes(t *testing.T) {
 			}
 			for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe} {
 				path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:8081/proxy%s", d.Namespace, pod.Name, probe.HTTPGet.Path)
-				if text := kubectl(t, "get", "--raw", path); text != "ok" {
+				if text := hub.Kubectl(t, "get", "--raw", path); text != "ok" {
 					t.Errorf("%s of %s answers %q", probe.HTTPGet.Path, pod.Name, text)
 				}
 			}
@@ -190,7 +189,7 @@ func TestInClusterConfiguration(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if holder := leader(t); !slices.Contains(agents, holder) {
 			return fmt.Sprintf("the Lease is of %q, want one of %v", holder, agents)
 		}
@@ -201,7 +200,7 @@ func TestInClusterConfiguration(t *testing.T) {
 // leader is the Pod of the agent that acts.
 func leader(t *testing.T) string {
 	t.Helper()
-	holder, _ := field(get(t, leases, "krake-agents", "krake-agent-local"), "spec", "holderIdentity").(string)
+	holder, _ := kit.Field(hub.Get(t, leases, "krake-agents", "krake-agent-local"), "spec", "holderIdentity").(string)
 	name, _, _ := strings.Cut(holder, "_")
 	return name
 }
@@ -212,11 +211,11 @@ func TestPodsOfAnApplicationRun(t *testing.T) {
 	needsPods(t)
 	namespace := newNginx(t)
 	running := func() string {
-		deployment := read[appsv1.Deployment](t, deployments, namespace, "nginx")
+		deployment := read[appsv1.Deployment](t, kit.Deployments, namespace, "nginx")
 		if s := deployment.Status; s.AvailableReplicas != 2 || s.UpdatedReplicas != 2 || s.Replicas != 2 {
 			return fmt.Sprintf("of the Deployment two Pods are to be available: %+v", s)
 		}
-		for _, pod := range list[corev1.Pod](t, pods, namespace) {
+		for _, pod := range list[corev1.Pod](t, kit.Pods, namespace) {
 			if pod.DeletionTimestamp == nil && (pod.Status.PodIP == "" || pod.Spec.NodeName == "" || pod.Status.ContainerStatuses[0].State.Running == nil) {
 				return fmt.Sprintf("Pod %s does not run: %+v", pod.Name, pod.Status)
 			}
@@ -226,16 +225,16 @@ func TestPodsOfAnApplicationRun(t *testing.T) {
 	if complaint := running(); complaint != "" {
 		t.Error("the Application says RUNNING, but: " + complaint)
 	}
-	kubectl(t, "--namespace", namespace, "set", "image", "deployment/nginx", "nginx=nginx:evil")
-	eventuallyField(t, "nginx:1.27", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
-	eventually(t, running)
+	hub.Kubectl(t, "--namespace", namespace, "set", "image", "deployment/nginx", "nginx=nginx:evil")
+	hub.EventuallyField(t, "nginx:1.27", kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	kit.Eventually(t, running)
 	eventuallyState(t, "RUNNING", namespace, "nginx")
 }
 
 // list reads the objects of a namespace.
 func list[T any](t *testing.T, resource schema.GroupVersionResource, namespace string) []T {
 	t.Helper()
-	found, err := env.client.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+	found, err := hub.Dynamic.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +253,7 @@ func list[T any](t *testing.T, resource schema.GroupVersionResource, namespace s
 func TestServiceLeadsToThePods(t *testing.T) {
 	needsPods(t)
 	namespace := newNginx(t)
-	service := read[corev1.Service](t, services, "krake-system", "krake-webhook")
+	service := read[corev1.Service](t, kit.Services, "krake-system", "krake-webhook")
 	if ip := net.ParseIP(service.Spec.ClusterIP); service.Spec.Type != corev1.ServiceTypeClusterIP || ip == nil {
 		t.Fatalf("the Service is of type %s with address %q", service.Spec.Type, service.Spec.ClusterIP)
 	}
@@ -262,27 +261,27 @@ func TestServiceLeadsToThePods(t *testing.T) {
 	for _, pod := range podsOf(t, installation.WebhookDeployment) {
 		addresses = append(addresses, pod.Status.PodIP)
 	}
-	eventually(t, func() string { return differ(addresses, endpoints(t)) })
+	kit.Eventually(t, func() string { return differ(addresses, endpoints(t)) })
 
 	t.Cleanup(func() {
-		if err := env.pods.Start(context.WithoutCancel(t.Context()), installation.WebhookDeployment); err != nil {
+		if err := inPods.Start(context.WithoutCancel(t.Context()), installation.WebhookDeployment); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := env.pods.Stop(installation.WebhookDeployment); err != nil {
+	if err := inPods.Stop(installation.WebhookDeployment); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string { return differ(nil, endpoints(t)) })
+	kit.Eventually(t, func() string { return differ(nil, endpoints(t)) })
 	if err := admit(t.Context(), namespace); err == nil || !strings.Contains(err.Error(), "krake-webhook") {
 		t.Errorf("without the webhook an Application is answered %v", err)
 	}
-	kubectl(t, "--namespace", namespace, "create", "configmap", "plain")
-	change(t, services, namespace, "nginx", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
-	eventuallyField(t, int64(80), services, namespace, "nginx", "spec", "ports", 0, "targetPort")
-	if err := env.pods.Start(t.Context(), installation.WebhookDeployment); err != nil {
+	hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "plain")
+	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
+	hub.EventuallyField(t, int64(80), kit.Services, namespace, "nginx", "spec", "ports", 0, "targetPort")
+	if err := inPods.Start(t.Context(), installation.WebhookDeployment); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if err := admit(t.Context(), namespace); err != nil {
 			return err.Error()
 		}
@@ -293,7 +292,7 @@ func TestServiceLeadsToThePods(t *testing.T) {
 // endpoints are the addresses that the webhook's Service leads to.
 func endpoints(t *testing.T) []string {
 	t.Helper()
-	found, err := env.client.Resource(endpointSlices).Namespace("krake-system").List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=krake-webhook"})
+	found, err := hub.Dynamic.Resource(endpointSlices).Namespace("krake-system").List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=krake-webhook"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,8 +300,8 @@ func endpoints(t *testing.T) []string {
 	for _, slice := range found.Items {
 		items, _ := slice.Object["endpoints"].([]any) // null where there are none
 		for i := range items {
-			address, ok := field(&slice, "endpoints", i, "addresses", 0).(string)
-			if ok && field(&slice, "endpoints", i, "conditions", "ready") == true {
+			address, ok := kit.Field(&slice, "endpoints", i, "addresses", 0).(string)
+			if ok && kit.Field(&slice, "endpoints", i, "conditions", "ready") == true {
 				addresses = append(addresses, address)
 			}
 		}
@@ -327,8 +326,8 @@ func TestCertificateIsRotated(t *testing.T) {
 	admitMeanwhile(t, namespace, func() {
 		for _, key := range []string{"tls.crt", "ca.key"} {
 			served := certificate(t)
-			change(t, secrets, "krake-system", "krake-webhook-certificate", `{"data": {"`+key+`": null}}`)
-			eventually(t, func() string {
+			hub.Change(t, kit.Secrets, "krake-system", "krake-webhook-certificate", `{"data": {"`+key+`": null}}`)
+			kit.Eventually(t, func() string {
 				switch now := certificate(t); now {
 				case "", served:
 					return "no other certificate is in the Secret"
@@ -337,11 +336,11 @@ func TestCertificateIsRotated(t *testing.T) {
 				}
 			})
 			for _, pod := range before {
-				address, err := env.pods.Forward(t.Context(), installation.WebhookDeployment, pod.Name, "9443")
+				address, err := inPods.Forward(t.Context(), installation.WebhookDeployment, pod.Name, "9443")
 				if err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, func() string { return serves(t, address, certificate(t)) })
+				kit.Eventually(t, func() string { return serves(t, address, certificate(t)) })
 			}
 		}
 	})
@@ -355,7 +354,7 @@ func TestCertificateIsRotated(t *testing.T) {
 // certificate is the one in the Secret, empty where there is none.
 func certificate(t *testing.T) string {
 	t.Helper()
-	text, _ := field(get(t, secrets, "krake-system", "krake-webhook-certificate"), "data", "tls.crt").(string)
+	text, _ := kit.Field(hub.Get(t, kit.Secrets, "krake-system", "krake-webhook-certificate"), "data", "tls.crt").(string)
 	return decoded(t, text)
 }
 
@@ -371,7 +370,7 @@ func decoded(t *testing.T, text string) string {
 // serves complains unless a Pod serves a certificate, and the API server trusts it.
 func serves(t *testing.T, address, want string) string {
 	t.Helper()
-	bundle, _ := field(get(t, configurations, "", "krake-webhook"), "webhooks", 0, "clientConfig", "caBundle").(string)
+	bundle, _ := kit.Field(hub.Get(t, configurations, "", "krake-webhook"), "webhooks", 0, "clientConfig", "caBundle").(string)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(decoded(t, bundle))) {
 		return "the configuration trusts nobody"
@@ -402,15 +401,15 @@ func TestRollingRestartLosesNoAdmission(t *testing.T) {
 	namespace := newNamespace(t)
 	before := podsOf(t, installation.WebhookDeployment)
 	admitMeanwhile(t, namespace, func() {
-		if err := env.pods.Restart(t.Context(), installation.WebhookDeployment); err != nil {
+		if err := inPods.Restart(t.Context(), installation.WebhookDeployment); err != nil {
 			t.Error(err)
 			return
 		}
-		if err := env.pods.WaitRolledOut(t.Context(), installation.WebhookDeployment); err != nil {
+		if err := inPods.WaitRolledOut(t.Context(), installation.WebhookDeployment); err != nil {
 			t.Error(err)
 		}
-		eventually(t, func() string { // the former ones end
-			left := list[corev1.Pod](t, pods, "krake-system")
+		kit.Eventually(t, func() string { // the former ones end
+			left := list[corev1.Pod](t, kit.Pods, "krake-system")
 			if len(left) != len(before) {
 				return fmt.Sprintf("%d Pods, want %d", len(left), len(before))
 			}
@@ -466,8 +465,8 @@ data: {spec.manifest: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec
 `), &object.Object); err != nil {
 		return err
 	}
-	stored, err := env.client.Resource(configMaps).Namespace(namespace).Create(ctx, &object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err == nil && field(stored, "data", "status.last_applied_manifest") == nil {
+	stored, err := hub.Dynamic.Resource(kit.ConfigMaps).Namespace(namespace).Create(ctx, &object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err == nil && kit.Field(stored, "data", "status.last_applied_manifest") == nil {
 		return fmt.Errorf("the webhook was not called: %v", stored.Object)
 	}
 	return err
@@ -478,7 +477,7 @@ data: {spec.manifest: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec
 func TestKilledAgentPodIsReplaced(t *testing.T) {
 	needsPods(t)
 	namespace := newNginx(t)
-	eventually(t, func() string { // a status that is about to be written is no write of the other one
+	kit.Eventually(t, func() string { // a status that is about to be written is no write of the other one
 		if first := versions(t, namespace); first != versions(t, namespace) {
 			return "it is still written to"
 		}
@@ -486,29 +485,29 @@ func TestKilledAgentPodIsReplaced(t *testing.T) {
 	})
 	settled := versions(t, namespace)
 	killed := leader(t)
-	kubectl(t, "--namespace", "krake-agents", "delete", "pod", killed, "--grace-period=0", "--force")
-	eventually(t, func() string {
+	hub.Kubectl(t, "--namespace", "krake-agents", "delete", "pod", killed, "--grace-period=0", "--force")
+	kit.Eventually(t, func() string {
 		if holder := leader(t); holder == killed || holder == "" {
 			return "the Lease is still of " + holder
 		}
 		return ""
 	})
-	if err := env.pods.WaitRolledOut(t.Context(), installation.AgentDeployment); err != nil {
+	if err := inPods.WaitRolledOut(t.Context(), installation.AgentDeployment); err != nil {
 		t.Fatal(err)
 	}
 	if now := versions(t, namespace); now != settled {
 		t.Errorf("something was written:\n%s\nbefore:\n%s", now, settled)
 	}
-	change(t, services, namespace, "nginx", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
-	eventuallyField(t, int64(80), services, namespace, "nginx", "spec", "ports", 0, "targetPort")
+	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
+	hub.EventuallyField(t, int64(80), kit.Services, namespace, "nginx", "spec", "ports", 0, "targetPort")
 }
 
 // versions tell of every write to the Application and its objects.
 func versions(t *testing.T, namespace string) string {
 	t.Helper()
 	var all []string
-	for _, resource := range []schema.GroupVersionResource{configMaps, deployments, services} {
-		all = append(all, resource.Resource+" "+get(t, resource, namespace, "nginx").GetResourceVersion())
+	for _, resource := range []schema.GroupVersionResource{kit.ConfigMaps, kit.Deployments, kit.Services} {
+		all = append(all, resource.Resource+" "+hub.Get(t, resource, namespace, "nginx").GetResourceVersion())
 	}
 	return strings.Join(all, "\n")
 }

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // "When a field is not observed, Krake doesn't act on external changes made to
@@ -12,22 +14,22 @@ func TestAnUnobservedChangeCausesNoRequest(t *testing.T) {
 	settle(t, namespace)
 	before := auditMark(t)
 
-	change(t, deployments, namespace, "nginx", `{"metadata": {"labels": {"note": "mine"}}}`)
-	change(t, services, namespace, "nginx", `{"metadata": {"annotations": {"note": "mine"}}, "spec": {"sessionAffinity": "ClientIP"}}`)
-	change(t, services, namespace, "nginx", `{"status": {"conditions": [{"type": "Mine", "status": "True", "reason": "Mine", "message": "", "lastTransitionTime": "2026-01-02T15:04:05Z"}]}}`, "status")
+	hub.Change(t, kit.Deployments, namespace, "nginx", `{"metadata": {"labels": {"note": "mine"}}}`)
+	hub.Change(t, kit.Services, namespace, "nginx", `{"metadata": {"annotations": {"note": "mine"}}, "spec": {"sessionAffinity": "ClientIP"}}`)
+	hub.Change(t, kit.Services, namespace, "nginx", `{"status": {"conditions": [{"type": "Mine", "status": "True", "reason": "Mine", "message": "", "lastTransitionTime": "2026-01-02T15:04:05Z"}]}}`, "status")
 	awaitCalm(t, namespace)
-	if made := before.requests(t); len(made) > 0 {
+	if made := before.Requests(t, ofAgent); len(made) > 0 {
 		t.Errorf("want no request, got %v", made)
 	}
-	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 5, "progressDeadlineSeconds": 99}}`)
-	eventuallyField(t, int64(2), deployments, namespace, "nginx", "spec", "replicas")
+	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"replicas": 5, "progressDeadlineSeconds": 99}}`)
+	hub.EventuallyField(t, int64(2), kit.Deployments, namespace, "nginx", "spec", "replicas")
 
-	checkRepairs(t, before.eventuallyRepairs(t, 1, namespace), "/spec/replicas")
-	live := get(t, deployments, namespace, "nginx")
-	if got := field(live, "metadata", "labels", "note"); got != "mine" {
+	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/replicas")
+	live := hub.Get(t, kit.Deployments, namespace, "nginx")
+	if got := kit.Field(live, "metadata", "labels", "note"); got != "mine" {
 		t.Errorf("label note is %v, want mine", got)
 	}
-	if got := field(live, "spec", "progressDeadlineSeconds"); got != int64(99) {
+	if got := kit.Field(live, "spec", "progressDeadlineSeconds"); got != int64(99) {
 		t.Errorf("progressDeadlineSeconds is %v, want 99", got)
 	}
 }
@@ -40,21 +42,21 @@ func TestARestartWritesNothing(t *testing.T) {
 	before := auditMark(t)
 	withoutAgent(t, func() {})
 	awaitCalm(t, namespace)
-	if made := writes(before.requests(t)); len(made) > 0 {
+	if made := writes(before.Requests(t, ofAgent)); len(made) > 0 {
 		t.Errorf("want no write, got %v", made)
 	}
-	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 5}}`)
-	eventuallyField(t, int64(2), deployments, namespace, "nginx", "spec", "replicas")
-	before.eventuallyRepairs(t, 1, namespace)
+	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"replicas": 5}}`)
+	hub.EventuallyField(t, int64(2), kit.Deployments, namespace, "nginx", "spec", "replicas")
+	eventuallyRepairs(t, before, 1, namespace)
 }
 
 // settle waits until the agent has seen everything that went before: it repairs
 // a change that is made now, and says so.
 func settle(t *testing.T, namespace string) {
 	t.Helper()
-	change(t, services, namespace, "nginx", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
-	eventuallyField(t, int64(80), services, namespace, "nginx", "spec", "ports", 0, "targetPort")
-	eventually(t, func() string {
+	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
+	hub.EventuallyField(t, int64(80), kit.Services, namespace, "nginx", "spec", "ports", 0, "targetPort")
+	kit.Eventually(t, func() string {
 		if len(events(t, namespace, "nginx", "DriftReverted")) == 0 {
 			return "no Event of the repair"
 		}

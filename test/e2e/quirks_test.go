@@ -38,13 +38,13 @@ func TestA48(t *testing.T) {
 	if said, err := tryKubectl(t, musicKinds+"---"+moreKinds, "apply", "-f", "-"); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	kubectl(t, "wait", "--for=condition=Established", "crd/songs.music.example.com", "crd/artists.music.example.com")
+	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/songs.music.example.com", "crd/artists.music.example.com")
 	namespace := newNamespace(t)
 	before := auditMark(t)
 	createApplication(t, namespace, "quirks", string(text), "")
 	eventuallyReconciled(t, namespace, "quirks")
 	awaitCalm(t, namespace)
-	for _, r := range repairs(in(namespace, before.requests(t))) {
+	for _, r := range repairs(before.Requests(t, ofAgent, kit.In(namespace))) {
 		t.Errorf("what the API server has written otherwise was repaired: %s", r)
 	}
 	want := []string{
@@ -60,10 +60,10 @@ func TestA48(t *testing.T) {
 
 	before = auditMark(t)
 	withoutAgent(t, func() { lookOften(t) })
-	before.checkCalm(t, namespace, "after two restarts and a few resyncs")
-	change(t, services, namespace, "number", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
-	eventuallyField(t, 8080, services, namespace, "number", "spec", "ports", 0, "targetPort")
-	before.eventuallyRepairs(t, 1, namespace)
+	checkCalm(t, before, namespace, "after two restarts and a few resyncs")
+	hub.Change(t, kit.Services, namespace, "number", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
+	hub.EventuallyField(t, 8080, kit.Services, namespace, "number", "spec", "ports", 0, "targetPort")
+	eventuallyRepairs(t, before, 1, namespace)
 }
 
 // writtenOtherwise names the fields for which the agent has learned another form.
@@ -81,12 +81,12 @@ func writtenOtherwise(t *testing.T, namespace, name string) []string {
 // until it has done so a few times.
 func lookOften(t *testing.T) {
 	t.Helper()
-	kubeconfig, err := env.installation.AgentKubeconfig(t.Context(), application.LocalCluster)
+	kubeconfig, err := both.AgentKubeconfig(t.Context(), application.LocalCluster)
 	if err != nil {
 		t.Fatal(err)
 	}
 	begin := auditMark(t)
-	agent, err := env.installation.RunAgent("often", kubeconfig, "--resync=1s")
+	agent, err := both.RunAgent("often", kubeconfig, "--resync=1s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,9 +95,9 @@ func lookOften(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		lists := 0
-		for _, r := range of("services", begin.requests(t)) {
+		for _, r := range of("services", begin.Requests(t, ofAgent)) {
 			if r.Verb == "list" {
 				lists++
 			}

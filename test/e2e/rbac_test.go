@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -20,9 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/manifests"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
-
-const webhookUser = "system:serviceaccount:krake-system:krake-webhook"
 
 // right is what a rule of a role allows, or what a request needs. The name is
 // empty where a rule is for all objects of the resource.
@@ -41,20 +39,20 @@ func (r right) String() string {
 // unusedRights are granted, and a run need not use them.
 func unusedRights() []struct{ user, verb, resource, reason string } {
 	return []struct{ user, verb, resource, reason string }{
-		{agentUser, "list", "*", "informers list where the API server does not stream lists (WatchList): before Kubernetes 1.32, or with the feature off"},
-		{webhookUser, "list", "*", "the same"},
+		{kit.LocalAgent, "list", "*", "informers list where the API server does not stream lists (WatchList): before Kubernetes 1.32, or with the feature off"},
+		{kit.WebhookUser, "list", "*", "the same"},
 	}
 }
 
 // ungrantedRights are used, although our manifests do not grant them.
 func ungrantedRights() []struct{ user, verb, resource, reason string } {
 	return []struct{ user, verb, resource, reason string }{
-		{agentUser, "*", "songs.music.example.com", "the tests add the kind, and a role for it as the documentation says"},
-		{agentUser, "*", "artists.music.example.com", "the same"},
-		{agentUser, "*", "drummers.music.example.com", "the same"},
-		{agentUser, "*", "pods", "the same, of kinds that are built in"},
-		{agentUser, "*", "resourcequotas", "the same"},
-		{agentUser, "*", "limitranges", "the same"},
+		{kit.LocalAgent, "*", "songs.music.example.com", "the tests add the kind, and a role for it as the documentation says"},
+		{kit.LocalAgent, "*", "artists.music.example.com", "the same"},
+		{kit.LocalAgent, "*", "drummers.music.example.com", "the same"},
+		{kit.LocalAgent, "*", "pods", "the same, of kinds that are built in"},
+		{kit.LocalAgent, "*", "resourcequotas", "the same"},
+		{kit.LocalAgent, "*", "limitranges", "the same"},
 	}
 }
 
@@ -93,7 +91,7 @@ func TestRBACGrantedIsUsed(t *testing.T) {
 // awaitRenewals waits until each Lease was renewed, which is when its time has come.
 func awaitRenewals(t *testing.T, granted map[right]bool) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		used := usedRights(t)
 		for g := range granted {
 			if g.resource == "leases" && !used[g] && !isExcepted(g, unusedRights()) {
@@ -140,16 +138,16 @@ func useEveryKind(t *testing.T) {
 	}
 	for _, resource := range resources {
 		for range 2 { // the second time the Event is patched
-			change(t, resource, namespace, "all", `{"metadata": {"labels": {"revision": "2"}}}`)
-			eventuallyField(t, "1", resource, namespace, "all", "metadata", "labels", "revision")
+			hub.Change(t, resource, namespace, "all", `{"metadata": {"labels": {"revision": "2"}}}`)
+			hub.EventuallyField(t, "1", resource, namespace, "all", "metadata", "labels", "revision")
 		}
-		mark := field(get(t, resource, namespace, "all"), "metadata", "labels", "krake.dev/owned-by")
-		change(t, resource, namespace, "all", `{"metadata": {"labels": {"krake.dev/owned-by": null}}}`)
-		eventuallyField(t, mark, resource, namespace, "all", "metadata", "labels", "krake.dev/owned-by")
+		mark := kit.Field(hub.Get(t, resource, namespace, "all"), "metadata", "labels", "krake.dev/owned-by")
+		hub.Change(t, resource, namespace, "all", `{"metadata": {"labels": {"krake.dev/owned-by": null}}}`)
+		hub.EventuallyField(t, mark, resource, namespace, "all", "metadata", "labels", "krake.dev/owned-by")
 	}
-	kubectl(t, "--namespace", namespace, "delete", "configmap", "everything", "--timeout", timeout.String())
+	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "everything", "--timeout", kit.Timeout.String())
 	for _, resource := range resources {
-		if get(t, resource, namespace, "all") != nil {
+		if hub.Get(t, resource, namespace, "all") != nil {
 			t.Errorf("%s is still there", resource.Resource)
 		}
 	}
@@ -159,8 +157,8 @@ func useEveryKind(t *testing.T) {
 func scrape(t *testing.T) {
 	t.Helper()
 	namespace := newNamespace(t)
-	kubectl(t, "--namespace", namespace, "create", "serviceaccount", "anybody")
-	anybody := strings.TrimSpace(kubectl(t, "--namespace", namespace, "create", "token", "anybody"))
+	hub.Kubectl(t, "--namespace", namespace, "create", "serviceaccount", "anybody")
+	anybody := strings.TrimSpace(hub.Kubectl(t, "--namespace", namespace, "create", "token", "anybody"))
 	reader := metricsReader(t, namespace)
 	for _, url := range metricsURLs(t) {
 		if code, _ := fetch(t, url, ""); code != http.StatusUnauthorized {
@@ -179,7 +177,7 @@ func scrape(t *testing.T) {
 // metricsURLs are where webhook and agent serve their metrics.
 func metricsURLs(t *testing.T) []string {
 	t.Helper()
-	urls, err := env.installation.MetricsURLs(t.Context())
+	urls, err := both.MetricsURLs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,16 +187,16 @@ func metricsURLs(t *testing.T) []string {
 // metricsReader gives the token of somebody who may read the metrics.
 func metricsReader(t *testing.T, namespace string) string {
 	t.Helper()
-	kubectl(t, "--namespace", namespace, "create", "serviceaccount", "prometheus")
-	kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole=krake-metrics-reader", "--serviceaccount="+namespace+":prometheus")
-	t.Cleanup(func() { kubectl(t, "delete", "clusterrolebinding", namespace) })
-	return strings.TrimSpace(kubectl(t, "--namespace", namespace, "create", "token", "prometheus"))
+	hub.Kubectl(t, "--namespace", namespace, "create", "serviceaccount", "prometheus")
+	hub.Kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole=krake-metrics-reader", "--serviceaccount="+namespace+":prometheus")
+	t.Cleanup(func() { hub.Kubectl(t, "delete", "clusterrolebinding", namespace) })
+	return strings.TrimSpace(hub.Kubectl(t, "--namespace", namespace, "create", "token", "prometheus"))
 }
 
 // awaitMetrics reads metrics. That somebody may not may be remembered for a while.
 func awaitMetrics(t *testing.T, url, token string) (metrics string) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		code, text := fetch(t, url, token)
 		if metrics = text; code == http.StatusOK && strings.Contains(text, "krake_") {
 			return ""
@@ -213,7 +211,7 @@ func awaitMetrics(t *testing.T, url, token string) (metrics string) {
 func fetch(t *testing.T, url, token string) (code int, text string) {
 	t.Helper()
 	client := &http.Client{
-		Timeout:   timeout,
+		Timeout:   kit.Timeout,
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // it signs for itself
 	}
 	defer client.CloseIdleConnections()
@@ -244,7 +242,7 @@ func grantedRights(t *testing.T) map[right]bool {
 	for _, binding := range bindings {
 		for _, subject := range binding.Subjects {
 			user := "system:serviceaccount:" + subject.Namespace + ":" + subject.Name
-			if user != agentUser && user != webhookUser {
+			if user != kit.LocalAgent && user != kit.WebhookUser {
 				t.Fatalf("%s binds %s", binding.Name, user)
 			}
 			for _, rule := range rulesOf(t, binding.RoleRef, roles) {
@@ -328,54 +326,28 @@ func rightsOf(user string, rule rbacv1.PolicyRule) map[right]bool {
 	return rights
 }
 
-// event is a line of the audit log, as far as rights go.
-type event struct {
-	Stage  string
-	Verb   string
-	User   struct{ Username string }
-	Object *struct{ APIGroup, Resource, Subresource, Name string } `json:"objectRef"`
-	Status struct {
-		Code    int
-		Message string
-	} `json:"responseStatus"`
-	URI string `json:"requestURI"`
-}
-
-// ourEvents reads what webhook and agent have asked for in the whole run.
-func ourEvents() ([]event, error) {
-	var events []event
-	err := env.cluster.AuditLines(0, func(line []byte) error {
-		var e event
-		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("audit log: %w", err)
-		}
-		if e.User.Username == agentUser || e.User.Username == webhookUser {
-			events = append(events, e)
-		}
-		return nil
+// ourRequests reads what webhook and agent have asked for in the whole run.
+func ourRequests() ([]kit.Request, error) {
+	return kit.WholeAudit(hub.Cluster).Find(func(r kit.Request) bool {
+		return r.User.Username == kit.LocalAgent || r.User.Username == kit.WebhookUser
 	})
-	return events, err
 }
 
 // usedRights are those that webhook and agent have made use of. A request is for
 // a name if a rule for its resource and verb has names.
 func usedRights(t *testing.T) map[right]bool {
 	t.Helper()
-	events, err := ourEvents()
+	requests, err := ourRequests()
 	if err != nil {
 		t.Fatal(err)
 	}
 	granted := grantedRights(t)
 	rights := map[right]bool{}
-	for _, e := range events {
-		if e.Object == nil { // what the API server serves, which everybody may ask
+	for _, e := range requests {
+		if e.Object.Resource == "" { // what the API server serves, which every user may ask
 			continue
 		}
-		resource := e.Object.Resource
-		if e.Object.Subresource != "" {
-			resource += "/" + e.Object.Subresource
-		}
-		used := right{e.User.Username, e.Object.APIGroup, resource, e.Verb, ""}
+		used := right{e.User.Username, e.Object.Group, e.Resource(), e.Verb, ""}
 		if !granted[used] && e.Object.Name != "" {
 			used.name = e.Object.Name
 		}
@@ -390,13 +362,13 @@ func usedRights(t *testing.T) map[right]bool {
 // forbiddenRequests are those of webhook and agent that the API server has
 // refused, but for objects in a namespace that is just being deleted.
 func forbiddenRequests() ([]string, error) {
-	events, err := ourEvents()
+	requests, err := ourRequests()
 	if err != nil {
 		return nil, fmt.Errorf("look for refused requests: %w", err)
 	}
 	var forbidden []string
-	for _, e := range events {
-		if e.Status.Code == http.StatusForbidden && !strings.Contains(e.Status.Message, "because it is being terminated") {
+	for _, e := range requests {
+		if e.IsForbidden() {
 			forbidden = append(forbidden, fmt.Sprintf("%s: %s %s: %s", e.User.Username, e.Verb, e.URI, e.Status.Message))
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The example of the README works as it stands, and means what its comments say.
@@ -23,10 +25,10 @@ func TestTheReadmeExample(t *testing.T) {
 	}
 	eventuallyState(t, "RUNNING", namespace, "web")
 
-	change(t, services, namespace, "web", `{"spec": {"type": "ClusterIP", "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}]}}`)
-	change(t, services, namespace, "web", `{"spec": {"selector": {"app": "other"}, "sessionAffinity": "ClientIP"}}`)
-	eventuallyField(t, "web", services, namespace, "web", "spec", "selector", "app")
-	eventuallyField(t, "None", services, namespace, "web", "spec", "sessionAffinity")
-	eventuallyField(t, "ClusterIP", services, namespace, "web", "spec", "type")
-	eventuallyField(t, 81, services, namespace, "web", "spec", "ports", 1, "port")
+	hub.Change(t, kit.Services, namespace, "web", `{"spec": {"type": "ClusterIP", "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}]}}`)
+	hub.Change(t, kit.Services, namespace, "web", `{"spec": {"selector": {"app": "other"}, "sessionAffinity": "ClientIP"}}`)
+	hub.EventuallyField(t, "web", kit.Services, namespace, "web", "spec", "selector", "app")
+	hub.EventuallyField(t, "None", kit.Services, namespace, "web", "spec", "sessionAffinity")
+	hub.EventuallyField(t, "ClusterIP", kit.Services, namespace, "web", "spec", "type")
+	hub.EventuallyField(t, 81, kit.Services, namespace, "web", "spec", "ports", 1, "port")
 }

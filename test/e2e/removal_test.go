@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What leaves the spec leaves the object, or a container would stay privileged;
@@ -23,18 +25,18 @@ func TestRemovedFromTheSpec(t *testing.T) {
 			around(t, func() {
 				respec(t, namespace, "nginx", strings.NewReplacer("privileged: true, ", "", "terminationGracePeriodSeconds: 7", "restartPolicy: Always").Replace(privileged))
 			})
-			eventuallyField(t, nil, deployments, namespace, "nginx", append(securityContext(), "privileged")...)
+			hub.EventuallyField(t, nil, kit.Deployments, namespace, "nginx", append(securityContext(), "privileged")...)
 			awaitCalm(t, namespace)
-			checkRepairs(t, before.eventuallyRepairs(t, 1, namespace),
+			checkRepairs(t, eventuallyRepairs(t, before, 1, namespace),
 				"/spec/template/spec/containers/0/securityContext/privileged", "/spec/template/spec/terminationGracePeriodSeconds")
-			if got := field(get(t, deployments, namespace, "nginx"), append(securityContext(), "runAsUser")...); got != int64(1) {
+			if got := kit.Field(hub.Get(t, kit.Deployments, namespace, "nginx"), append(securityContext(), "runAsUser")...); got != int64(1) {
 				t.Errorf("runAsUser is %v, want 1", got)
 			}
 
 			// It is nobody's business from then on.
-			change(t, deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 7}}}}`)
+			hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 7}}}}`)
 			awaitCalm(t, namespace)
-			before.eventuallyRepairs(t, 1, namespace)
+			eventuallyRepairs(t, before, 1, namespace)
 		})
 	}
 }
@@ -45,12 +47,12 @@ func TestRemovedFromTheSpecAndChanged(t *testing.T) {
 	createApplication(t, namespace, "nginx", privileged, "")
 	eventuallyReconciled(t, namespace, "nginx")
 	withoutAgent(t, func() {
-		change(t, deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 9}}}}`)
+		hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 9}}}}`)
 		respec(t, namespace, "nginx", strings.NewReplacer("nginx:1.27", "nginx:1.28", "terminationGracePeriodSeconds: 7", "restartPolicy: Always").Replace(privileged))
 	})
-	eventuallyField(t, "nginx:1.28", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	hub.EventuallyField(t, "nginx:1.28", kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
 	awaitCalm(t, namespace)
-	eventuallyField(t, 9, deployments, namespace, "nginx", "spec", "template", "spec", "terminationGracePeriodSeconds")
+	hub.EventuallyField(t, 9, kit.Deployments, namespace, "nginx", "spec", "template", "spec", "terminationGracePeriodSeconds")
 }
 
 const privileged = `
@@ -86,7 +88,7 @@ spec:
   - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}
 `)
 	eventuallyReconciled(t, namespace, "web")
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if learned := fmt.Sprint(document(t, namespace, "web", "status.learned")); !strings.Contains(learned, "nodePort") {
 			return "no node port was learned: " + learned
 		}
@@ -94,11 +96,11 @@ spec:
 	})
 	before := auditMark(t)
 	respec(t, namespace, "web", strings.ReplaceAll(manifest, "NodePort", "ClusterIP"))
-	eventuallyField(t, "ClusterIP", services, namespace, "web", "spec", "type")
-	eventuallyField(t, nil, services, namespace, "web", "spec", "ports", 0, "nodePort")
+	hub.EventuallyField(t, "ClusterIP", kit.Services, namespace, "web", "spec", "type")
+	hub.EventuallyField(t, nil, kit.Services, namespace, "web", "spec", "ports", 0, "nodePort")
 	awaitCalm(t, namespace)
 	eventuallyReconciled(t, namespace, "web")
-	if tries := of("services", writes(before.requests(t))); len(tries) > 3 {
+	if tries := of("services", writes(before.Requests(t, ofAgent))); len(tries) > 3 {
 		t.Errorf("%d writes to the Service, want 3 at most: %v", len(tries), tries)
 	}
 }
@@ -124,7 +126,7 @@ spec:
 	before := auditMark(t)
 	respec(t, namespace, "nginx", strings.NewReplacer(
 		"matchLabels: {app: nginx}", "matchLabels: {app: nginx, tier: immutable-canary}", "nginx:1.27", "nginx:1.28").Replace(manifest))
-	eventuallyField(t, "nginx:1.28", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
+	hub.EventuallyField(t, "nginx:1.28", kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
 	for _, kind := range []string{"Stalled", "Drifted"} {
 		message := eventuallyCondition(t, namespace, "nginx", kind, "True", "Invalid")
 		checkNames(t, message, "Deployment "+namespace+"/nginx", "spec.selector")
@@ -132,20 +134,20 @@ spec:
 			t.Errorf("condition %s repeats values: %s", kind, message)
 		}
 	}
-	change(t, deployments, namespace, "nginx", `{"spec": {"replicas": 2}}`)
-	eventuallyField(t, 1, deployments, namespace, "nginx", "spec", "replicas")
+	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"replicas": 2}}`)
+	hub.EventuallyField(t, 1, kit.Deployments, namespace, "nginx", "spec", "replicas")
 	awaitCalm(t, namespace)
 
 	refused := 0
-	for _, r := range in(namespace, before.requests(t)) {
-		if r.isRepair() && r.Status.Code == http.StatusUnprocessableEntity {
+	for _, r := range before.Requests(t, ofAgent, kit.In(namespace)) {
+		if isRepair(r) && r.Status.Code == http.StatusUnprocessableEntity {
 			refused++
 		}
 	}
 	if refused < 1 || refused > 3 {
 		t.Errorf("%d tries were refused, want 3 at most", refused)
 	}
-	before.eventuallyRepairs(t, 2, namespace)
+	eventuallyRepairs(t, before, 2, namespace)
 
 	respec(t, namespace, "nginx", strings.ReplaceAll(manifest, "nginx:1.27", "nginx:1.28"))
 	eventuallyReconciled(t, namespace, "nginx")

@@ -22,27 +22,27 @@ import (
 // write for what is to be repaired or created, and then none.
 func TestAWebhookThatAlwaysRewrites(t *testing.T) {
 	kit.Long(t, "each drift costs a settling time")
-	if server, err := url.Parse(env.cluster.URL()); err != nil || !isLoopback(server.Hostname()) {
+	if server, err := url.Parse(hub.URL()); err != nil || !isLoopback(server.Hostname()) {
 		cannotRun(t, "its webhook is a process of this machine, which this API server does not reach")
 	}
 	namespace := newNginx(t)
 	settle(t, namespace)
 	rewritePorts(t, namespace)
 	before := auditMark(t)
-	change(t, services, namespace, "nginx", `{"spec": {"selector": {"app": "other"}}}`)
-	eventuallyField(t, "nginx", services, namespace, "nginx", "spec", "selector", "app")
+	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"selector": {"app": "other"}}}`)
+	hub.EventuallyField(t, "nginx", kit.Services, namespace, "nginx", "spec", "selector", "app")
 	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Reconciled", "True", "WrittenOtherwise"),
 		"Service "+namespace+"/nginx", "spec.ports[0].targetPort")
 	awaitCalm(t, namespace)
-	before.eventuallyRepairs(t, 1, namespace)
+	eventuallyRepairs(t, before, 1, namespace)
 
 	createApplication(t, namespace, "born", "{apiVersion: v1, kind: Service, metadata: {name: born}, spec: {ports: [{port: 80, targetPort: 80}]}}", "")
 	eventuallyCondition(t, namespace, "born", "Reconciled", "True", "WrittenOtherwise")
 	awaitCalm(t, namespace)
-	before.eventuallyRepairs(t, 1, namespace)
+	eventuallyRepairs(t, before, 1, namespace)
 	before = auditMark(t)
 	withoutAgent(t, func() {})
-	before.checkCalm(t, namespace, "after a restart")
+	checkCalm(t, before, namespace, "after a restart")
 }
 
 func isLoopback(host string) bool {
@@ -83,8 +83,8 @@ webhooks:
 	if text, err := tryKubectl(t, configuration, "create", "-f", "-"); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	t.Cleanup(func() { kubectl(t, "delete", "mutatingwebhookconfiguration", "rewriter-"+namespace) })
-	eventually(t, func() string {
+	t.Cleanup(func() { hub.Kubectl(t, "delete", "mutatingwebhookconfiguration", "rewriter-"+namespace) })
+	kit.Eventually(t, func() string {
 		if _, err := tryKubectl(t, "", "--namespace", namespace, "create", "service", "clusterip", "probe", "--tcp=80", "--dry-run=server"); err != nil {
 			return err.Error()
 		}

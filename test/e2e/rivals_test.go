@@ -36,14 +36,14 @@ func TestA44(t *testing.T) {
 	const path = "spec.ports[0].targetPort"
 	message := eventuallyCondition(t, fought, "nginx", "Contended", "True", "RivalManager")
 	checkNames(t, message, "Service "+fought+"/nginx", path, "rival", "leave "+path+" out of the observer schema")
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if notes := events(t, fought, "nginx", "Contended"); len(notes) != 1 || !strings.Contains(notes[0], "rival") || !strings.Contains(notes[0], path) {
 			return fmt.Sprintf("want one Event that names rival and field, got %v", notes)
 		}
 		return ""
 	})
 	changed := <-flips
-	made := repairs(in(fought, before.requests(t)))
+	made := repairs(before.Requests(t, ofAgent, kit.In(fought)))
 	t.Logf("%d repairs of %d changes in %s; p50 and p99 of another Application: %s and %s before, %s and %s meanwhile", len(made), changed, lasts,
 		quantile(alone, 50), quantile(alone, 99), quantile(meanwhile, 50), quantile(meanwhile, 99))
 	if len(made) > most || len(made) < 5 {
@@ -65,7 +65,7 @@ func flip(t *testing.T, namespace string, lasts time.Duration) (changes int) {
 	defer ticker.Stop()
 	for ; ; changes++ {
 		patch := fmt.Sprintf(`{"spec": {"ports": [{"port": 80, "targetPort": %d}]}}`, 90+changes%2)
-		_, err := env.client.Resource(services).Namespace(namespace).Patch(ctx, "nginx", types.MergePatchType,
+		_, err := hub.Dynamic.Resource(kit.Services).Namespace(namespace).Patch(ctx, "nginx", types.MergePatchType,
 			[]byte(patch), metav1.PatchOptions{FieldManager: "rival"})
 		if err != nil && ctx.Err() == nil {
 			t.Error(err)
@@ -94,7 +94,7 @@ func crowd(count int) string {
 // latencies are how long repairs of the crowd take.
 func latencies(t *testing.T, namespace, who string, count int) []time.Duration {
 	t.Helper()
-	client := env.client.Resource(services).Namespace(namespace)
+	client := hub.Dynamic.Resource(kit.Services).Namespace(namespace)
 	list, err := client.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -121,11 +121,11 @@ func latencies(t *testing.T, namespace, who string, count int) []time.Duration {
 // awaitRepair waits until a Service is again as it was before a change.
 func awaitRepair(t *testing.T, events <-chan watch.Event, changed *unstructured.Unstructured) {
 	t.Helper()
-	late, seen := time.After(timeout), false
+	late, seen := time.After(kit.Timeout), false
 	for {
 		select {
 		case <-late:
-			t.Fatalf("Service %s was not repaired within %s", changed.GetName(), timeout)
+			t.Fatalf("Service %s was not repaired within %s", changed.GetName(), kit.Timeout)
 		case event, open := <-events:
 			if !open {
 				t.Fatal("the watch has ended")
@@ -135,7 +135,7 @@ func awaitRepair(t *testing.T, events <-chan watch.Event, changed *unstructured.
 			case live == nil || live.GetName() != changed.GetName():
 			case live.GetResourceVersion() == changed.GetResourceVersion():
 				seen = true
-			case seen && field(live, "spec", "ports", 0, "targetPort") == int64(80):
+			case seen && kit.Field(live, "spec", "ports", 0, "targetPort") == int64(80):
 				return
 			}
 		}
@@ -165,18 +165,18 @@ spec:
 	eventuallyState(t, "RUNNING", namespace, "nginx")
 	awaitCalm(t, namespace)
 	before := auditMark(t)
-	change(t, deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"containers": [
+	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"containers": [
 		{"name": "sidecar", "image": "sidecar:1"}, {"name": "nginx", "image": "nginx:1.27"}]}}}}`)
 	awaitCalm(t, namespace)
-	if made := repairs(in(namespace, before.requests(t))); len(made) > 0 {
+	if made := repairs(before.Requests(t, ofAgent, kit.In(namespace))); len(made) > 0 {
 		t.Errorf("the sidecar is no drift, and was repaired: %v", made)
 	}
 
-	change(t, deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"containers": [
+	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"containers": [
 		{"name": "sidecar", "image": "sidecar:2"}, {"name": "nginx", "image": "nginx:evil"}]}}}}`)
-	eventuallyField(t, "nginx:1.27", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 1, "image")
-	checkRepairs(t, before.eventuallyRepairs(t, 1, namespace), "/spec/template/spec/containers/1/image")
-	if got := field(get(t, deployments, namespace, "nginx"), "spec", "template", "spec", "containers", 0, "image"); got != "sidecar:2" {
+	hub.EventuallyField(t, "nginx:1.27", kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 1, "image")
+	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/template/spec/containers/1/image")
+	if got := kit.Field(hub.Get(t, kit.Deployments, namespace, "nginx"), "spec", "template", "spec", "containers", 0, "image"); got != "sidecar:2" {
 		t.Errorf("the image of the sidecar is %v, want sidecar:2", got)
 	}
 }

@@ -49,7 +49,7 @@ func TestA32(t *testing.T) {
 	eventuallyReconciled(t, namespace, "nginx")
 	before := auditMark(t)
 	tamper(t, namespace, "reverted", planted)
-	before.eventuallyRepairs(t, 1, namespace)
+	eventuallyRepairs(t, before, 1, namespace)
 	wish(t, namespace, "nginx", "mode", "observe")
 	tamper(t, namespace, "observed", planted)
 	eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "Observed")
@@ -59,7 +59,7 @@ func TestA32(t *testing.T) {
 	}
 	awaitCalm(t, namespace)
 
-	logs, err := env.installation.LogFiles(t.Context())
+	logs, err := both.LogFiles(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,13 +110,13 @@ binaryData: {b: AAEC}
 func tamper(t *testing.T, namespace, what string, planted canaries) {
 	t.Helper()
 	put := func(where string) string { return planted.put(where + " that was " + what) }
-	change(t, deployments, namespace, "nginx", fmt.Sprintf(`{
+	hub.Change(t, kit.Deployments, namespace, "nginx", fmt.Sprintf(`{
 		"metadata": {"labels": {"a": %q, "unobserved": %q}, "annotations": {"a": %q, "krake.dev/hold-until": %q}},
 		"spec": {"template": {"metadata": {"annotations": {"a": %q}}, "spec": {"containers": [
 			{"name": "nginx", "image": "nginx:1.27", "env": [{"name": "A", "value": %q}], "args": [%q], "command": [%q]}]}}}}`,
 		put("label"), put("unobserved label"), put("annotation"), put("time of a hold"), put("annotation of Pods"),
 		put("environment"), put("argument"), put("command")))
-	change(t, configMaps, namespace, "config", fmt.Sprintf(`{"data": {"a": %q, "unobserved": %q}, "metadata": {"labels": {"a": %q}}}`,
+	hub.Change(t, kit.ConfigMaps, namespace, "config", fmt.Sprintf(`{"data": {"a": %q, "unobserved": %q}, "metadata": {"labels": {"a": %q}}}`,
 		put("data"), put("unobserved data"), put("label of a ConfigMap")))
 }
 
@@ -141,8 +141,10 @@ spec: {policyName: %[1]s, validationActions: [Deny]}
 `, namespace), "create", "-f", "-"); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	t.Cleanup(func() { kubectl(t, "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", namespace) })
-	eventually(t, func() string {
+	t.Cleanup(func() {
+		hub.Kubectl(t, "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", namespace)
+	})
+	kit.Eventually(t, func() string {
 		text, err := tryKubectl(t, `{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "probe", "annotations": {"a": "b"}}}`,
 			"--namespace", namespace, "create", "--dry-run=server", "-f", "-")
 		if err == nil || !strings.Contains(text, "it says b") {
@@ -166,7 +168,7 @@ func beRefused(t *testing.T, namespace string, planted canaries) []string {
 	var names []string
 	for name, manifest := range refused {
 		createApplication(t, namespace, name, manifest, "")
-		eventuallyField(t, "FAILED", configMaps, namespace, name, "metadata", "labels", "krake.dev/state")
+		hub.EventuallyField(t, "FAILED", kit.ConfigMaps, namespace, name, "metadata", "labels", "krake.dev/state")
 		names = append(names, name)
 	}
 	if _, err := tryKubectl(t, "", "--namespace", namespace, "annotate", "configmap", "nginx", "--overwrite", "krake.dev/mode="+planted.put("wrong mode")); err == nil {
@@ -178,13 +180,13 @@ func beRefused(t *testing.T, namespace string, planted canaries) []string {
 // eventsOf are the Events of a namespace that we have written.
 func eventsOf(t *testing.T, namespace string) []byte {
 	t.Helper()
-	list, err := env.client.Resource(eventsV1).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+	list, err := hub.Dynamic.Resource(kit.Events).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A kubelet repeats the command that it could not start, to whoever may see its Pod.
 	list.Items = slices.DeleteFunc(list.Items, func(event unstructured.Unstructured) bool {
-		return field(&event, "reportingController") == "kubelet"
+		return kit.Field(&event, "reportingController") == "kubelet"
 	})
 	text, err := list.MarshalJSON()
 	if err != nil {
@@ -197,7 +199,7 @@ func eventsOf(t *testing.T, namespace string) []byte {
 // publish that and the observed fields.
 func statusOf(t *testing.T, namespace, name string) []byte {
 	t.Helper()
-	cm := get(t, configMaps, namespace, name)
+	cm := hub.Get(t, kit.ConfigMaps, namespace, name)
 	for _, key := range []string{
 		"spec.manifest", "spec.observer_schema", "status.mangled_observer_schema", "status.last_applied_manifest", "status.last_observed_manifest",
 	} {

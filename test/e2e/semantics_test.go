@@ -3,6 +3,8 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What the API server writes down otherwise than the manifest is no drift: half
@@ -30,9 +32,9 @@ spec:
         resources: {limits: {cpu: 0.5, memory: 1024Mi}}
 `, "")
 	eventuallyState(t, "RUNNING", namespace, "nginx")
-	change(t, deployments, namespace, "nginx", `{"spec": {"minReadySeconds": 7}}`)
-	eventuallyField(t, nil, deployments, namespace, "nginx", "spec", "minReadySeconds")
-	checkRepairs(t, before.eventuallyRepairs(t, 1, namespace), "/spec/minReadySeconds")
+	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"minReadySeconds": 7}}`)
+	hub.EventuallyField(t, nil, kit.Deployments, namespace, "nginx", "spec", "minReadySeconds")
+	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/minReadySeconds")
 }
 
 // "In an aligned list an injected sidecar at index 0 is no drift where the
@@ -52,11 +54,11 @@ spec:
 `)
 	eventuallyState(t, "RUNNING", namespace, "nginx")
 	before := auditMark(t)
-	change(t, deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"containers": [
+	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"containers": [
 		{"name": "sidecar", "image": "sidecar:1"}, {"name": "nginx", "image": "nginx:evil"}]}}}}`)
-	eventuallyField(t, "nginx:1.27", deployments, namespace, "nginx", "spec", "template", "spec", "containers", 1, "image")
-	checkRepairs(t, before.eventuallyRepairs(t, 1, namespace), "/spec/template/spec/containers/1/image")
-	if got := field(get(t, deployments, namespace, "nginx"), "spec", "template", "spec", "containers", 0, "image"); got != "sidecar:1" {
+	hub.EventuallyField(t, "nginx:1.27", kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 1, "image")
+	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/template/spec/containers/1/image")
+	if got := kit.Field(hub.Get(t, kit.Deployments, namespace, "nginx"), "spec", "template", "spec", "containers", 0, "image"); got != "sidecar:1" {
 		t.Errorf("the image of the sidecar is %v", got)
 	}
 }

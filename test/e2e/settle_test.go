@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // calm is for how long nothing is written once there is nothing to do: longer
@@ -22,43 +24,32 @@ import (
 const calm = 2 * time.Second
 
 // writes leaves what changes something.
-func writes(requests []request) []request {
-	return slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return !r.isWrite() })
+func writes(requests []kit.Request) []kit.Request {
+	return slices.DeleteFunc(slices.Clone(requests), func(r kit.Request) bool { return !r.IsWrite() })
 }
 
 // of leaves the requests that concern objects of a resource.
-func of(resource string, requests []request) []request {
-	return slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return r.Object.Resource != resource })
+func of(resource string, requests []kit.Request) []kit.Request {
+	return slices.DeleteFunc(slices.Clone(requests), func(r kit.Request) bool { return r.Object.Resource != resource })
 }
 
 // accepted leaves the requests that the API server has carried out.
-func accepted(requests []request) []request {
-	return slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return r.Status.Code >= http.StatusMultipleChoices })
+func accepted(requests []kit.Request) []kit.Request {
+	return slices.DeleteFunc(slices.Clone(requests), func(r kit.Request) bool { return r.Status.Code >= http.StatusMultipleChoices })
 }
 
 // awaitCalm waits until the agent has nothing to write in a namespace any more.
 func awaitCalm(t *testing.T, namespace string) {
 	t.Helper()
-	seen, since := auditMark(t), time.Now()
-	eventually(t, func() string {
-		next := auditMark(t)
-		if made := writes(in(namespace, seen.requests(t))); len(made) > 0 {
-			seen, since = next, time.Now()
-			return fmt.Sprintf("the agent still writes: %v", made)
-		}
-		if quiet := time.Since(since); quiet < calm {
-			return fmt.Sprintf("nothing is written for %s only", quiet)
-		}
-		return ""
-	})
+	auditMark(t).Calm(t, calm, ofAgent, kit.Request.IsWrite, kit.In(namespace))
 }
 
-// checkCalm fails if anything was written in a namespace since the mark, or
+// checkCalm fails if anything was written in a namespace since the kit.Mark, or
 // still is.
-func (m mark) checkCalm(t *testing.T, namespace, what string) {
+func checkCalm(t *testing.T, m kit.Mark, namespace, what string) {
 	t.Helper()
 	awaitCalm(t, namespace)
-	for _, r := range writes(in(namespace, m.requests(t))) {
+	for _, r := range writes(m.Requests(t, ofAgent, kit.In(namespace))) {
 		t.Errorf("%s: want no write, got %s", what, r)
 	}
 }
@@ -66,7 +57,7 @@ func (m mark) checkCalm(t *testing.T, namespace, what string) {
 // eventuallyCondition waits for a condition of an Application and gives its message.
 func eventuallyCondition(t *testing.T, namespace, name, kind, status, reason string) (message string) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		condition := conditionOf(t, namespace, name, kind)
 		if condition["status"] == status && condition["reason"] == reason {
 			message, _ = condition["message"].(string)
@@ -81,7 +72,7 @@ func eventuallyCondition(t *testing.T, namespace, name, kind, status, reason str
 // whether they are healthy or not.
 func eventuallyReconciled(t *testing.T, namespace, name string) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		condition := conditionOf(t, namespace, name, "Reconciled")
 		if condition["status"] == "True" {
 			return ""
@@ -156,7 +147,7 @@ func stored(object *unstructured.Unstructured) *unstructured.Unstructured {
 // wish sets an annotation of ours on an Application: "mode", "observe".
 func wish(t *testing.T, namespace, name, annotation, value string) {
 	t.Helper()
-	kubectl(t, "--namespace", namespace, "annotate", "--overwrite", "configmap", name, "krake.dev/"+annotation+"="+value)
+	hub.Kubectl(t, "--namespace", namespace, "annotate", "--overwrite", "configmap", name, "krake.dev/"+annotation+"="+value)
 }
 
 // respec gives an Application another manifest.
@@ -172,18 +163,18 @@ func tryRespec(t *testing.T, namespace, name, manifest string) error {
 	if err != nil {
 		return err
 	}
-	_, err = env.client.Resource(configMaps).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: "somebody"})
+	_, err = hub.Dynamic.Resource(kit.ConfigMaps).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: "somebody"})
 	return err
 }
 
 // withoutAgent does something while the agent is down.
 func withoutAgent(t *testing.T, do func()) {
 	t.Helper()
-	if err := env.installation.StopAgent(); err != nil {
+	if err := both.StopAgent(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := env.installation.StartAgent(context.WithoutCancel(t.Context())); err != nil {
+		if err := both.StartAgent(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	}()

@@ -31,7 +31,7 @@ var hub, spoke *cluster.Cluster
 func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	tests := onSpoke{ctx, installed{ctx, m}}
-	code := cluster.RunTests(ctx, tests, func(c *cluster.Cluster) { hub = c })
+	code := cluster.RunAlone(ctx, tests, func(c *cluster.Cluster) { hub = c })
 	stop()
 	os.Exit(code)
 }
@@ -43,7 +43,7 @@ type onSpoke struct {
 }
 
 func (o onSpoke) Run() int {
-	return cluster.RunTests(o.ctx, o.tests, func(c *cluster.Cluster) { spoke = c })
+	return cluster.RunAlone(o.ctx, o.tests, func(c *cluster.Cluster) { spoke = c })
 }
 
 // installed runs tests on a hub that has what a hub needs, but for the webhook,

@@ -24,7 +24,7 @@ var server *cluster.Cluster
 
 func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cluster.RunTests(ctx, m, func(c *cluster.Cluster) { server = c })
+	code := cluster.RunAlone(ctx, m, func(c *cluster.Cluster) { server = c })
 	stop()
 	os.Exit(code)
 }
