@@ -49,10 +49,10 @@ type kinds struct {
 	changes int
 	// asked are the groups that the Applications asked for in their last pass.
 	asked map[types.NamespacedName][]string
-	// served is the catalogue, nil if it has to be read; reread is when it was
-	// dropped last.
-	served *catalogue
-	reread time.Time
+	// served is the catalogue, nil if it has to be read, and servedAt when the target
+	// was asked for it; reread is when it was dropped last.
+	served           *catalogue
+	servedAt, reread time.Time
 }
 
 type foundKind struct {
@@ -121,29 +121,35 @@ func (k *kinds) find(owner types.NamespacedName, gvk schema.GroupVersionKind) (*
 func (k *kinds) ask(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	k.reading.Lock()
 	defer k.reading.Unlock()
-	known, changes := k.catalogue()
+	known, changes := k.catalogue(gvk.Group)
 	if known == nil {
+		at := k.now()
 		var err error
 		if known, err = read(k.target); err != nil {
 			return nil, err
 		}
-		k.keep(known, changes)
+		k.keep(known, changes, at)
 	}
 	return known.find(gvk)
 }
 
-func (k *kinds) catalogue() (known *catalogue, changes int) {
+// catalogue is what was read last. An answer that was read while the definitions of the
+// group changed may be stale: it is dropped once they have settled.
+func (k *kinds) catalogue(group string) (known *catalogue, changes int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if changed, ok := k.changed[group]; ok && k.unsettledLocked(group) == 0 && k.servedAt.Before(changed.Add(settling)) {
+		k.served, k.reread = nil, k.now()
+	}
 	return k.served, k.changes
 }
 
 // keep keeps a catalogue, unless something has changed while it was read.
-func (k *kinds) keep(fresh *catalogue, changes int) {
+func (k *kinds) keep(fresh *catalogue, changes int, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if changes == k.changes {
-		k.served = fresh
+		k.served, k.servedAt = fresh, at
 	}
 }
 

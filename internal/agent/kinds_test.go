@@ -266,6 +266,25 @@ func TestAnswersOfYesterdayAreNotKept(t *testing.T) {
 	}
 }
 
+// An answer that the target gave while a definition settled may be stale: once it has
+// settled, the target is asked again, once.
+func TestAnswersThatWereReadWhileADefinitionSettledAreDropped(t *testing.T) {
+	w := newWorld(widgets(true))
+	w.mustLocate(t, widget)
+	w.redefined("widgets.example.com") // it is deleted, and the target still serves it
+	w.mustLocate(t, widget)
+	w.expect(t, notice{"app", 0}, notice{"app", settling})
+	w.serve()
+	w.time = w.time.Add(settling)
+	w.missing(t, widget)
+	before := w.rereads
+	w.missing(t, widget)
+	w.mustLocate(t, deployment)
+	if w.rereads != before {
+		t.Error("the target is asked again for what is settled")
+	}
+}
+
 // Who is gone, or has no need of the group any more, is woken no more.
 func TestForget(t *testing.T) {
 	w := newWorld()
