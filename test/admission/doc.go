@@ -2,5 +2,5 @@
 // with the shipped manifests, two replicas of the webhook and the agent: that
 // nobody gains by it, and that its outages, restarts and rotations harm nothing
 // that is not an Application. A test that is named after a row of the threat
-// model, such as TestA17, proves that row.
+// model, such as TestClusterLivesWhileTheWebhookIsDown, proves that row.
 package admission

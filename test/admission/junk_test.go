@@ -23,9 +23,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Whoever reaches the port of the webhook can post to it. That takes neither
-// memory without bound nor the turn of the API server's requests.
-func TestA21(t *testing.T) {
+// Threat A21 of the security specification: any client that reaches the port of the webhook can post to it. That
+// takes neither memory without bound nor the turn of the API server's requests.
+func TestPostsToTheWebhookCostNoMemoryAndNoTurn(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	target := newTarget(t)

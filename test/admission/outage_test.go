@@ -57,10 +57,10 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// While the webhook is down the cluster lives on, and Applications too: they
-// cannot be changed, and nobody can forge their status, but their agent carries
+// Threat A17 of the security specification: while the webhook is down the cluster lives on, and Applications
+// too. They cannot be changed, and their status cannot be forged, but their agent carries
 // them out, and they can be deleted.
-func TestA17(t *testing.T) {
+func TestClusterLivesWhileTheWebhookIsDown(t *testing.T) {
 	kit.Long(t, "rotations of the CA")
 	namespace, doomed := newNamespace(t), newNamespace(t)
 	mustRun(t, namespace, "web")
@@ -187,9 +187,9 @@ func cannotBeForged(t *testing.T, namespace string) {
 	}
 }
 
-// A webhook that hangs holds up the writes of Applications until the timeout of
-// five seconds, and nothing else.
-func TestA18(t *testing.T) {
+// Threat A18 of the security specification: a webhook that hangs holds up the writes of Applications until
+// the timeout of five seconds, and nothing else.
+func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	var usual, beside tally
@@ -273,9 +273,9 @@ func hangWebhook(t *testing.T) {
 	})
 }
 
-// The webhook needs nothing that it blocks: with its configuration in place, and
-// all replicas down, it comes up by itself.
-func TestA20(t *testing.T) {
+// Threat A20 of the security specification: the webhook needs nothing that it blocks. With its configuration
+// in place, and all replicas down, it starts without help.
+func TestWebhookStartsWithoutItself(t *testing.T) {
 	namespace := newNamespace(t)
 	restart := func(t *testing.T) {
 		t.Helper()

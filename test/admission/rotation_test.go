@@ -26,9 +26,9 @@ const (
 	serverName = "krake-webhook.krake-system.svc"
 )
 
-// Twenty times the pair is replaced, and five times the CA, while Applications
-// are created and changed all the time: not one of these requests fails.
-func TestA19(t *testing.T) {
+// Threat A19 of the security specification: the pair is replaced twenty times, and the CA five times, while
+// Applications are created and changed all the time: none of these requests fails.
+func TestRotationFailsNoRequest(t *testing.T) {
 	kit.Long(t, "an outage of each kind")
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")

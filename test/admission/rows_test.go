@@ -93,9 +93,9 @@ func danger(namespace string, i int, u user) *corev1.ConfigMap {
 	return withManifest(namespace, name, strings.ReplaceAll(dangerous()[i], "NAME", name))
 }
 
-// Whoever may write ConfigMaps, or may edit, gets none of the objects that would
-// give them more: the webhook refuses. Past the webhook, the agent does.
-func TestA1(t *testing.T) {
+// Threat A1 of the security specification: a user who may write ConfigMaps, or has edit, gets no object
+// that would grant more rights: the webhook refuses. Past the webhook, the agent does.
+func TestObjectsThatGrantRightsAreRefused(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	since := auditEnd(t)
@@ -177,8 +177,8 @@ func escapes() map[string]string {
 	}
 }
 
-// No Application reaches another namespace, whatever its manifest looks like.
-func TestA2(t *testing.T) {
+// Threat A2 of the security specification: no Application reaches another namespace, whatever its manifest looks like.
+func TestNoApplicationReachesAnotherNamespace(t *testing.T) {
 	namespace, victim := newNamespace(t), newNamespace(t)
 	mustRun(t, namespace, "web")
 	since := auditEnd(t)
@@ -242,9 +242,9 @@ func randomManifests(t *testing.T, namespace, victim string) {
 	})
 }
 
-// Whoever may write ConfigMaps only gains nothing: what an Application does, its
-// user may do without it. RBAC itself is the oracle.
-func TestA3(t *testing.T) {
+// Threat A3 of the security specification: a user who may write ConfigMaps only gains nothing. What an
+// Application does, its user may do without it. RBAC itself is the oracle.
+func TestApplicationDoesNothingThatItsUserMayNot(t *testing.T) {
 	kit.Long(t, "a large table")
 	namespace := newNamespace(t)
 	makeKinds(t)
@@ -308,9 +308,9 @@ func secondUser(t *testing.T, namespace string) {
 	}
 }
 
-// Pods that reach into the node are the business of Pod Security, of the
-// namespace where they are: the user is warned, and the refusal is seen.
-func TestA4(t *testing.T) {
+// Threat A4 of the security specification: Pods that reach into the node are the business of Pod Security in
+// their namespace: the user is warned, and the refusal is reported.
+func TestPodsThatReachIntoTheNodeAreWarnedOf(t *testing.T) {
 	namespace := newNamespace(t)
 	if text, err := root.kubectl("", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted"); err != nil {
 		t.Fatal(text)
@@ -345,9 +345,9 @@ spec:
 	}
 }
 
-// Who names a service account must have the right to act as it, and an agent
-// that cannot act as it says so, rather than act as itself.
-func TestA5(t *testing.T) {
+// Threat A5 of the security specification: a user who names a service account needs the right to act as it. An
+// agent that cannot act as the account reports it and does not act as itself.
+func TestNamedAccountNeedsTheRightToActAsIt(t *testing.T) {
 	namespace := newNamespace(t)
 	as := func(account string) *corev1.ConfigMap {
 		app := withManifest(namespace, "app", kinds()[0].object("", "made", "1"))
@@ -397,8 +397,8 @@ func forgedData() map[string]string {
 	}
 }
 
-// A forged status gives what the same request gives without forging.
-func TestA12(t *testing.T) {
+// Threat A12 of the security specification: a forged status has the same result as the request without it.
+func TestForgedStatusChangesNothing(t *testing.T) {
 	honest := newNamespace(t)
 	mustRun(t, honest, "web")
 	want := settled(t, honest)
@@ -540,9 +540,9 @@ func settled(t *testing.T, namespace string) *corev1.ConfigMap {
 	}
 }
 
-// An Application stays one until it is deleted; to strip the annotation, or to
-// make it one of another format, orphans nothing.
-func TestA15(t *testing.T) {
+// Threat A15 of the security specification: an Application stays one until it is deleted. To strip the
+// annotation, or to set another format, orphans nothing.
+func TestStrippedAnnotationOrphansNothing(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	before := get(t, namespace, "web")
@@ -597,9 +597,9 @@ func TestA15(t *testing.T) {
 	mustHeal(t, namespace, "web")
 }
 
-// A dry run goes through all of admission, and leaves nothing behind: neither
-// in the store nor by the agent.
-func TestA22Dry(t *testing.T) {
+// Threat A22 of the security specification: a dry run goes through all of admission, and leaves nothing
+// behind: neither in the store nor by the agent.
+func TestDryRunLeavesNothingBehind(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	before, since := get(t, namespace, "web"), auditEnd(t)

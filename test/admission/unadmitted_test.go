@@ -17,10 +17,10 @@ import (
 // policy is what the refusals of the policy have in common.
 const policy = "ValidatingAdmissionPolicy 'krake-application'"
 
-// Somebody deletes the webhook's configuration: what is then created as an
-// Application has nobody's authority, and nobody acts upon it, nor can its
-// status be forged. When the configuration is there again, any edit admits it.
-func TestA11(t *testing.T) {
+// Threat A11 of the security specification: an administrator deletes the webhook's configuration. What is then
+// created as an Application has no authority: no agent acts on it, and its
+// status cannot be forged. When the configuration is back, any edit admits it.
+func TestUnadmittedApplicationIsNotCarriedOut(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	withoutConfiguration(t)

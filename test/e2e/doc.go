@@ -3,7 +3,7 @@
 // kubectl, and watched in the audit log of the API server.
 //
 // There is one test for each sentence of the specification that a user can see,
-// and one for each row of the threat model that needs all of this: TestA13 and
+// and one for each row of the threat model that needs all of this: TestForgedInventoryDeletesNothing and
 // so on.
 //
 // The programs that a local cluster needs are built once, which takes minutes:

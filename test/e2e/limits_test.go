@@ -12,10 +12,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What does not fit into the ConfigMap is left out and told, and what was to be
-// done is done all the same: every write of the agent passes. An annotation that
+// Threat A49 of the security specification: status that does not fit into the ConfigMap is left out and reported,
+// and the work is done all the same: every write of the agent passes. An annotation that
 // is observed and not in the manifest is learned, however long it is.
-func TestA49(t *testing.T) {
+func TestWhatDoesNotFitIsReportedAndCarriedOut(t *testing.T) {
 	kit.Long(t, "many writers")
 	const (
 		objects = 4

@@ -22,10 +22,10 @@ var (
 	replicaSets     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 )
 
-// Status is no authority: an inventory that names what is not ours has nothing
-// deleted, neither when the spec changes, nor when the Application goes. A policy keeps users off the key, administrators included; so it is the
-// agent's own identity by which it is forged here.
-func TestA13(t *testing.T) {
+// Threat A13 of the security specification: status is no authority. An inventory that names foreign objects
+// has nothing deleted, neither when the spec changes, nor when the Application is deleted. A policy
+// keeps users off the key, administrators included, so that the test forges it as the agent.
+func TestForgedInventoryDeletesNothing(t *testing.T) {
 	namespace := newNginx(t)
 	victims := foreignObjects(t, namespace, 50)
 	awaitCalm(t, namespace)
@@ -124,9 +124,9 @@ func checkUntouched(t *testing.T, before *unstructured.Unstructured) {
 	}
 }
 
-// Neither the label alone, nor the label with annotations that name another
-// object or another UID, nor the inventory alone makes an object ours.
-func TestA14(t *testing.T) {
+// Threat A14 of the security specification: neither the label alone, nor the label with annotations that
+// name another object or another UID, nor the inventory alone makes an object ours.
+func TestCopiedMarksMakeNoObjectOurs(t *testing.T) {
 	namespace := newNginx(t)
 	marked := hub.Get(t, kit.Services, namespace, "nginx")
 	label, owner := marked.GetLabels()["krake.dev/owned-by"], marked.GetAnnotations()["krake.dev/owner"]
@@ -171,10 +171,10 @@ func forgedService(t *testing.T, namespace, name, label, owner, uid string) *uns
 	return hub.Get(t, kit.Services, namespace, name)
 }
 
-// Two Applications say that the same Deployment is theirs: whoever creates it
-// has it, however often both of them change their spec meanwhile. These are 200
+// Threat A33 of the security specification: two Applications claim the same Deployment. The one that
+// creates it keeps it, however often both change their spec meanwhile: 200
 // changes, 100 of each at the same time as those of the other.
-func TestA33(t *testing.T) {
+func TestFirstOfTwoClaimsWins(t *testing.T) {
 	const changes = 100
 	namespace := newNamespace(t)
 	before := auditMark(t)
@@ -227,11 +227,11 @@ func nginxDeployment() string {
 	return deployment
 }
 
-// A Deployment that exists already and belongs to nobody is left as it is, unless
-// the Application says that it is to be adopted: then it is marked first, by a
-// write of its own, and changed after that. It stays when the Application goes,
-// unless it is said that it is to be deleted.
-func TestA34(t *testing.T) {
+// Threat A34 of the security specification: a Deployment exists already and has no owner. It stays as it is,
+// unless the Application asks to adopt it: then it is marked first, by a
+// write of its own, and changed after that. It stays when the Application is deleted,
+// unless the Application asks for its deletion.
+func TestExistingObjectIsLeftAloneUnlessAdopted(t *testing.T) {
 	for name, wishes := range map[string]map[string]string{
 		"default": nil, "orphan": {"deletion-policy": "orphan"}, "delete": {"deletion-policy": "delete"},
 	} {

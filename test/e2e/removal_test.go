@@ -105,9 +105,9 @@ spec:
 	}
 }
 
-// A field that the API server will not have changed is tried a few times at most,
-// and told without its values; the others are carried out.
-func TestA50(t *testing.T) {
+// Threat A50 of the security specification: the API server refuses to change a field. The agent tries a few
+// times at most and reports the field without its values; it carries the others out.
+func TestImmutableFieldIsTriedAFewTimes(t *testing.T) {
 	const manifest = `
 apiVersion: apps/v1
 kind: Deployment

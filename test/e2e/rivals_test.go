@@ -16,11 +16,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Somebody changes an observed field every 100 ms, for five
-// minutes: it is repaired ever more rarely, the Application and an
-// Event name who it is and what to do, and another Application is repaired as
+// Threat A44 of the security specification: a rival changes an observed field every 100 ms, for five
+// minutes. The agent repairs it ever more rarely, the Application and an
+// Event name the rival and what to do, and another Application is repaired as
 // fast as before.
-func TestA44(t *testing.T) {
+func TestRivalIsNamedAndSlowsNoOtherApplication(t *testing.T) {
 	kit.Long(t, "a fight of five minutes")
 	const lasts, most, samples = 5 * time.Minute, 20, 200
 	fought, other := newNginx(t), newNamespace(t)

@@ -35,12 +35,11 @@ func (c canaries) check(t *testing.T, place string, text []byte) {
 	}
 }
 
-// What people write into the fields of their objects may be a password: of what
-// there is in the manifest, of what somebody changes in the objects, and of what
-// an API server repeats of it in its refusals, nothing gets into logs, Events,
-// metrics, or the status, but for the documents that are to publish the spec and
-// the observed fields. A Secret with data is in no manifest.
-func TestA32(t *testing.T) {
+// Threat A32 of the security specification: a value in a field may be a password. No value of a
+// manifest, of a changed object, or of a refusal by an API server gets into logs, Events,
+// metrics, or the status, except for the documents that publish the spec and
+// the observed fields. No manifest has a Secret with data.
+func TestValuesAppearInNoLogEventMetricOrStatus(t *testing.T) {
 	kit.Long(t, "many namespaces")
 	namespace := newNamespace(t)
 	token := metricsReader(t, namespace)

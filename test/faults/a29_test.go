@@ -18,9 +18,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// One Application among thirty is poison, each time in another way: all others
-// are carried out, the agent lives, and the poison says what is wrong with it.
-func TestA29(t *testing.T) {
+// Threat A29 of the security specification: one Application among thirty is poison, each time in another
+// way. All others are carried out, the agent lives, and the poisoned one reports what is wrong.
+func TestPoisonHarmsNoOtherApplication(t *testing.T) {
 	kit.Long(t, "a large crowd")
 	t.Parallel()
 	const others = 29

@@ -11,10 +11,10 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A namespace that is deleted with everything in it is gone before long, and the
-// agent does not fight for its objects meanwhile. It has the cluster to itself: the
+// Threat A37 of the security specification: a namespace is deleted with all its objects. It is gone
+// soon, and the agent does not fight for its objects meanwhile. The test has the cluster to itself: the
 // controller of namespaces comes back the later the slower it was.
-func TestA37(t *testing.T) {
+func TestDeletedNamespaceIsLetGo(t *testing.T) {
 	const (
 		many     = 20
 		most     = 50 // calls for an Application

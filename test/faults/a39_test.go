@@ -21,10 +21,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/installation"
 )
 
-// The target does not answer, whether it refuses or says nothing at all: the agent
-// asks it ever less, says so in each status, stays ready, and deletes nothing. When
-// it is back, what changed meanwhile is repaired.
-func TestA39(t *testing.T) {
+// Threat A39 of the security specification: the target refuses or does not answer at all. The agent
+// asks it ever less, reports it in each status, stays ready, and deletes nothing. When
+// the target is back, the agent repairs what changed meanwhile.
+func TestTargetThatDoesNotAnswerIsAskedEverLess(t *testing.T) {
 	const (
 		crowd = 20
 		// watched is for how long the agent is watched when it has said so, and

@@ -101,11 +101,10 @@ func counts(of scenario, streams []stream, events []atomic.Int64) *tale {
 	return counting
 }
 
-// Whichever event of an object is lost, and wherever a watch expires, the
-// Application becomes what its spec says, at the latest after the resync. Each
-// trial has an agent of its own: one that has asked in vain waits longer. With each
-// commit some are tried of one scenario.
-func TestA40(t *testing.T) {
+// Threat A40 of the security specification: any event of an object is lost, and a watch expires anywhere. The
+// Application becomes what its spec says, at the latest after the resync. Each trial has an
+// agent of its own, because one that has asked in vain waits longer.
+func TestLostEventsAreFoundByTheResync(t *testing.T) {
 	kit.Long(t, "a sweep of watch faults")
 	t.Parallel()
 	some, many, of := 40, 4, []scenario{troubled}
@@ -142,9 +141,9 @@ func watchFault(of scenario, mode, place string) results.Point {
 	return results.Point{Block: "watch faults", Scenario: of.name, Mode: mode, Place: place, Round: 1}
 }
 
-// A Deployment of which no event ever arrives, and which somebody deletes: the
-// agent knows of it from its own creation alone, and finds out by the resync.
-func TestA40LostBeforeSeen(t *testing.T) {
+// Threat A40: no event of a Deployment ever arrives, and another client deletes it. The
+// agent knows it from its own creation alone, and the resync finds that it is gone.
+func TestObjectWithoutAnyEventIsFoundByTheResync(t *testing.T) {
 	kit.Long(t, "events are lost until a resync")
 	t.Parallel()
 	var lost atomic.Int64
@@ -160,9 +159,8 @@ func TestA40LostBeforeSeen(t *testing.T) {
 	}})
 }
 
-// Watches that stay open and tell nothing: what happens meanwhile is found by
-// the resync.
-func TestA40Mute(t *testing.T) {
+// Threat A40: watches stay open and send nothing. The resync finds what happens meanwhile.
+func TestSilentWatchesAreMadeUpForByTheResync(t *testing.T) {
 	t.Parallel()
 	l := newLane(t, "a40-mute", resync)
 	a := l.newApp()
@@ -191,9 +189,9 @@ func TestA40Mute(t *testing.T) {
 	}
 }
 
-// A new agent whose first lists are those of an API server that is behind: as
-// things were before the Application, or before the user changed it.
-func TestA40StaleList(t *testing.T) {
+// Threat A40: the first lists of a new agent come from an API server that is behind: they show the
+// state before the Application, or before the user changed it.
+func TestStaleListsUndoNothing(t *testing.T) {
 	kit.Long(t, "a sweep of stale lists")
 	t.Parallel()
 	for _, behind := range []int{0, 1, 2, 3, 4} {

@@ -11,11 +11,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Whatever goes wrong at whichever call of an agent's, the Application becomes what its
-// spec says, nothing is left over, and nobody else's object is touched. With each commit
-// all crash points of one scenario are tried, and some of the other faults; before a
-// release all of all.
-func TestA41(t *testing.T) {
+// Threat A41 of the security specification: any fault at any call of an agent. The Application becomes what
+// its spec says, nothing is left over, and no object of others is touched. make test tries a few
+// points, make verify all crash points of one scenario and a sample of the other faults, make faults all.
+func TestKilledAgentLeavesNothingOver(t *testing.T) {
 	t.Parallel()
 	some, many := 142, 4
 	if isThorough() {
@@ -36,9 +35,9 @@ func TestA41(t *testing.T) {
 	}
 }
 
-// The same where an answer never comes. The agent has to give up waiting, which takes
+// Threat A41, where an answer never comes: the agent has to give up waiting, which takes
 // long, and costs nothing.
-func TestA41NeverAnswered(t *testing.T) {
+func TestAnswersThatNeverComeCostNothing(t *testing.T) {
 	kit.Long(t, "the agent waits for answers that never come")
 	t.Parallel()
 	some, many := 8, 8
@@ -96,9 +95,9 @@ func TestRaces(t *testing.T) {
 	playTales(t, lanes, remaining(tales))
 }
 
-// The same for what is not numbered: an Event; and what an agent asks for when it
-// is new, the question what is served and the watches.
-func TestA41BesideTheNumbers(t *testing.T) {
+// Threat A41, for calls that have no number: Events, the discovery of a new
+// agent, and its watches.
+func TestFaultsAtUnnumberedCallsLeaveNothingOver(t *testing.T) {
 	kit.Long(t, "a sweep of crash points")
 	t.Parallel()
 	lanes := newLanes(t, "a41-beside", 4)

@@ -15,9 +15,9 @@ import (
 
 var stages = definition{group: "stages.krake-tests.example", kind: "Stage", plural: "stages"}
 
-// A kind that is in no namespace, and a manifest that names one all the same: the
+// Threat A45 of the security specification: a manifest names a namespace for a kind that is in none. The
 // object is created and repaired where it belongs, and then nothing is written.
-func TestA45(t *testing.T) {
+func TestNamespaceOfAClusterScopedKindIsIgnored(t *testing.T) {
 	t.Parallel()
 	const still = 5 * time.Second
 	l := newLane(t, "a45", "--scope=cluster")

@@ -11,10 +11,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// An API server that refuses every second call for a while (429): everything is
-// carried out, a refused call waits as long as it is told to, and it costs at
+// Threat A46 of the security specification: an API server refuses every second call for a while (429).
+// Everything is carried out, a refused call waits as long as the answer says, and it costs at
 // most two calls more.
-func TestA46(t *testing.T) {
+func TestThrottledAgentWaitsAsToldAndDoesEverything(t *testing.T) {
 	kit.Long(t, "a throttled API server")
 	t.Parallel()
 	const many = 20

@@ -10,9 +10,9 @@ import (
 
 var songs = definition{group: "songs.krake-tests.example", kind: "Song", plural: "songs"}
 
-// A kind that is defined after the Application, taken away with ten Applications
-// in use of it, and defined anew in another scope and in the old one.
-func TestA47(t *testing.T) {
+// Threat A47 of the security specification: a kind is defined after the Application, removed while ten
+// Applications use it, and defined again in another scope and in the old one.
+func TestKindThatComesAndGoesBlocksNothingElse(t *testing.T) {
 	kit.Long(t, "kinds come and go")
 	t.Parallel()
 	const (

@@ -9,8 +9,8 @@
 //	make faults # before a release: all points, half an hour of soak; it goes on where it was ended
 //
 // A tale is the life of one Application, a scenario, in which something goes wrong at a
-// place that the test chooses: TestA41 has one for each call of the agent's about the
-// Application and each mode of going wrong, TestA40 one for each event of a watch. With
+// place that the test chooses: TestKilledAgentLeavesNothingOver has one for each call of the agent's about the
+// Application and each mode of going wrong, TestLostEventsAreFoundByTheResync one for each event of a watch. With
 // each commit some of the tales are told, before a release all of them. Tales go on in
 // several lanes at once: all waiting, and little computing.
 //
@@ -25,8 +25,8 @@
 //
 // One point is tried again by its name, and all points that an expression matches:
 //
-//	KRAKE_FAULTS_ONLY='crash points, shrink: killed before, at call 7' go test -run TestA41 ./test/faults
-//	KRAKE_FAULTS_ONLY='crash points' go test -run TestA41 ./test/faults
+//	KRAKE_FAULTS_ONLY='crash points, shrink: killed before, at call 7' go test -run TestKilledAgentLeavesNothingOver ./test/faults
+//	KRAKE_FAULTS_ONLY='crash points' go test -run TestKilledAgentLeavesNothingOver ./test/faults
 //
 // That ends with the first violation. The bugs in test/mutants/faults.yaml show what the
 // sweeps catch.

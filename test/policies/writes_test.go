@@ -270,10 +270,9 @@ func letGo(t *testing.T, namespace string) {
 	}
 }
 
-// Row A12: nobody but an agent writes what the agent will act upon, not even an
-// administrator, not in either of the maps, and not before the ConfigMap is an
-// Application either.
-func TestA12Policy(t *testing.T) {
+// Threat A12 of the security specification: only an agent writes what the agent acts on. No administrator
+// may, in neither map, and not before the ConfigMap is an Application.
+func TestOnlyAgentsWriteWhatAgentsActOn(t *testing.T) {
 	check(t, []write{
 		{"create an Application with nothing in it", administrator, nil, []edit{annotated}, allowed},
 		{"create one as the webhook completes it", namespaceEditor, nil, []edit{
@@ -525,8 +524,8 @@ func TestOwners(t *testing.T) {
 	})
 }
 
-// Row A15: the only way out of being an Application is to be deleted.
-func TestA15Policy(t *testing.T) {
+// Threat A15 of the security specification: the only way out of being an Application is to be deleted.
+func TestApplicationStaysOneUntilItIsDeleted(t *testing.T) {
 	check(t, []write{
 		{"strip the annotation", administrator, bare, []edit{noAnnotation("krake.dev/application")}, isOne},
 		{"strip all annotations", namespaceEditor, moved, []edit{func(cm *corev1.ConfigMap) { cm.Annotations = nil }}, isOne},
@@ -539,9 +538,9 @@ func TestA15Policy(t *testing.T) {
 	})
 }
 
-// Row A7, and the policy's half of A8: an agent that has been taken over
-// changes neither what others run nor what other agents say.
-func TestA7(t *testing.T) {
+// Threats A7 and A8 of the security specification: an attacker controls an agent. The policies let it
+// change neither what others run nor what other agents report.
+func TestAgentChangesNoSpecAndNoOtherStatus(t *testing.T) {
 	local, other := agent("local"), agent("other")
 	owned := ownedByDefault(t)
 	check(t, []write{

@@ -14,9 +14,9 @@ import (
 
 const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: red}}"
 
-// TestA5: who has an Application carried out as an account, named or not, must
-// have the right to act as it, and one of another namespace it cannot be.
-func TestA5(t *testing.T) {
+// Threat A5 of the security specification: an Application names a powerful account. Its user, who may name
+// one or not, needs the right to act as the account, and the account must be of the same namespace.
+func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 	w := narrow
 	namespace := w.namespace(t)
 	w.account(t, namespace, "krake-deployer", "edit")

@@ -39,11 +39,11 @@ metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80}]}
 `
 
-// TestA6: whatever becomes of an Application, all that the agent writes to the
-// target it writes as the Application's account: what it creates, takes over,
-// repairs, marks, takes out, deletes and lets go of. The ConfigMaps among them show
-// that the policy on the agents' own ConfigMaps keeps nothing from an account.
-func TestA6(t *testing.T) {
+// Threat A6 of the security specification: in strict mode the agent makes every write to the
+// target as the account of the Application: it creates, takes over, repairs, marks, deletes and
+// releases. The ConfigMaps among the objects show that the policy on the ConfigMaps of agents
+// keeps nothing from an account.
+func TestEveryWriteIsTheAccountsOwn(t *testing.T) {
 	w := narrow
 	begin := w.mark(t)
 	namespace := w.namespace(t)
