@@ -158,7 +158,7 @@ func (c change) figures(t *testing.T, stopped time.Time) figures {
 			f.refused++
 		default:
 			f.otherwise++
-			t.Logf("%s by %v", r, r.User.Extra["authentication.kubernetes.io/credential-id"])
+			t.Logf("%s by %v", r, r.Credentials())
 		}
 	}
 	taken := c.begin.Requests(t, func(r kit.Request) bool {

@@ -37,16 +37,16 @@ func TestDeletion(t *testing.T) {
 		for _, claim := range []string{"persistent-" + name + "-0", "persistent-" + name + "-1"} {
 			kept[claim] = h.get(t, claims, claim).GetUID()
 		}
-		secret := h.get(t, secrets, name+"-config").GetUID()
+		secret := h.get(t, kit.Secrets, name+"-config").GetUID()
 		h.kubectl(t, "delete", "hab", name, "--cascade="+cascade)
 		if cascade == "foreground" {
-			if live := h.get(t, statefulSets, name); live != nil {
+			if live := h.get(t, kit.StatefulSets, name); live != nil {
 				t.Errorf("the Habitat has gone, and the StatefulSet is still there, deleted at %v", live.GetDeletionTimestamp())
 			}
 		}
-		h.mustGo(t, configMaps, "habitat-"+name)
-		h.mustGo(t, statefulSets, name)
-		eventually(t, func() string {
+		h.mustGo(t, kit.ConfigMaps, "habitat-"+name)
+		h.mustGo(t, kit.StatefulSets, name)
+		kit.Eventually(t, func() string {
 			if pods := h.pods(t, name); len(pods) > 0 {
 				return fmt.Sprintf("there are still Pods: %v", slices.Sorted(maps.Keys(pods)))
 			}
@@ -55,8 +55,8 @@ func TestDeletion(t *testing.T) {
 		for claim, uid := range kept {
 			h.mustStay(t, claims, claim, uid)
 		}
-		h.mustStay(t, secrets, name+"-config", secret)
-		h.mustGo(t, configMaps, habitat.PeerFile)
+		h.mustStay(t, kit.Secrets, name+"-config", secret)
+		h.mustGo(t, kit.ConfigMaps, habitat.PeerFile)
 	}
 }
 
@@ -68,14 +68,14 @@ func TestOrphans(t *testing.T) {
 	h := newHome(t)
 	h.create(t, habitats, service("web", 2, nil))
 	h.mustRun(t, "web")
-	set, cm, pods := h.get(t, statefulSets, "web").GetUID(), h.get(t, configMaps, "habitat-web").GetUID(), uids(h.pods(t, "web"))
+	set, cm, pods := h.get(t, kit.StatefulSets, "web").GetUID(), h.get(t, kit.ConfigMaps, "habitat-web").GetUID(), uids(h.pods(t, "web"))
 	h.kubectl(t, "delete", "hab", "web", "--cascade=orphan")
 	h.mustGo(t, habitats, "web")
 	h.awaitCalm(t)
-	h.patch(t, statefulSets, "web", "hand", `{"spec": {"replicas": 5}}`)
-	h.eventuallyField(t, 2, statefulSets, "web", "spec", "replicas")
-	h.mustStay(t, configMaps, "habitat-web", cm)
-	if owners := h.get(t, configMaps, "habitat-web").GetOwnerReferences(); len(owners) > 0 {
+	h.patch(t, kit.StatefulSets, "web", "hand", `{"spec": {"replicas": 5}}`)
+	h.eventuallyField(t, 2, kit.StatefulSets, "web", "spec", "replicas")
+	h.mustStay(t, kit.ConfigMaps, "habitat-web", cm)
+	if owners := h.get(t, kit.ConfigMaps, "habitat-web").GetOwnerReferences(); len(owners) > 0 {
 		t.Errorf("the Application belongs to %v", owners)
 	}
 
@@ -83,7 +83,7 @@ func TestOrphans(t *testing.T) {
 	h.mustRoll(t, "web", "registry.test/hab/web:2")
 	h.mustRun(t, "web")
 	h.mustBelong(t, "web", again.GetUID())
-	h.mustStay(t, statefulSets, "web", set)
+	h.mustStay(t, kit.StatefulSets, "web", set)
 	for name, uid := range uids(h.pods(t, "web")) {
 		if pods[name] == uid {
 			t.Errorf("Pod %s is of the former image", name)
@@ -92,14 +92,14 @@ func TestOrphans(t *testing.T) {
 	h.mustOwn(t, "web")
 	h.mustHavePeer(t, 2)
 	h.delete(t, habitats, "web")
-	h.mustGo(t, statefulSets, "web")
+	h.mustGo(t, kit.StatefulSets, "web")
 }
 
 // mustBelong waits until the Application of a Habitat is controlled by this very one.
 func (h home) mustBelong(t *testing.T, name string, uid types.UID) {
 	t.Helper()
-	eventually(t, func() string {
-		cm := h.get(t, configMaps, "habitat-"+name)
+	kit.Eventually(t, func() string {
+		cm := h.get(t, kit.ConfigMaps, "habitat-"+name)
 		if cm == nil {
 			return "there is no Application of Habitat " + name
 		}
@@ -119,11 +119,11 @@ func TestRecreatedWhileDeleting(t *testing.T) {
 	h := newHome(t)
 	h.create(t, habitats, service("web", 1, nil))
 	h.mustRun(t, "web")
-	former := h.get(t, statefulSets, "web").GetUID()
-	h.patch(t, statefulSets, "web", "somebody", `{"metadata": {"finalizers": ["example.org/lingers"]}}`)
+	former := h.get(t, kit.StatefulSets, "web").GetUID()
+	h.patch(t, kit.StatefulSets, "web", "somebody", `{"metadata": {"finalizers": ["example.org/lingers"]}}`)
 	h.delete(t, habitats, "web")
-	eventually(t, func() string {
-		if live := h.get(t, statefulSets, "web"); live.GetDeletionTimestamp() == nil {
+	kit.Eventually(t, func() string {
+		if live := h.get(t, kit.StatefulSets, "web"); live.GetDeletionTimestamp() == nil {
 			return "the StatefulSet is not being deleted"
 		}
 		return ""
@@ -131,15 +131,15 @@ func TestRecreatedWhileDeleting(t *testing.T) {
 	again := h.create(t, habitats, service("web", 2, object{"image": "registry.test/hab/web:2"}))
 	message := h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "Going")
 	h.eventuallyField(t, message, habitats, "web", "status", "message")
-	if live := h.get(t, statefulSets, "web"); live.GetUID() != former || imageOf(live) != "registry.test/hab/web:1" {
+	if live := h.get(t, kit.StatefulSets, "web"); live.GetUID() != former || imageOf(live) != "registry.test/hab/web:1" {
 		t.Errorf("what is being deleted was changed: %v", imageOf(live))
 	}
 	begin := time.Now()
-	h.patch(t, statefulSets, "web", "somebody", `{"metadata": {"finalizers": null}}`)
+	h.patch(t, kit.StatefulSets, "web", "somebody", `{"metadata": {"finalizers": null}}`)
 	h.mustRun(t, "web")
 	t.Logf("from when the former one was gone until the next one ran: %s", time.Since(begin).Round(time.Millisecond))
 	h.mustBelong(t, "web", again.GetUID())
-	if live := h.get(t, statefulSets, "web"); live.GetUID() == former || imageOf(live) != "registry.test/hab/web:2" {
+	if live := h.get(t, kit.StatefulSets, "web"); live.GetUID() == former || imageOf(live) != "registry.test/hab/web:2" {
 		t.Errorf("the StatefulSet is %s with %v, want another one", live.GetUID(), imageOf(live))
 	}
 	h.mustOwn(t, "web")
@@ -155,12 +155,12 @@ func TestRecreatedAtOnce(t *testing.T) {
 	var last types.UID
 	for round := range rounds {
 		content := service("web", 1, object{"image": fmt.Sprintf("registry.test/hab/web:%d", round)})
-		eventually(t, func() string { // it is there until the API server has taken note
+		kit.Eventually(t, func() string { // it is there until the API server has taken note
 			created, err := h.tryCreate(t.Context(), habitats, content)
 			if apierrors.IsAlreadyExists(err) {
 				return err.Error()
 			}
-			must(t, err)
+			kit.Must(t, err)
 			last = created.GetUID()
 			return ""
 		})
@@ -193,13 +193,13 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	h.create(t, habitats, old("flat", 2))
 	h.mustRun(t, append(names, "flat")...)
 	begin := time.Now()
-	must(t, h.typed.CoreV1().Namespaces().Delete(t.Context(), h.namespace, metav1.DeleteOptions{}))
-	eventually(t, func() string {
-		live, err := h.typed.CoreV1().Namespaces().Get(t.Context(), h.namespace, metav1.GetOptions{})
+	kit.Must(t, h.CoreV1().Namespaces().Delete(t.Context(), h.namespace, metav1.DeleteOptions{}))
+	kit.Eventually(t, func() string {
+		live, err := h.CoreV1().Namespaces().Get(t.Context(), h.namespace, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return ""
 		}
-		must(t, err)
+		kit.Must(t, err)
 		return fmt.Sprintf("the namespace is still there: %v", live.Status.Conditions)
 	})
 	t.Logf("a namespace with %d Habitats was gone after %s", len(names)+1, time.Since(begin).Round(time.Millisecond))

@@ -18,16 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 var (
-	habitats     = schema.GroupVersionResource{Group: habitat.Group, Version: habitat.Version, Resource: habitat.Plural}
-	configMaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	secrets      = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-	claims       = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
-	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	eventsV1     = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
+	habitats = schema.GroupVersionResource{Group: habitat.Group, Version: habitat.Version, Resource: habitat.Plural}
+	claims   = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 )
 
 type object = map[string]any
@@ -42,14 +38,12 @@ type home struct {
 // newHome makes a namespace for one test.
 func newHome(t *testing.T) home {
 	t.Helper()
-	return shared.home(t, fmt.Sprintf("habitat-%06d", rand.IntN(1e6)))
+	return shared.home(t, kit.UniqueName("habitat"))
 }
 
 func (p *plane) home(t *testing.T, namespace string) home {
 	t.Helper()
-	must(t, p.installation.Look())
-	_, err := p.typed.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	must(t, err)
+	p.CreateNamespace(t, namespace)
 	return home{p, namespace}
 }
 
@@ -83,13 +77,13 @@ func with(name, topology string, more object) object {
 func (h home) tryCreate(ctx context.Context, resource schema.GroupVersionResource, content object) (*unstructured.Unstructured, error) {
 	wanted := (&unstructured.Unstructured{Object: content}).DeepCopy()
 	wanted.SetNamespace(h.namespace)
-	return h.dynamic.Resource(resource).Namespace(h.namespace).Create(ctx, wanted, metav1.CreateOptions{FieldManager: "user"})
+	return h.Dynamic.Resource(resource).Namespace(h.namespace).Create(ctx, wanted, metav1.CreateOptions{FieldManager: "user"})
 }
 
 func (h home) create(t *testing.T, resource schema.GroupVersionResource, content object) *unstructured.Unstructured {
 	t.Helper()
 	created, err := h.tryCreate(t.Context(), resource, content)
-	must(t, err)
+	kit.Must(t, err)
 	return created
 }
 
@@ -100,19 +94,19 @@ func (h home) secret(t *testing.T, name string, keys ...string) {
 	for _, key := range keys {
 		values[key] = fmt.Sprintf("%s-%06d", canary, rand.IntN(1e6))
 	}
-	h.create(t, secrets, object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": name}, "stringData": values})
+	h.create(t, kit.Secrets, object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": name}, "stringData": values})
 }
 
 // get reads an object, nil if there is none.
 func (h home) get(t *testing.T, resource schema.GroupVersionResource, name string) *unstructured.Unstructured {
 	t.Helper()
 	live, err := h.tryGet(context.Background(), resource, name)
-	must(t, err)
+	kit.Must(t, err)
 	return live
 }
 
 func (h home) tryGet(ctx context.Context, resource schema.GroupVersionResource, name string) (*unstructured.Unstructured, error) {
-	live, err := h.dynamic.Resource(resource).Namespace(h.namespace).Get(ctx, name, metav1.GetOptions{})
+	live, err := h.Dynamic.Resource(resource).Namespace(h.namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -122,9 +116,9 @@ func (h home) tryGet(ctx context.Context, resource schema.GroupVersionResource, 
 // patch changes an object by a merge patch, as a field manager of that name.
 func (h home) patch(t *testing.T, resource schema.GroupVersionResource, name, who, patch string, subresources ...string) {
 	t.Helper()
-	_, err := h.dynamic.Resource(resource).Namespace(h.namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch),
+	_, err := h.Dynamic.Resource(resource).Namespace(h.namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch),
 		metav1.PatchOptions{FieldManager: who}, subresources...)
-	must(t, err)
+	kit.Must(t, err)
 }
 
 // edit changes the spec of a Habitat of the present version.
@@ -135,13 +129,13 @@ func (h home) edit(t *testing.T, name, patch string) {
 
 func (h home) delete(t *testing.T, resource schema.GroupVersionResource, name string) {
 	t.Helper()
-	must(t, h.dynamic.Resource(resource).Namespace(h.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
+	kit.Must(t, h.Dynamic.Resource(resource).Namespace(h.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 }
 
 // mustGo waits until there is no such object.
 func (h home) mustGo(t *testing.T, resource schema.GroupVersionResource, name string) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if live := h.get(t, resource, name); live != nil {
 			return fmt.Sprintf("%s %s is still there, with %v, deleted at %v", resource.Resource, name, live.GetFinalizers(), live.GetDeletionTimestamp())
 		}
@@ -171,7 +165,7 @@ func (h home) kubectl(t *testing.T, arguments ...string) string {
 }
 
 func (h home) tryKubectl(environment []string, input string, arguments ...string) (string, error) {
-	command := exec.Command(h.Kubectl(), append([]string{"--kubeconfig", h.Kubeconfig(), "--namespace", h.namespace}, arguments...)...)
+	command := exec.Command(h.Cluster.Kubectl(), append([]string{"--kubeconfig", h.Kubeconfig(), "--namespace", h.namespace}, arguments...)...)
 	command.Stdin = strings.NewReader(input)
 	command.Env = append(command.Environ(), environment...)
 	text, err := command.CombinedOutput()
@@ -194,7 +188,7 @@ func (h home) condition(t *testing.T, name, kind string) metav1.Condition {
 // mustSay waits until a condition of a Habitat is so, and gives its message.
 func (h home) mustSay(t *testing.T, name, kind string, status metav1.ConditionStatus, reason string) (message string) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		got := h.condition(t, name, kind)
 		if message = got.Message; got.Status != status || got.Reason != reason {
 			return fmt.Sprintf("condition %s of Habitat %s is %s/%s (%s), want %s/%s", kind, name, got.Status, got.Reason, got.Message, status, reason)
@@ -222,14 +216,14 @@ func (h home) isRunning(t *testing.T, name string) string {
 func (h home) mustRun(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		eventually(t, func() string { return h.isRunning(t, name) })
+		kit.Eventually(t, func() string { return h.isRunning(t, name) })
 	}
 }
 
 // eventuallyField waits until a field of an object has a value.
 func (h home) eventuallyField(t *testing.T, want any, resource schema.GroupVersionResource, name string, path ...any) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if got := field(h.get(t, resource, name), path...); fmt.Sprint(got) != fmt.Sprint(want) {
 			return fmt.Sprintf("%v of %s %s is %v, want %v", path, resource.Resource, name, got, want)
 		}
@@ -240,8 +234,8 @@ func (h home) eventuallyField(t *testing.T, want any, resource schema.GroupVersi
 // events gives the notes of the Events about an object that have the reason.
 func (h home) events(t *testing.T, kind, name, reason string) []string {
 	t.Helper()
-	list, err := h.dynamic.Resource(eventsV1).Namespace(h.namespace).List(context.Background(), metav1.ListOptions{})
-	must(t, err)
+	list, err := h.Dynamic.Resource(kit.Events).Namespace(h.namespace).List(context.Background(), metav1.ListOptions{})
+	kit.Must(t, err)
 	var notes []string
 	for _, event := range list.Items {
 		if field(&event, "regarding", "kind") == kind && field(&event, "regarding", "name") == name && field(&event, "reason") == reason {
@@ -254,7 +248,7 @@ func (h home) events(t *testing.T, kind, name, reason string) []string {
 // mustTell waits for an Event of a Habitat, of that type, with all of the words.
 func (h home) mustTell(t *testing.T, name, kind, reason string, words ...string) {
 	t.Helper()
-	eventually(t, func() string { return h.tells(t, name, kind, reason, words...) })
+	kit.Eventually(t, func() string { return h.tells(t, name, kind, reason, words...) })
 }
 
 // tells complains unless there is such an Event.
@@ -286,8 +280,8 @@ func (h home) pods(t *testing.T, of string) map[string]corev1.Pod {
 	if of != "" {
 		selector += ",habitat-name=" + of
 	}
-	list, err := h.typed.CoreV1().Pods(h.namespace).List(context.Background(), metav1.ListOptions{LabelSelector: selector})
-	must(t, err)
+	list, err := h.CoreV1().Pods(h.namespace).List(context.Background(), metav1.ListOptions{LabelSelector: selector})
+	kit.Must(t, err)
 	pods := map[string]corev1.Pod{}
 	for _, pod := range list.Items {
 		pods[pod.Name] = pod
@@ -329,14 +323,6 @@ func at(value any, path []any) any {
 	return value
 }
 
-// eventually waits until check finds nothing to complain about.
-func eventually(t *testing.T, check func() (complaint string)) {
-	t.Helper()
-	if complaint := await(timeout, check); complaint != "" {
-		t.Fatalf("after %s: %s", timeout, complaint)
-	}
-}
-
 // await gives what check complains about when the time is over, if anything.
 func await(atMost time.Duration, check func() (complaint string)) string {
 	deadline := time.Now().Add(atMost)
@@ -356,12 +342,5 @@ func throughout(t *testing.T, lasts time.Duration, check func() (complaint strin
 		if complaint := check(); complaint != "" {
 			t.Fatal(complaint)
 		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

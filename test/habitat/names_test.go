@@ -9,6 +9,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // A ConfigMap of somebody else that has the name of the Application is not touched,
@@ -27,11 +28,11 @@ func TestNameIsTaken(t *testing.T) {
 	versions := map[string]string{}
 	for _, content := range theirs {
 		content["apiVersion"], content["kind"] = "v1", "ConfigMap"
-		h.create(t, configMaps, content)
+		h.create(t, kit.ConfigMaps, content)
 	}
 	h.awaitCalm(t)
 	for name := range theirs {
-		versions[name] = h.get(t, configMaps, "habitat-"+name).GetResourceVersion()
+		versions[name] = h.get(t, kit.ConfigMaps, "habitat-"+name).GetResourceVersion()
 		h.create(t, habitats, service(name, 1, nil))
 	}
 	for name := range theirs {
@@ -43,13 +44,13 @@ func TestNameIsTaken(t *testing.T) {
 	}
 	h.awaitCalm(t)
 	for name := range theirs {
-		if got := h.get(t, configMaps, "habitat-"+name).GetResourceVersion(); got != versions[name] {
+		if got := h.get(t, kit.ConfigMaps, "habitat-"+name).GetResourceVersion(); got != versions[name] {
 			t.Errorf("ConfigMap habitat-%s, which is somebody else's, was written", name)
 		}
-		if h.get(t, statefulSets, name) != nil {
+		if h.get(t, kit.StatefulSets, name) != nil {
 			t.Errorf("of Habitat %s a StatefulSet was made", name)
 		}
-		h.delete(t, configMaps, "habitat-"+name)
+		h.delete(t, kit.ConfigMaps, "habitat-"+name)
 	}
 	// That is seen within the 30 s after which every Habitat is looked at again: what is
 	// not labeled as of Habitats is not watched.
@@ -66,23 +67,23 @@ func TestPeerFileIsTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)
-			h.create(t, configMaps, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name}, "data": object{"a": "b"}})
-			version := h.get(t, configMaps, name).GetResourceVersion()
+			h.create(t, kit.ConfigMaps, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name}, "data": object{"a": "b"}})
+			version := h.get(t, kit.ConfigMaps, name).GetResourceVersion()
 			h.create(t, habitats, service("web", 1, nil))
 			h.mustRun(t, "web")
-			eventually(t, func() string {
+			kit.Eventually(t, func() string {
 				if got := h.condition(t, "web", "PeerFile"); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, name) {
 					return fmt.Sprintf("condition PeerFile is %s: %q", got.Status, got.Message)
 				}
 				return ""
 			})
 			h.awaitCalm(t)
-			if got := h.get(t, configMaps, name).GetResourceVersion(); got != version {
+			if got := h.get(t, kit.ConfigMaps, name).GetResourceVersion(); got != version {
 				t.Errorf("ConfigMap %s, which is somebody else's, was written", name)
 			}
-			h.delete(t, configMaps, name)
+			h.delete(t, kit.ConfigMaps, name)
 			h.mustHavePeer(t, 1)
-			eventually(t, func() string {
+			kit.Eventually(t, func() string {
 				if got := h.condition(t, "web", "PeerFile"); got.Status != metav1.ConditionTrue {
 					return fmt.Sprintf("condition PeerFile is %s: %q", got.Status, got.Message)
 				}
@@ -106,9 +107,9 @@ func TestAdoption(t *testing.T) {
 	}()).Workload(habitat.DefaultFilesImage)
 	workload["spec"].(object)["replicas"] = int64(1)
 	workload["metadata"].(object)["annotations"] = object{"note": "mine"}
-	theirs := h.create(t, statefulSets, workload)
-	eventually(t, func() string {
-		if field(h.get(t, statefulSets, "web"), "status", "readyReplicas") != int64(1) {
+	theirs := h.create(t, kit.StatefulSets, workload)
+	kit.Eventually(t, func() string {
+		if field(h.get(t, kit.StatefulSets, "web"), "status", "readyReplicas") != int64(1) {
 			return "the StatefulSet has no Pod yet"
 		}
 		return ""
@@ -116,7 +117,7 @@ func TestAdoption(t *testing.T) {
 	pods := uids(h.pods(t, "web"))
 	h.create(t, habitats, content)
 	h.mustSay(t, "web", "Ready", metav1.ConditionFalse, "AlreadyExists")
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		live := h.get(t, habitats, "web")
 		message, _ := field(live, "status", "message").(string)
 		if !hasAll(message, []string{"does not belong to this Application", "StatefulSet", "web"}) || field(live, "status", "state") == "RUNNING" {
@@ -125,15 +126,15 @@ func TestAdoption(t *testing.T) {
 		return ""
 	})
 	h.awaitCalm(t)
-	live := h.get(t, statefulSets, "web")
+	live := h.get(t, kit.StatefulSets, "web")
 	if live.GetGeneration() != theirs.GetGeneration() || live.GetUID() != theirs.GetUID() || live.GetLabels()[application.OwnedByLabel] != "" {
 		t.Error("the StatefulSet of somebody else was written")
 	}
 	h.kubectl(t, "annotate", "configmap", "habitat-web", application.AdoptAnnotation+"=true")
 	h.mustRun(t, "web")
 	h.mustBeCarriedOut(t, "web")
-	h.mustStay(t, statefulSets, "web", theirs.GetUID())
-	if got := field(h.get(t, statefulSets, "web"), "metadata", "annotations", "note"); got != "mine" {
+	h.mustStay(t, kit.StatefulSets, "web", theirs.GetUID())
+	if got := field(h.get(t, kit.StatefulSets, "web"), "metadata", "annotations", "note"); got != "mine" {
 		t.Errorf("its annotation is %v, want mine", got)
 	}
 	for name, uid := range pods {
@@ -144,7 +145,7 @@ func TestAdoption(t *testing.T) {
 	// What users write to the Application is theirs: it is not taken away.
 	h.edit(t, "web", `{"count": 3}`)
 	h.mustRun(t, "web")
-	if got := h.get(t, configMaps, "habitat-web").GetAnnotations()[application.AdoptAnnotation]; got != "true" {
+	if got := h.get(t, kit.ConfigMaps, "habitat-web").GetAnnotations()[application.AdoptAnnotation]; got != "true" {
 		t.Errorf("the user's annotation is %q", got)
 	}
 }
@@ -157,7 +158,7 @@ func TestApplicationIsKept(t *testing.T) {
 	h.create(t, habitats, service("web", 1, nil))
 	h.mustRun(t, "web")
 	habitat := h.get(t, habitats, "web").GetUID()
-	spec := field(h.get(t, configMaps, "habitat-web"), "data", application.ManifestKey)
+	spec := field(h.get(t, kit.ConfigMaps, "habitat-web"), "data", application.ManifestKey)
 	for name, edit := range map[string]string{
 		"labels":   `{"metadata": {"labels": {"habitat": null, "habitat-name": "other", "mine": "too"}}}`,
 		"origin":   `{"metadata": {"annotations": {"krake.dev/generated-from": null, "mine": "too"}}}`,
@@ -165,10 +166,10 @@ func TestApplicationIsKept(t *testing.T) {
 		"manifest": `{"data": {"spec.manifest": "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}", "spec.observer_schema": null}}`,
 		"schema":   `{"data": {"spec.observer_schema": null}}`,
 	} {
-		h.patch(t, configMaps, "habitat-web", "hand", edit)
+		h.patch(t, kit.ConfigMaps, "habitat-web", "hand", edit)
 		h.mustBelong(t, "web", habitat)
-		eventually(t, func() string {
-			cm := h.get(t, configMaps, "habitat-web")
+		kit.Eventually(t, func() string {
+			cm := h.get(t, kit.ConfigMaps, "habitat-web")
 			data, _ := field(cm, "data").(object)
 			if data[application.ManifestKey] != spec || data[application.ObserverSchemaKey] == nil || cm.GetLabels()["habitat"] != "true" ||
 				cm.GetLabels()["habitat-name"] != "web" || cm.GetAnnotations()[application.GeneratedFromAnnotation] != "Habitat/web" {
@@ -178,12 +179,12 @@ func TestApplicationIsKept(t *testing.T) {
 		})
 		h.mustRun(t, "web")
 	}
-	cm := h.get(t, configMaps, "habitat-web")
+	cm := h.get(t, kit.ConfigMaps, "habitat-web")
 	if cm.GetLabels()["mine"] != "too" || cm.GetAnnotations()["mine"] != "too" {
 		t.Errorf("what is the users' was taken away: %v, %v", cm.GetLabels(), cm.GetAnnotations())
 	}
-	if h.get(t, configMaps, "other") != nil {
-		h.mustGo(t, configMaps, "other")
+	if h.get(t, kit.ConfigMaps, "other") != nil {
+		h.mustGo(t, kit.ConfigMaps, "other")
 	}
 	h.kubectl(t, "delete", "configmap", "habitat-web")
 	h.mustBelong(t, "web", habitat)

@@ -24,16 +24,16 @@ func TestNamespaced(t *testing.T) {
 		h.kubectl(t, "apply", "-k", filepath.Join(p.installation.Manifests(), "overlays", "habitat", "namespace"))
 	}
 	from, err := p.installation.HabitatKubeconfig(t.Context())
-	must(t, err)
+	kit.Must(t, err)
 	process, err := p.installation.RunHabitat(t.Context(), "habitat-namespaced", from, "--namespaces=inside,also")
-	must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		p.hearLog(t, process.Process().Log())
 		if t.Failed() {
-			showLogs([]string{process.Process().Log()})
+			kit.ShowLog(process.Process().Log())
 		}
 	})
-	must(t, process.WaitReady(t.Context()))
+	kit.Must(t, process.WaitReady(t.Context()))
 
 	outside.create(t, habitats, service("web", 1, nil))
 	for _, h := range []home{inside, also} {
@@ -48,14 +48,14 @@ func TestNamespaced(t *testing.T) {
 		h.kubectl(t, "scale", "statefulset", "db", "--replicas=1")
 		h.mustTell(t, "db", "Warning", "Overwritten", "spec.replicas")
 		h.delete(t, habitats, "flat")
-		h.mustGo(t, deployments, "flat")
+		h.mustGo(t, kit.Deployments, "flat")
 		h.mustHavePeer(t, 3)
 	}
 	if live := outside.get(t, habitats, "web"); live.Object["status"] != nil {
 		t.Errorf("a Habitat of a namespace that does not take part has a status: %v", live.Object["status"])
 	}
 	for _, name := range []string{"habitat-web", "habitat-peers", "peer-watch-file"} {
-		if outside.get(t, configMaps, name) != nil {
+		if outside.get(t, kit.ConfigMaps, name) != nil {
 			t.Errorf("in a namespace that does not take part is a ConfigMap %s", name)
 		}
 	}
@@ -68,7 +68,7 @@ func TestNamespaced(t *testing.T) {
 func (h home) checkPowerless(t *testing.T) {
 	t.Helper()
 	may := func(arguments ...string) bool {
-		said, err := h.tryKubectl(nil, "", append([]string{"auth", "can-i", "--as=" + habitatUser}, arguments...)...)
+		said, err := h.tryKubectl(nil, "", append([]string{"auth", "can-i", "--as=" + kit.HabitatUser}, arguments...)...)
 		if said = strings.TrimSpace(said); !strings.HasSuffix(said, "yes") && !strings.HasSuffix(said, "no") {
 			t.Fatalf("kubectl auth can-i %v: %v: %s", arguments, err, said)
 		}
@@ -95,9 +95,9 @@ func (h home) checkPowerless(t *testing.T) {
 // namespaces, or for anything in no namespace.
 func (p *plane) checkNamespaces(t *testing.T, namespaces ...string) {
 	t.Helper()
-	asked := mark{plane: p}.mustRequests(t, func(l logged) bool { return l.User.Username == habitatUser && l.Of.Resource != "" })
+	asked := kit.WholeAudit(p.Cluster).Requests(t, func(l kit.Request) bool { return l.User.Username == kit.HabitatUser && l.Object.Resource != "" })
 	for _, l := range asked {
-		if !slices.Contains(namespaces, l.Of.Namespace) {
+		if !slices.Contains(namespaces, l.Object.Namespace) {
 			t.Errorf("beyond its namespaces: %s", l)
 		}
 	}

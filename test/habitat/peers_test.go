@@ -16,6 +16,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // written is a version of the peer file.
@@ -29,11 +30,11 @@ func (h home) follow(t *testing.T) <-chan written {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	file := h.get(t, configMaps, habitat.PeerFile)
-	watch, err := h.dynamic.Resource(configMaps).Namespace(h.namespace).Watch(ctx, metav1.ListOptions{
+	file := h.get(t, kit.ConfigMaps, habitat.PeerFile)
+	watch, err := h.Dynamic.Resource(kit.ConfigMaps).Namespace(h.namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + habitat.PeerFile, ResourceVersion: file.GetResourceVersion(),
 	})
-	must(t, err)
+	kit.Must(t, err)
 	const many = 1000
 	versions := make(chan written, many)
 	go func() {
@@ -51,7 +52,7 @@ func (h home) follow(t *testing.T) <-chan written {
 // peer is what the peer file says, and whether there is one.
 func (h home) peer(t *testing.T) (string, bool) {
 	t.Helper()
-	file := h.get(t, configMaps, habitat.PeerFile)
+	file := h.get(t, kit.ConfigMaps, habitat.PeerFile)
 	peer, ok := field(file, "data", habitat.PeerFile).(string)
 	return peer, ok
 }
@@ -73,7 +74,7 @@ func (h home) running(t *testing.T) map[string]corev1.Pod {
 func (h home) mustHavePeer(t *testing.T, pods int) corev1.Pod {
 	t.Helper()
 	var peer corev1.Pod
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		running := h.running(t)
 		address, _ := h.peer(t)
 		chosen, ok := running[address]
@@ -101,13 +102,13 @@ func (h home) keeps(t *testing.T, peer string) {
 func (h home) fail(t *testing.T, pod corev1.Pod) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"metadata": {"uid": %q}, "status": {"phase": "Failed"}}`, pod.UID)
-	_, err := h.typed.CoreV1().Pods(h.namespace).Patch(t.Context(), pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	must(t, err)
+	_, err := h.CoreV1().Pods(h.namespace).Patch(t.Context(), pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	kit.Must(t, err)
 }
 
 func (h home) deletePod(t *testing.T, pod corev1.Pod) {
 	t.Helper()
-	must(t, h.typed.CoreV1().Pods(h.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}))
+	kit.Must(t, h.CoreV1().Pods(h.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}))
 }
 
 // "The peer is replaced when it dies": the time from its death to the new file, over
@@ -166,8 +167,8 @@ func (h home) next(t *testing.T, versions <-chan written) written {
 			t.Fatal("the watch of the peer file has ended")
 		}
 		return version
-	case <-time.After(timeout):
-		t.Fatalf("after %s the peer file is still the same", timeout)
+	case <-time.After(kit.Timeout):
+		t.Fatalf("after %s the peer file is still the same", kit.Timeout)
 		return written{}
 	}
 }
@@ -243,29 +244,29 @@ func TestPeersThatDoNotQualify(t *testing.T) {
 // status is what is said here, and if it is deleted it lingers.
 func (h home) stray(t *testing.T, name string, labels map[string]string, phase corev1.PodPhase, address string) *corev1.Pod {
 	t.Helper()
-	pods := h.typed.CoreV1().Pods(h.namespace)
+	pods := h.CoreV1().Pods(h.namespace)
 	pod, err := pods.Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{cluster.PhaseAnnotation: string(corev1.PodPending)}},
 		Spec:       corev1.PodSpec{NodeName: "nowhere", Containers: []corev1.Container{{Name: "main", Image: "registry.test/stray"}}},
 	}, metav1.CreateOptions{})
-	must(t, err)
+	kit.Must(t, err)
 	pod.Status = corev1.PodStatus{Phase: phase, PodIP: address}
 	if address != "" {
 		pod.Status.PodIPs = []corev1.PodIP{{IP: address}}
 	}
 	pod, err = pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
-	must(t, err)
+	kit.Must(t, err)
 	// Only now it is one that the stand-in for the network sees, which is told to leave it alone.
 	h.addresses.given.Store(pod.UID, true)
 	pod.Labels = labels
 	pod, err = pods.Update(t.Context(), pod, metav1.UpdateOptions{})
-	must(t, err)
+	kit.Must(t, err)
 	return pod
 }
 
 func (h home) eventuallyFile(t *testing.T, peer string) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if got, ok := h.peer(t); got != peer || !ok {
 			return fmt.Sprintf("the peer file has %q, want %q", got, peer)
 		}
@@ -286,7 +287,7 @@ func TestPeerFileIsKept(t *testing.T) {
 	h.mustRun(t, "web")
 	peer := h.mustHavePeer(t, 2)
 	write := func(value string) {
-		h.patch(t, configMaps, habitat.PeerFile, "hand", fmt.Sprintf(`{"data": %s}`, value))
+		h.patch(t, kit.ConfigMaps, habitat.PeerFile, "hand", fmt.Sprintf(`{"data": %s}`, value))
 	}
 	for _, foreign := range []string{`{"peer-watch-file": "192.0.2.1"}`, `{"peer-watch-file": ""}`, `{"peer-watch-file": null}`, "null"} {
 		write(foreign)
@@ -299,12 +300,12 @@ func TestPeerFileIsKept(t *testing.T) {
 			h.eventuallyFile(t, peer.Status.PodIP)
 		}
 	}
-	if got := field(h.get(t, configMaps, habitat.PeerFile), "data", "note"); got != "mine" {
+	if got := field(h.get(t, kit.ConfigMaps, habitat.PeerFile), "data", "note"); got != "mine" {
 		t.Errorf("what somebody has added is %v, want mine", got)
 	}
 	h.edit(t, "web", `{"count": 0}`)
 	h.eventuallyFile(t, "")
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if notes := h.events(t, "ConfigMap", habitat.PeerFile, "PeerChosen"); len(notes) == 0 || !strings.HasPrefix(notes[0], "Normal") {
 			return fmt.Sprintf("no Event of the choice: %q", notes)
 		}
@@ -324,16 +325,16 @@ func TestPeerFileIsShared(t *testing.T) {
 	}
 	h.mustHavePeer(t, 2)
 	h.mustOwn(t, "first", "second")
-	uid := h.get(t, configMaps, habitat.PeerFile).GetUID()
+	uid := h.get(t, kit.ConfigMaps, habitat.PeerFile).GetUID()
 	h.delete(t, habitats, "first") // in whose time it was created
-	h.mustGo(t, statefulSets, "first")
+	h.mustGo(t, kit.StatefulSets, "first")
 	h.mustHavePeer(t, 1)
-	h.mustStay(t, configMaps, habitat.PeerFile, uid)
+	h.mustStay(t, kit.ConfigMaps, habitat.PeerFile, uid)
 	h.mustOwn(t, "second")
 
-	h.delete(t, configMaps, habitat.PeerFile)
-	eventually(t, func() string {
-		if file := h.get(t, configMaps, habitat.PeerFile); file == nil || file.GetUID() == uid {
+	h.delete(t, kit.ConfigMaps, habitat.PeerFile)
+	kit.Eventually(t, func() string {
+		if file := h.get(t, kit.ConfigMaps, habitat.PeerFile); file == nil || file.GetUID() == uid {
 			return "the peer file was deleted, and is not back"
 		}
 		return ""
@@ -341,8 +342,8 @@ func TestPeerFileIsShared(t *testing.T) {
 	h.mustHavePeer(t, 1)
 
 	h.delete(t, habitats, "second")
-	h.mustGo(t, configMaps, habitat.PeerFile)
-	h.mustGo(t, configMaps, "habitat-peers")
+	h.mustGo(t, kit.ConfigMaps, habitat.PeerFile)
+	h.mustGo(t, kit.ConfigMaps, "habitat-peers")
 	h.create(t, habitats, service("third", 1, nil))
 	h.mustRun(t, "third")
 	h.mustHavePeer(t, 1)
@@ -353,8 +354,8 @@ func TestPeerFileIsShared(t *testing.T) {
 // to nobody else.
 func (h home) mustOwn(t *testing.T, names ...string) {
 	t.Helper()
-	eventually(t, func() string {
-		cm := h.get(t, configMaps, "habitat-peers")
+	kit.Eventually(t, func() string {
+		cm := h.get(t, kit.ConfigMaps, "habitat-peers")
 		if cm == nil {
 			return "there is no Application of the peer file"
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -19,15 +20,15 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 func ownPlane(t *testing.T, options installation.Options, prepare func(*plane)) *plane {
 	t.Helper()
 	p, err := newPlane(t.Context())
-	must(t, err)
-	t.Cleanup(func() { must(t, p.stop()) })
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, p.stop()) })
 	prepare(p)
-	must(t, p.install(t.Context(), options))
+	kit.Must(t, p.install(t.Context(), options))
 	t.Cleanup(func() {
 		if t.Failed() {
-			showLogs(p.installation.Logs())
+			kit.ShowLog(p.installation.Logs()...)
 		}
-		must(t, errors.Join(p.checkCanaries(), p.checkRequests()))
+		kit.Must(t, errors.Join(p.checkCanaries(), p.checkRequests()))
 	})
 	return p
 }
@@ -38,7 +39,7 @@ func loosePlane(t *testing.T) *plane {
 	t.Helper()
 	anything := object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	return ownPlane(t, installation.Options{Overlay: "habitat", Habitats: 1}, func(p *plane) {
-		_, err := p.dynamic.Resource(definitions).Create(t.Context(), &unstructured.Unstructured{Object: object{
+		_, err := p.Dynamic.Resource(definitions).Create(t.Context(), &unstructured.Unstructured{Object: object{
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": "habitats.habitat.sh"},
 			"spec": object{
 				"group": "habitat.sh", "scope": "Namespaced",
@@ -48,6 +49,6 @@ func loosePlane(t *testing.T) *plane {
 				}},
 			},
 		}}, metav1.CreateOptions{})
-		must(t, err)
+		kit.Must(t, err)
 	})
 }

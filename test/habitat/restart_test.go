@@ -32,16 +32,16 @@ func TestARestartWritesNothing(t *testing.T) {
 	h.create(t, habitats, service("db", 3, object{"updateStrategy": "OnDelete", "service": with("db", "leader", object{"configSecretName": "toml-of-db"})}))
 	h.create(t, habitats, old("flat", 1))
 	h.create(t, habitats, service("waits", 1, object{"service": with("waits", "leader", object{"configSecretName": "nowhere"})}))
-	h.create(t, configMaps, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "habitat-taken"}})
+	h.create(t, kit.ConfigMaps, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "habitat-taken"}})
 	h.create(t, habitats, service("taken", 1, nil))
 	h.mustRun(t, "web", "db", "flat")
 	h.mustHavePeer(t, 6)
 	h.awaitCalm(t)
 	events := len(h.events(t, "Habitat", "waits", "SecretMissing"))
-	from := h.mark(t)
+	from := h.Mark(t)
 	for range 3 {
-		must(t, h.installation.StopHabitat())
-		must(t, h.installation.StartHabitat(t.Context()))
+		kit.Must(t, h.installation.StopHabitat())
+		kit.Must(t, h.installation.StartHabitat(t.Context()))
 		other := newHome(t)
 		other.create(t, habitats, service("after", 1, nil))
 		other.mustRun(t, "after")
@@ -49,8 +49,8 @@ func TestARestartWritesNothing(t *testing.T) {
 	}
 	// Whether a ConfigMap of a name is there that is not labeled, and so not watched, is
 	// found out by an attempt, which the API server refuses.
-	for _, made := range from.worked(t, h.namespace) {
-		if made.isAccepted() || made.name() != "habitat-taken" {
+	for _, made := range worked(t, from, h.namespace) {
+		if made.IsAccepted() || made.Name() != "habitat-taken" {
 			t.Errorf("nothing differs, and written was %s", made)
 		}
 	}
@@ -75,17 +75,17 @@ func TestReplicas(t *testing.T) {
 		end   func(...int) error
 		bound time.Duration
 	}{{"stopped", h.installation.StopHabitat, handedOver}, {"killed", h.installation.KillHabitat, lost}} {
-		from := h.mark(t)
+		from := h.Mark(t)
 		h.edit(t, "web", `{"count": 3}`)
 		h.mustRun(t, "web")
 		h.awaitCalm(t)
 		acts := h.leader(t, from)
 		peer := h.mustHavePeer(t, 3)
 		ended := time.Now()
-		must(t, c.end(acts))
+		kit.Must(t, c.end(acts))
 		h.deletePod(t, peer)
 		h.edit(t, "web", `{"count": 2}`)
-		h.eventuallyField(t, 2, statefulSets, "web", "spec", "replicas")
+		h.eventuallyField(t, 2, kit.StatefulSets, "web", "spec", "replicas")
 		h.mustHavePeer(t, 2)
 		took := time.Since(ended)
 		t.Logf("the leader was %s, and an edit and a new peer were carried out by the other one after %s", c.how, took.Round(time.Millisecond))
@@ -94,28 +94,28 @@ func TestReplicas(t *testing.T) {
 		}
 		h.mustRun(t, "web")
 		h.checkOneActs(t, from, ended)
-		must(t, h.installation.StartHabitat(t.Context()))
+		kit.Must(t, h.installation.StartHabitat(t.Context()))
 	}
 }
 
 // wrote gives the writes of what carries out Habitats in the namespace, Events excepted.
-func (h home) wrote(t *testing.T, from mark) []logged {
+func (h home) wrote(t *testing.T, from kit.Mark) []kit.Request {
 	t.Helper()
-	return from.mustRequests(t, func(l logged) bool {
-		return l.User.Username == habitatUser && l.Of.Namespace == h.namespace && l.isWrite() && l.Of.Resource != "events"
+	return from.Requests(t, func(l kit.Request) bool {
+		return l.User.Username == kit.HabitatUser && l.Object.Namespace == h.namespace && l.IsWrite() && l.Object.Resource != "events"
 	})
 }
 
 // leader tells which of the two processes has written in the namespace last, since
-// the mark.
-func (h home) leader(t *testing.T, from mark) int {
+// the kit.Mark.
+func (h home) leader(t *testing.T, from kit.Mark) int {
 	t.Helper()
 	made := h.wrote(t, from)
 	if len(made) == 0 {
 		t.Fatal("neither process has written anything")
 	}
 	for index := range processes {
-		if made[len(made)-1].by(h.installation.HabitatCredential(index)) {
+		if made[len(made)-1].IsBy(h.installation.HabitatCredential(index)) {
 			return index
 		}
 	}
@@ -125,12 +125,12 @@ func (h home) leader(t *testing.T, from mark) int {
 
 // checkOneActs fails unless one process has written everything before the other one
 // was ended, and the other one everything after that.
-func (h home) checkOneActs(t *testing.T, from mark, ended time.Time) {
+func (h home) checkOneActs(t *testing.T, from kit.Mark, ended time.Time) {
 	t.Helper()
 	credentials := map[bool][]string{}
 	for _, made := range h.wrote(t, from) {
 		after := made.Received.After(ended)
-		credentials[after] = append(credentials[after], made.User.Extra[credentialKey]...)
+		credentials[after] = append(credentials[after], made.Credentials()...)
 	}
 	before, after := slices.Compact(credentials[false]), slices.Compact(credentials[true])
 	if len(before) != 1 || len(after) != 1 || before[0] == after[0] {
@@ -172,8 +172,8 @@ func newStory() story {
 			}
 		}, func(t *testing.T, h home) string { return h.hasPeer(t, 5) }},
 		{"somebody edits the Application, and the file", func(t *testing.T, h home) {
-			h.patch(t, configMaps, "habitat-db", "hand", `{"metadata": {"labels": {"habitat-name": "other"}, "ownerReferences": null}}`)
-			h.patch(t, configMaps, "peer-watch-file", "hand", `{"data": {"peer-watch-file": "192.0.2.1"}}`)
+			h.patch(t, kit.ConfigMaps, "habitat-db", "hand", `{"metadata": {"labels": {"habitat-name": "other"}, "ownerReferences": null}}`)
+			h.patch(t, kit.ConfigMaps, "peer-watch-file", "hand", `{"data": {"peer-watch-file": "192.0.2.1"}}`)
 		}, func(t *testing.T, h home) string { return h.hasPeer(t, 5) + h.belongs(t, "db") }},
 		{"one goes, and comes again", func(t *testing.T, h home) {
 			h.delete(t, habitats, "web")
@@ -187,7 +187,7 @@ func newStory() story {
 			h.delete(t, habitats, "db")
 		}, func(t *testing.T, h home) string {
 			for _, name := range []string{"habitat-web", "habitat-db", "habitat-peers", "peer-watch-file"} {
-				if h.get(t, configMaps, name) != nil {
+				if h.get(t, kit.ConfigMaps, name) != nil {
 					return "there is still ConfigMap " + name
 				}
 			}
@@ -238,7 +238,7 @@ func (h home) hasPeer(t *testing.T, pods int) string {
 
 func (h home) belongs(t *testing.T, name string) string {
 	t.Helper()
-	cm, live := h.get(t, configMaps, "habitat-"+name), h.get(t, habitats, name)
+	cm, live := h.get(t, kit.ConfigMaps, "habitat-"+name), h.get(t, habitats, name)
 	if cm == nil || len(cm.GetOwnerReferences()) != 1 || cm.GetOwnerReferences()[0].UID != live.GetUID() || cm.GetLabels()["habitat-name"] != name {
 		return "the Application of Habitat " + name + " is not its own"
 	}
@@ -267,18 +267,18 @@ func newLane(t *testing.T, from string) *lane {
 	l := &lane{home: newHome(t)}
 	var err error
 	l.proxy, err = proxy.Start(l.RESTConfig())
-	must(t, err)
+	kit.Must(t, err)
 	l.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, l.proxy.WriteKubeconfig(from, l.kubeconfig))
+	kit.Must(t, l.proxy.WriteKubeconfig(from, l.kubeconfig))
 	if _, err := clientcmd.LoadFromFile(l.kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		must(t, l.kill())
+		kit.Must(t, l.kill())
 		l.proxy.Close()
 		l.hearLog(t, l.log())
 		if t.Failed() {
-			showLogs([]string{l.log()})
+			kit.ShowLog(l.log())
 		}
 	})
 	return l
@@ -336,20 +336,20 @@ func (l *lane) arm(t *testing.T, fatal int, sent bool) {
 func (l *lane) play(t *testing.T, fatal int, sent bool) (met string, calls int) {
 	t.Helper()
 	l.arm(t, fatal, sent)
-	from := l.mark(t)
+	from := l.Mark(t)
 	for _, step := range newStory() {
 		_, err := l.start(t.Context())
-		must(t, err)
+		kit.Must(t, err)
 		step.do(t, l.home)
-		complaint := await(timeout, func() string {
+		complaint := await(kit.Timeout, func() string {
 			was, err := l.start(t.Context())
-			if must(t, err); !was {
+			if kit.Must(t, err); !was {
 				return "the process was down"
 			}
 			return step.is(t, l.home)
 		})
 		if complaint != "" {
-			t.Fatalf("killed at call %d (%s, sent on: %v): after %s %s: %s", fatal, l.met, sent, timeout, step.what, complaint)
+			t.Fatalf("killed at call %d (%s, sent on: %v): after %s %s: %s", fatal, l.met, sent, kit.Timeout, step.what, complaint)
 		}
 	}
 	calls = l.proxy.Numbers()
@@ -358,10 +358,10 @@ func (l *lane) play(t *testing.T, fatal int, sent bool) (met string, calls int) 
 	l.checkDeletions(t, from)
 	for _, name := range []string{"web", "db"} {
 		l.delete(t, habitats, name)
-		l.mustGo(t, configMaps, "habitat-"+name)
+		l.mustGo(t, kit.ConfigMaps, "habitat-"+name)
 	}
-	l.mustGo(t, configMaps, "habitat-peers")
-	l.delete(t, secrets, "web-config")
+	l.mustGo(t, kit.ConfigMaps, "habitat-peers")
+	l.delete(t, kit.Secrets, "web-config")
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.met, calls
@@ -369,13 +369,13 @@ func (l *lane) play(t *testing.T, fatal int, sent bool) (met string, calls int) 
 
 // checkDeletions fails if a Pod was deleted twice, or one that was not outdated: there
 // is one update of the three Pods that are replaced at once.
-func (l *lane) checkDeletions(t *testing.T, from mark) {
+func (l *lane) checkDeletions(t *testing.T, from kit.Mark) {
 	t.Helper()
 	var deleted []string
-	for _, call := range from.mustRequests(t, func(r logged) bool {
-		return r.User.Username == habitatUser && r.Of.Namespace == l.namespace && r.Verb == "delete" && r.Error.Code == http.StatusOK
+	for _, call := range from.Requests(t, func(r kit.Request) bool {
+		return r.User.Username == kit.HabitatUser && r.Object.Namespace == l.namespace && r.Verb == "delete" && r.Status.Code == http.StatusOK
 	}) {
-		deleted = append(deleted, call.name())
+		deleted = append(deleted, call.Name())
 	}
 	if slices.Sort(deleted); !slices.Equal(deleted, []string{"db-0", "db-1", "db-2"}) {
 		t.Errorf("deleted were %v, want each of the outdated Pods once", deleted)
@@ -388,10 +388,10 @@ func (l *lane) checkDeletions(t *testing.T, from mark) {
 func TestKilledAtAnyCall(t *testing.T) {
 	kit.Long(t, "a process is killed at each call")
 	const lanes, some = 4, 24
-	must(t, shared.installation.StopHabitat())
-	t.Cleanup(func() { must(t, shared.installation.StartHabitat(context.Background())) })
+	kit.Must(t, shared.installation.StopHabitat())
+	t.Cleanup(func() { kit.Must(t, shared.installation.StartHabitat(context.Background())) })
 	from, err := shared.installation.HabitatKubeconfig(t.Context())
-	must(t, err)
+	kit.Must(t, err)
 	first := newLane(t, from)
 	_, calls := first.play(t, 0, false)
 	type death struct {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // sample is a Habitat with the Secrets that it refers to, and what is to become of it.
@@ -84,7 +85,7 @@ func playSamples(t *testing.T, folder string, want int, differ func(expected obj
 	// Longer than the 30 s after which every Habitat is looked at again.
 	const quiet = 35 * time.Second
 	throughout(t, quiet, func() string {
-		if made := begin.worked(t, h.namespace); len(made) > 0 {
+		if made := worked(t, begin, h.namespace); len(made) > 0 {
 			return fmt.Sprintf("nobody has changed anything, and written was %v", made)
 		}
 		return ""
@@ -113,7 +114,7 @@ func playSamples(t *testing.T, folder string, want int, differ func(expected obj
 func readSamples(t *testing.T, folder, namespace string) []sample {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.input.yaml"))
-	must(t, err)
+	kit.Must(t, err)
 	var samples []sample
 	for _, file := range files {
 		name := strings.TrimSuffix(file, ".input.yaml")
@@ -133,9 +134,9 @@ func roll(expected object) {
 func readObjects(t *testing.T, file, namespace string) []object {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	must(t, err)
+	kit.Must(t, err)
 	documents, err := manifest.Decode(text)
-	must(t, err)
+	kit.Must(t, err)
 	var objects []object
 	for _, document := range documents {
 		content := document.(object)
@@ -170,7 +171,7 @@ func (h home) submit(t *testing.T, content object) {
 		h.secret(t, nameOf(content), slices.Sorted(maps.Keys(content["stringData"].(object)))...)
 	case habitat.Kind:
 		for _, secret := range parsed(t, content).Secrets() {
-			if h.get(t, secrets, secret.Name) == nil {
+			if h.get(t, kit.Secrets, secret.Name) == nil {
 				h.secret(t, secret.Name, cmp.Or(secret.Key, "file"))
 			}
 		}
@@ -183,7 +184,7 @@ func (h home) submit(t *testing.T, content object) {
 func parsed(t *testing.T, content object) habitat.Habitat {
 	t.Helper()
 	h, refusals := habitat.Parse(content)
-	must(t, refusals.ToAggregate())
+	kit.Must(t, refusals.ToAggregate())
 	return h
 }
 
@@ -205,9 +206,9 @@ func (s sample) habitat() string {
 func (s sample) workload() (expected object, resource schema.GroupVersionResource) {
 	expected = s.expected[0]
 	if expected["kind"] == "Deployment" {
-		return expected, deployments
+		return expected, kit.Deployments
 	}
-	return expected, statefulSets
+	return expected, kit.StatefulSets
 }
 
 // compare looks for every expected leaf in the live object, and for elements of lists
@@ -257,7 +258,7 @@ func project(name string, expected, live any) any {
 // checkPeerFile looks at the one ConfigMap that all Habitats of a namespace share.
 func (h home) checkPeerFile(t *testing.T) {
 	t.Helper()
-	file := h.get(t, configMaps, habitat.PeerFile)
+	file := h.get(t, kit.ConfigMaps, habitat.PeerFile)
 	if file == nil {
 		t.Fatal("there is no peer file")
 	}
@@ -285,8 +286,8 @@ func (s sample) tamper(t *testing.T, h home, count *tally) {
 		if told := s.change(t, h, resource, leaf, who); told != nil {
 			reverted = append(reverted, leaf.String())
 			// A request of client-go for an Event that fails is tried again after 10 s.
-			if complaint := await(timeout, func() string { return h.tells(t, name, "Warning", "Overwritten", told...) }); complaint != "" {
-				t.Errorf("%s: after %s: %s", leaf, timeout, complaint) // it does not hide the others
+			if complaint := await(kit.Timeout, func() string { return h.tells(t, name, "Warning", "Overwritten", told...) }); complaint != "" {
+				t.Errorf("%s: after %s: %s", leaf, kit.Timeout, complaint) // it does not hide the others
 			}
 		} else {
 			refused = append(refused, leaf.String())
@@ -312,7 +313,7 @@ func (s sample) remove(t *testing.T, h home, resource schema.GroupVersionResourc
 	t.Helper()
 	uid := h.get(t, resource, s.habitat()).GetUID()
 	h.delete(t, resource, s.habitat())
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if live := h.get(t, resource, s.habitat()); live == nil || live.GetUID() == uid {
 			return "the workload was deleted, and is not back"
 		}
@@ -324,7 +325,7 @@ func (s sample) remove(t *testing.T, h home, resource schema.GroupVersionResourc
 }
 
 func resourceKind(resource schema.GroupVersionResource) string {
-	if resource == deployments {
+	if resource == kit.Deployments {
 		return "Deployment"
 	}
 	return "StatefulSet"
@@ -347,7 +348,7 @@ func (s sample) change(t *testing.T, h home, resource schema.GroupVersionResourc
 		if l.in(expected, after.Object).value == l.value {
 			t.Fatalf("%s was changed, and is still %v", l, l.value)
 		}
-		eventually(t, func() string {
+		kit.Eventually(t, func() string {
 			if got := l.in(expected, h.get(t, resource, s.habitat()).Object).value; got != l.value {
 				return fmt.Sprintf("%s of %s is %v, want %v", l, s.habitat(), got, l.value)
 			}
@@ -368,7 +369,7 @@ func tamperPeers(t *testing.T, h home, count *tally) {
 	s := sample{expected: []object{expected}, input: []object{{"kind": habitat.Kind, "metadata": object{"name": habitat.PeerFile}}}}
 	var reverted, refused []string
 	for _, leaf := range leavesOf(expected) {
-		if s.change(t, h, configMaps, leaf, "hand") != nil {
+		if s.change(t, h, kit.ConfigMaps, leaf, "hand") != nil {
 			reverted = append(reverted, leaf.String())
 			// A request of client-go for an Event that fails is tried again after 10 s.
 		} else {
@@ -388,5 +389,5 @@ func tamperPeers(t *testing.T, h home, count *tally) {
 // jsonPatch changes an object by a JSON Patch.
 func (h home) jsonPatch(t *testing.T, resource schema.GroupVersionResource, name, who string, patch []operation) (*unstructured.Unstructured, error) {
 	t.Helper()
-	return h.dynamic.Resource(resource).Namespace(h.namespace).Patch(t.Context(), name, types.JSONPatchType, encode(patch), patchBy(who))
+	return h.Dynamic.Resource(resource).Namespace(h.namespace).Patch(t.Context(), name, types.JSONPatchType, encode(patch), patchBy(who))
 }

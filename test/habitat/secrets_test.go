@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // "A Secret that is missing": nothing is made, and the Habitat says which one, and
@@ -46,25 +48,25 @@ func TestMissingSecret(t *testing.T) {
 	h.eventuallyField(t, message, habitats, "web", "status", "message")
 	h.eventuallyField(t, "FAILED", habitats, "web", "status", "state")
 	h.awaitCalm(t)
-	if h.get(t, configMaps, "habitat-web") != nil || h.get(t, statefulSets, "web") != nil {
+	if h.get(t, kit.ConfigMaps, "habitat-web") != nil || h.get(t, kit.StatefulSets, "web") != nil {
 		t.Error("something was made although Secrets are missing")
 	}
 	// One of them is not enough, but is told to be there.
 	h.secret(t, "web-config", "user.toml")
 	h.secret(t, "ring-20240131235959", "ring-key")
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if got := h.condition(t, "web", "Accepted").Message; strings.Contains(got, "web-config") || !strings.Contains(got, "web-files") {
 			return fmt.Sprintf("the condition says %q, want web-files alone", got)
 		}
 		return ""
 	})
-	if h.get(t, configMaps, "habitat-web") != nil {
+	if h.get(t, kit.ConfigMaps, "habitat-web") != nil {
 		t.Error("something was made although a Secret is missing")
 	}
 	begin := time.Now()
 	h.secret(t, "web-files", "pwfile")
-	eventually(t, func() string {
-		if h.get(t, statefulSets, "web") == nil {
+	kit.Eventually(t, func() string {
+		if h.get(t, kit.StatefulSets, "web") == nil {
 			return "all Secrets are there, and the StatefulSet is not"
 		}
 		return ""
@@ -85,17 +87,17 @@ func TestSecretIsDeleted(t *testing.T) {
 	h.secret(t, "web-config", "user.toml")
 	h.create(t, habitats, service("web", 2, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})}))
 	h.mustRun(t, "web")
-	set, pods := h.get(t, statefulSets, "web").GetUID(), uids(h.pods(t, "web"))
-	h.delete(t, secrets, "web-config")
+	set, pods := h.get(t, kit.StatefulSets, "web").GetUID(), uids(h.pods(t, "web"))
+	h.delete(t, kit.Secrets, "web-config")
 	h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretMissing")
 	h.mustTell(t, "web", "Warning", "SecretMissing", "web-config")
-	h.patch(t, statefulSets, "web", "hand", `{"metadata": {"labels": {"habitat": "changed"}}}`)
-	h.eventuallyField(t, "true", statefulSets, "web", "metadata", "labels", "habitat")
+	h.patch(t, kit.StatefulSets, "web", "hand", `{"metadata": {"labels": {"habitat": "changed"}}}`)
+	h.eventuallyField(t, "true", kit.StatefulSets, "web", "metadata", "labels", "habitat")
 	// A change is not carried out before the Secret is back.
 	h.edit(t, "web", `{"image": "registry.test/hab/web:2"}`)
 	h.awaitCalm(t)
-	h.mustStay(t, statefulSets, "web", set)
-	if got := imageOf(h.get(t, statefulSets, "web")); got != "registry.test/hab/web:1" {
+	h.mustStay(t, kit.StatefulSets, "web", set)
+	if got := imageOf(h.get(t, kit.StatefulSets, "web")); got != "registry.test/hab/web:1" {
 		t.Errorf("the image is %v although the Secret is missing", got)
 	}
 	if diff := gocmp.Diff(pods, uids(h.pods(t, "web"))); diff != "" {
@@ -108,9 +110,9 @@ func TestSecretIsDeleted(t *testing.T) {
 	t.Logf("from the Secret to the end of the update of two Pods: %s", time.Since(begin).Round(time.Millisecond))
 	// What is in the Secret is the kubelet's business alone.
 	from := h.awaitCalm(t)
-	h.patch(t, secrets, "web-config", "user", fmt.Sprintf(`{"stringData": {"user.toml": "%s-changed"}}`, canary))
+	h.patch(t, kit.Secrets, "web-config", "user", fmt.Sprintf(`{"stringData": {"user.toml": "%s-changed"}}`, canary))
 	h.awaitCalm(t)
-	if made := from.worked(t, h.namespace); len(made) > 0 {
+	if made := worked(t, from, h.namespace); len(made) > 0 {
 		t.Errorf("the content of a Secret has changed, and written was %v", made)
 	}
 }
@@ -130,9 +132,9 @@ type detour struct {
 func newDetour(t *testing.T, p *plane) *detour {
 	t.Helper()
 	target, err := url.Parse(p.URL())
-	must(t, err)
+	kit.Must(t, err)
 	transport, err := rest.TransportFor(rest.AnonymousClientConfig(p.RESTConfig()))
-	must(t, err)
+	kit.Must(t, err)
 	d := &detour{needles: needles()}
 	d.Server = httptest.NewTLSServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -198,13 +200,13 @@ func (d *detour) heard() (requests, told []string, others int) {
 func (d *detour) kubeconfig(t *testing.T, from string) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(from)
-	must(t, err)
+	kit.Must(t, err)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: d.Certificate().Raw})
 	for _, each := range config.Clusters {
 		each.Server, each.CertificateAuthorityData = d.URL, certificate
 	}
 	to := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, clientcmd.WriteToFile(*config, to))
+	kit.Must(t, clientcmd.WriteToFile(*config, to))
 	return to
 }
 
@@ -217,17 +219,17 @@ func TestSecretsAreNotRead(t *testing.T) {
 	h := newHome(t)
 	h.secret(t, "web-config", "user.toml")
 	from, err := h.installation.HabitatKubeconfig(t.Context())
-	must(t, err)
+	kit.Must(t, err)
 	d := newDetour(t, h.plane)
 	kubeconfig := d.kubeconfig(t, from)
 	process, err := h.installation.RunHabitat(t.Context(), "habitat-detour", kubeconfig, "--namespaces="+h.namespace)
-	must(t, err)
-	t.Cleanup(func() { must(t, process.Process().Kill()) })
-	must(t, process.WaitReady(t.Context()))
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, process.Process().Kill()) })
+	kit.Must(t, process.WaitReady(t.Context()))
 	h.create(t, habitats, service("web", 1, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})}))
 	h.mustRun(t, "web")
-	h.patch(t, secrets, "web-config", "user", fmt.Sprintf(`{"stringData": {"user.toml": "%s-changed"}}`, canary))
-	h.delete(t, secrets, "web-config")
+	h.patch(t, kit.Secrets, "web-config", "user", fmt.Sprintf(`{"stringData": {"user.toml": "%s-changed"}}`, canary))
+	h.delete(t, kit.Secrets, "web-config")
 	h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretMissing")
 	h.secret(t, "web-config", "user.toml")
 	h.mustSay(t, "web", "Accepted", metav1.ConditionTrue, "Accepted")
@@ -242,11 +244,11 @@ func TestSecretsAreNotRead(t *testing.T) {
 	h.hearLog(t, process.Process().Log())
 
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	must(t, err)
+	kit.Must(t, err)
 	client, err := kubernetes.NewForConfig(config)
-	must(t, err)
+	kit.Must(t, err)
 	_, err = client.CoreV1().Secrets(h.namespace).List(t.Context(), metav1.ListOptions{})
-	must(t, err)
+	kit.Must(t, err)
 	if _, told, _ := d.heard(); len(told) == 0 {
 		t.Error("the proxy does not see the values of Secrets where they are told")
 	}

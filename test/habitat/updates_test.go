@@ -38,8 +38,8 @@ type crew struct {
 // observe sees all that becomes of the Pods of a Habitat, which are all ready now.
 func (h home) observe(t *testing.T, name string) *crew {
 	t.Helper()
-	list, err := h.typed.CoreV1().Pods(h.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "habitat-name=" + name})
-	must(t, err)
+	list, err := h.CoreV1().Pods(h.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "habitat-name=" + name})
+	kit.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	c := &crew{ready: map[string]types.UID{}, came: map[string][]types.UID{}, ended: make(chan struct{}), stop: stop}
 	for i := range list.Items {
@@ -49,8 +49,8 @@ func (h home) observe(t *testing.T, name string) *crew {
 	if c.least != len(list.Items) {
 		t.Fatalf("%d of %d Pods are ready", c.least, len(list.Items))
 	}
-	events, err := h.typed.CoreV1().Pods(h.namespace).Watch(ctx, metav1.ListOptions{LabelSelector: "habitat-name=" + name, ResourceVersion: list.ResourceVersion})
-	must(t, err)
+	events, err := h.CoreV1().Pods(h.namespace).Watch(ctx, metav1.ListOptions{LabelSelector: "habitat-name=" + name, ResourceVersion: list.ResourceVersion})
+	kit.Must(t, err)
 	go func() {
 		defer close(c.ended)
 		for event := range events.ResultChan() {
@@ -94,8 +94,8 @@ func (c *crew) end() *crew {
 // mustRoll waits until all Pods of a Habitat are of the present revision, and ready.
 func (h home) mustRoll(t *testing.T, name, image string) {
 	t.Helper()
-	eventually(t, func() string {
-		set := h.get(t, statefulSets, name)
+	kit.Eventually(t, func() string {
+		set := h.get(t, kit.StatefulSets, name)
 		want := field(set, "spec", "replicas")
 		status, _ := field(set, "status").(object)
 		if got := imageOf(set); got != image {
@@ -140,10 +140,10 @@ func TestRollingUpdate(t *testing.T) {
 		}
 	}
 	// Nobody but the StatefulSet's own controller has done that.
-	for _, l := range (mark{plane: h.plane}).mustRequests(t, func(l logged) bool {
-		return l.Verb == "delete" && l.Of.Resource == "pods" && l.Of.Namespace == h.namespace
+	for _, l := range kit.WholeAudit(h.Cluster).Requests(t, func(l kit.Request) bool {
+		return l.Verb == "delete" && l.Object.Resource == "pods" && l.Object.Namespace == h.namespace
 	}) {
-		if l.isOurs() {
+		if isOurs(l) {
 			t.Errorf("want no deletion of Pods by us, got %s", l)
 		}
 	}
@@ -161,15 +161,15 @@ func TestOnDelete(t *testing.T) {
 	first := uids(h.pods(t, "db"))
 	watched := h.observe(t, "db")
 	for round := range 10 {
-		h.patch(t, statefulSets, "db", fmt.Sprintf("hand-%d", round), `{"spec": {"template": {"metadata": {"labels": {"topology": "none"}}}}}`)
-		h.eventuallyField(t, "leader", statefulSets, "db", "spec", "template", "metadata", "labels", "topology")
+		h.patch(t, kit.StatefulSets, "db", fmt.Sprintf("hand-%d", round), `{"spec": {"template": {"metadata": {"labels": {"topology": "none"}}}}}`)
+		h.eventuallyField(t, "leader", kit.StatefulSets, "db", "spec", "template", "metadata", "labels", "topology")
 	}
 	h.mustTell(t, "db", "Warning", "Overwritten", "spec.template.metadata.labels.topology", "hand-9")
 	h.awaitCalm(t)
 	if diff := gocmp.Diff(first, uids(h.pods(t, "db"))); diff != "" {
 		t.Errorf("Pods of the right revision were replaced: -before +after\n%s", diff)
 	}
-	from := h.mark(t)
+	from := h.Mark(t)
 	h.edit(t, "db", `{"image": "registry.test/hab/db:2"}`)
 	h.mustRoll(t, "db", "registry.test/hab/db:2")
 	h.mustRun(t, "db")
@@ -182,10 +182,10 @@ func TestOnDelete(t *testing.T) {
 		}
 	}
 	var deleted []string
-	for _, l := range from.mustRequests(t, func(l logged) bool {
-		return l.User.Username == habitatUser && l.Verb == "delete" && l.Of.Namespace == h.namespace
+	for _, l := range from.Requests(t, func(l kit.Request) bool {
+		return l.User.Username == kit.HabitatUser && l.Verb == "delete" && l.Object.Namespace == h.namespace
 	}) {
-		if deleted = append(deleted, l.name()); !isPrecise(l.Body) || !l.isAccepted() {
+		if deleted = append(deleted, l.Name()); !isPrecise(l.Body) || !l.IsAccepted() {
 			t.Errorf("want a deletion of this very Pod, got %s", l)
 		}
 	}
@@ -203,15 +203,15 @@ func TestOnDeleteLeavesOthers(t *testing.T) { // not at once with others: it sto
 	h.create(t, habitats, service("db", 3, object{"updateStrategy": "OnDelete", "service": with("db", "leader", nil)}))
 	h.mustRun(t, "db")
 	h.awaitCalm(t)
-	must(t, h.installation.StopHabitat())
-	manifest, _ := field(h.get(t, configMaps, "habitat-db"), "data", application.ManifestKey).(string)
+	kit.Must(t, h.installation.StopHabitat())
+	manifest, _ := field(h.get(t, kit.ConfigMaps, "habitat-db"), "data", application.ManifestKey).(string)
 	edited, err := json.Marshal(object{"data": object{application.ManifestKey: strings.ReplaceAll(manifest, "registry.test/hab/db:1", image)}})
-	must(t, err)
-	h.patch(t, configMaps, "habitat-db", "user", string(edited))
+	kit.Must(t, err)
+	h.patch(t, kit.ConfigMaps, "habitat-db", "user", string(edited))
 	h.edit(t, "db", fmt.Sprintf(`{"image": %q}`, image))
-	h.eventuallyField(t, image, statefulSets, "db", "spec", "template", "spec", "containers", 0, "image")
-	eventually(t, func() string {
-		set := h.get(t, statefulSets, "db")
+	h.eventuallyField(t, image, kit.StatefulSets, "db", "spec", "template", "spec", "containers", 0, "image")
+	kit.Eventually(t, func() string {
+		set := h.get(t, kit.StatefulSets, "db")
 		if field(set, "status", "observedGeneration") != set.GetGeneration() {
 			return "the StatefulSet's controller has not seen the new template"
 		}
@@ -219,14 +219,14 @@ func TestOnDeleteLeavesOthers(t *testing.T) { // not at once with others: it sto
 	})
 	before := h.pods(t, "db")
 	h.deletePod(t, before["db-1"])
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if pod, ok := h.pods(t, "db")["db-1"]; !ok || pod.UID == before["db-1"].UID || !isReady(&pod) {
 			return "Pod db-1 was deleted, and is not back"
 		}
 		return ""
 	})
 	mixed := uids(h.pods(t, "db"))
-	must(t, h.installation.StartHabitat(t.Context()))
+	kit.Must(t, h.installation.StartHabitat(t.Context()))
 
 	h.mustRoll(t, "db", image)
 	h.mustRun(t, "db")
@@ -246,7 +246,7 @@ func TestScale(t *testing.T) {
 	h.create(t, habitats, service("web", 2, nil))
 	h.mustRun(t, "web")
 	h.kubectl(t, "scale", "statefulset", "web", "--replicas=5")
-	h.eventuallyField(t, 2, statefulSets, "web", "spec", "replicas")
+	h.eventuallyField(t, 2, kit.StatefulSets, "web", "spec", "replicas")
 	h.mustTell(t, "web", "Warning", "Overwritten", "StatefulSet/web", "spec.replicas", "kubectl", "make changes in the Habitat")
 	h.eventuallyField(t, "[spec.replicas]", habitats, "web", "status", "overwritten", "fields")
 	h.eventuallyField(t, "StatefulSet/web", habitats, "web", "status", "overwritten", "object")
@@ -256,7 +256,7 @@ func TestScale(t *testing.T) {
 	// By the Habitat, it is no edit that is set back.
 	notes := len(h.events(t, habitat.Kind, "web", "Overwritten"))
 	h.edit(t, "web", `{"count": 3}`)
-	h.eventuallyField(t, 3, statefulSets, "web", "spec", "replicas")
+	h.eventuallyField(t, 3, kit.StatefulSets, "web", "spec", "replicas")
 	h.mustRun(t, "web")
 	h.eventuallyField(t, "3/3", habitats, "web", "status", "ready")
 	h.awaitCalm(t)
@@ -272,11 +272,11 @@ func TestUnobservedStays(t *testing.T) {
 	h := newHome(t)
 	h.create(t, habitats, service("web", 1, nil))
 	h.mustRun(t, "web")
-	h.patch(t, statefulSets, "web", "somebody", `{"metadata": {"annotations": {"note": "mine"}}, "spec": {"minReadySeconds": 1, "template": {"spec": {"terminationGracePeriodSeconds": 7, "tolerations": [{"operator": "Exists"}]}}}}`)
+	h.patch(t, kit.StatefulSets, "web", "somebody", `{"metadata": {"annotations": {"note": "mine"}}, "spec": {"minReadySeconds": 1, "template": {"spec": {"terminationGracePeriodSeconds": 7, "tolerations": [{"operator": "Exists"}]}}}}`)
 	h.kubectl(t, "set", "resources", "statefulset", "web", "--limits=cpu=100m")
 	h.edit(t, "web", `{"image": "registry.test/hab/web:2"}`)
 	h.mustRoll(t, "web", "registry.test/hab/web:2")
-	live := h.get(t, statefulSets, "web")
+	live := h.get(t, kit.StatefulSets, "web")
 	for want, path := range map[string][]any{
 		"mine":                    {"metadata", "annotations", "note"},
 		"1":                       {"spec", "minReadySeconds"},
@@ -326,14 +326,14 @@ func TestEdit(t *testing.T) {
 	}
 	// And as a person does it, in an editor.
 	editor := filepath.Join(t.TempDir(), "editor")
-	must(t, os.WriteFile(editor, []byte("#!/bin/sh\nexec sed -i 's|hab/web:2|hab/web:3|; s|count: 3|count: 4|' \"$1\"\n"), 0o700))
+	kit.Must(t, os.WriteFile(editor, []byte("#!/bin/sh\nexec sed -i 's|hab/web:2|hab/web:3|; s|count: 3|count: 4|' \"$1\"\n"), 0o700))
 	text, err := h.tryKubectl([]string{"KUBE_EDITOR=" + editor}, "", "edit", "hab", "web")
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
 	h.mustRun(t, "web")
 	h.mustBeCarriedOut(t, "web")
-	live := h.get(t, statefulSets, "web")
+	live := h.get(t, kit.StatefulSets, "web")
 	if imageOf(live) != "registry.test/hab/web:3" || field(live, "spec", "replicas") != int64(4) {
 		t.Errorf("the edit has become %v times %v", field(live, "spec", "replicas"), imageOf(live))
 	}
@@ -345,13 +345,13 @@ func (h home) mustBeCarriedOut(t *testing.T, name string) {
 	t.Helper()
 	parsed := parsed(t, h.get(t, habitats, name).Object)
 	expected := parsed.Workload(habitat.DefaultFilesImage)
-	resource := statefulSets
+	resource := kit.StatefulSets
 	if parsed.CustomVersion == habitat.V1beta1 {
-		resource = deployments
+		resource = kit.Deployments
 	}
 	text, err := yaml.Marshal(expected)
-	must(t, err)
-	eventually(t, func() string {
+	kit.Must(t, err)
+	kit.Eventually(t, func() string {
 		live := h.get(t, resource, name)
 		if live == nil {
 			return "there is no workload " + name

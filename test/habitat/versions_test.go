@@ -28,9 +28,9 @@ func TestVersionsShareTheRing(t *testing.T) {
 	h.mustOwn(t, "new", "old")
 	h.mustHavePeer(t, 3)
 	for _, workload := range []string{"new", "old"} {
-		resource := statefulSets
+		resource := kit.StatefulSets
 		if workload == "old" {
-			resource = deployments
+			resource = kit.Deployments
 		}
 		live := h.get(t, resource, workload)
 		if got := field(live, "spec", "template", "spec", "volumes", 0, "configMap", "name"); got != habitat.PeerFile {
@@ -39,12 +39,12 @@ func TestVersionsShareTheRing(t *testing.T) {
 	}
 	// The one may be the peer of the other, and outlives it.
 	h.delete(t, habitats, "new")
-	h.mustGo(t, statefulSets, "new")
+	h.mustGo(t, kit.StatefulSets, "new")
 	h.mustOwn(t, "old")
 	h.mustHavePeer(t, 2)
 	h.delete(t, habitats, "old")
-	h.mustGo(t, deployments, "old")
-	h.mustGo(t, configMaps, habitat.PeerFile)
+	h.mustGo(t, kit.Deployments, "old")
+	h.mustGo(t, kit.ConfigMaps, habitat.PeerFile)
 }
 
 // Whoever uses the deprecated version is told so: by kubectl, at once, and by an Event.
@@ -59,7 +59,7 @@ func TestDeprecation(t *testing.T) {
 		warned  bool
 	}{{old("flat", 0), true}, {unversioned, true}, {service("new", 0, nil), false}} {
 		text, err := yaml.Marshal(c.content)
-		must(t, err)
+		kit.Must(t, err)
 		name := nameOf(c.content)
 		said, err := h.tryKubectl(nil, string(text), "apply", "-f", "-")
 		if err != nil {
@@ -119,12 +119,12 @@ func TestVersionMayBeSaid(t *testing.T) {
 	delete(unversioned, "customVersion")
 	h.create(t, habitats, unversioned)
 	h.mustRun(t, "bare")
-	uid := h.get(t, deployments, "bare").GetUID()
+	uid := h.get(t, kit.Deployments, "bare").GetUID()
 	h.patch(t, habitats, "bare", "user", `{"customVersion": "v1beta1"}`)
 	h.patch(t, habitats, "bare", "user", `{"customVersion": ""}`)
 	h.mustRefuse(t, "bare", `{"customVersion": "v1beta2"}`, "customVersion")
 	h.mustRun(t, "bare")
-	h.mustStay(t, deployments, "bare", uid)
+	h.mustStay(t, kit.Deployments, "bare", uid)
 }
 
 // mustRefuse fails unless the API server refuses an edit of a Habitat, with this word.
@@ -186,14 +186,14 @@ func TestValidationFailed(t *testing.T) {
 	h.create(t, habitats, good)
 	h.mustRun(t, "good")
 	h.awaitCalm(t)
-	if h.get(t, configMaps, "habitat-topology") != nil {
+	if h.get(t, kit.ConfigMaps, "habitat-topology") != nil {
 		t.Error("of a Habitat that is wrong an Application was made")
 	}
 	// An edit that is wrong leaves what was there before; and mended, it goes on at once.
-	uid := h.get(t, statefulSets, "good").GetUID()
+	uid := h.get(t, kit.StatefulSets, "good").GetUID()
 	h.edit(t, "good", `{"service": {"topology": "Leader"}}`)
 	h.mustSay(t, "good", "Accepted", metav1.ConditionFalse, "ValidationFailed")
-	h.mustStay(t, statefulSets, "good", uid)
+	h.mustStay(t, kit.StatefulSets, "good", uid)
 	// What cannot be changed of a StatefulSet, the controller refuses by itself.
 	h.edit(t, "good", `{"service": {"topology": "standalone"}, "persistentStorage": {"size": "1Gi", "mountPath": "/data"}}`)
 	h.mustSay(t, "good", "Accepted", metav1.ConditionFalse, "Immutable")
@@ -203,5 +203,5 @@ func TestValidationFailed(t *testing.T) {
 	h.mustRoll(t, "good", "registry.test/hab/good:2")
 	h.mustRun(t, "good")
 	t.Logf("mended, it ran again after %s", time.Since(begin).Round(time.Millisecond))
-	h.mustStay(t, statefulSets, "good", uid)
+	h.mustStay(t, kit.StatefulSets, "good", uid)
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // canary begins every value of every Secret of these tests, and is nowhere else.
@@ -35,7 +37,7 @@ type witness struct {
 
 // witnessed are the kinds that people read, Secrets excepted.
 func witnessed() []schema.GroupVersionResource {
-	return []schema.GroupVersionResource{configMaps, habitats, eventsV1, statefulSets, deployments}
+	return []schema.GroupVersionResource{kit.ConfigMaps, habitats, kit.Events, kit.StatefulSets, kit.Deployments}
 }
 
 // newWitness watches until it is stopped.
@@ -100,7 +102,7 @@ func (w *witness) hear(where string, text []byte) {
 func (p *plane) hearLog(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	must(t, err)
+	kit.Must(t, err)
 	p.witness.hear(path, text)
 }
 

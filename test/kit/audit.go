@@ -119,8 +119,11 @@ func (r Request) IsAgents() bool { return strings.HasPrefix(r.User.Username, age
 
 // IsBy reports whether the request was made with this token (see
 // installation.Installation.AgentCredential).
-func (r Request) IsBy(credential string) bool {
-	return slices.Contains(r.User.Extra["authentication.kubernetes.io/credential-id"], credential)
+func (r Request) IsBy(credential string) bool { return slices.Contains(r.Credentials(), credential) }
+
+// Credentials names the token that the request was made with, if it was one.
+func (r Request) Credentials() []string {
+	return r.User.Extra["authentication.kubernetes.io/credential-id"]
 }
 
 // Leads reports whether the request takes or renews a Lease. A holder that gives its

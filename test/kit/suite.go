@@ -63,23 +63,22 @@ func (s Suite) run(ctx context.Context, tests interface{ Run() int }) (code int,
 		err = s.Check(ctx)
 	}
 	if s.Logs != nil && (code != 0 || err != nil) {
-		for _, path := range s.Logs() {
-			ShowLog(path)
-		}
+		ShowLog(s.Logs()...)
 	}
 	return code, err
 }
 
-// ShowLog prints the end of a log. A log that was never begun is left out.
-func ShowLog(path string) {
+// ShowLog prints the ends of logs. A log that was never begun is left out.
+func ShowLog(paths ...string) {
 	const most = 8 << 10
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			fmt.Fprintln(os.Stderr, err)
+		default:
+			fmt.Fprintf(os.Stderr, "--- end of %s\n%s", path, text[max(0, len(text)-most):])
+		}
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	fmt.Fprintf(os.Stderr, "--- end of %s\n%s", path, text[max(0, len(text)-most):])
 }
