@@ -30,12 +30,15 @@ func AgentUser(cluster string) string { return agentPrefix + cluster }
 // Request is one event of an audit log (audit.k8s.io/v1 Event): a request that was
 // answered or cut off.
 type Request struct {
-	Stage string                    `json:"stage"`
-	Verb  string                    `json:"verb"`
-	URI   string                    `json:"requestURI"`
-	Agent string                    `json:"userAgent"`
-	User  User                      `json:"user"`
-	As    struct{ Username string } `json:"impersonatedUser"`
+	Stage string `json:"stage"`
+	Verb  string `json:"verb"`
+	URI   string `json:"requestURI"`
+	Agent string `json:"userAgent"` // the name of the program
+	User  User   `json:"user"`
+	As    User   `json:"impersonatedUser"`
+	How   struct {
+		ImpersonationConstraint string `json:"impersonationConstraint"`
+	} `json:"authenticationMetadata"`
 	// Object is where the request goes. A create has no name here, see [Request.Name].
 	Object struct {
 		Group       string `json:"apiGroup"`
@@ -55,9 +58,10 @@ type Request struct {
 	Ended       time.Time         `json:"stageTimestamp"`
 }
 
-// User is the authenticated user of a request.
+// User is the authenticated or impersonated user of a request.
 type User struct {
 	Username string              `json:"username"`
+	Groups   []string            `json:"groups"`
 	Extra    map[string][]string `json:"extra"`
 }
 

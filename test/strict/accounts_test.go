@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: red}}"
@@ -21,10 +22,10 @@ func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 	namespace := w.namespace(t)
 	w.account(t, namespace, "krake-deployer", "edit")
 	w.account(t, namespace, "builder", "edit")
-	w.kubectl(t, "--namespace", namespace, "create", "role", "low", "--verb=create,get,patch,delete", "--resource=configmaps")
-	w.kubectl(t, "--namespace", namespace, "create", "rolebinding", "low", "--role=low", "--user=low")
-	w.kubectl(t, "--namespace", namespace, "create", "rolebinding", "edith", "--clusterrole=edit", "--user=edith")
-	eventually(t, func() string {
+	w.Kubectl(t, "--namespace", namespace, "create", "role", "low", "--verb=create,get,patch,delete", "--resource=configmaps")
+	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "low", "--role=low", "--user=low")
+	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "edith", "--clusterrole=edit", "--user=edith")
+	kit.Eventually(t, func() string {
 		for _, user := range []string{"low", "edith"} {
 			if text, err := w.try("", "--namespace", namespace, "auth", "can-i", "create", "configmaps", "--as", user); err != nil {
 				return text
@@ -36,7 +37,7 @@ func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 		rights  = `user "low" may not impersonate serviceaccounts "%s" in namespace "%s"`
 		unnamed = " (an Application that names no account is carried out as this one): have an administrator bind a role that has these rights"
 	)
-	begin := w.mark(t)
+	begin := w.Mark(t)
 	for _, test := range []struct {
 		why, user, account string
 		want               string // what kubectl says; empty: it is admitted
@@ -59,7 +60,7 @@ func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 		}
 	}
 	w.reconciled(t, namespace, "app")
-	for _, r := range w.work(t, begin, namespace) {
+	for _, r := range work(t, begin, namespace) {
 		if r.As.Username != "system:serviceaccount:"+namespace+":krake-deployer" {
 			t.Errorf("not as the account: %s", r)
 		}
@@ -75,7 +76,7 @@ func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 func TestMissingAccount(t *testing.T) {
 	w := narrow
 	namespace := w.namespace(t)
-	begin := w.mark(t)
+	begin := w.Mark(t)
 	w.apply(t, namespace, "app", settings)
 	missing := func() {
 		t.Helper()
@@ -85,47 +86,47 @@ func TestMissingAccount(t *testing.T) {
 	if c := w.condition(t, application.ReadyCondition, namespace, "app"); c.Status != metav1.ConditionFalse {
 		t.Errorf("Ready is %+v", c)
 	}
-	if work := w.work(t, begin, namespace); len(work) > 0 {
+	if work := work(t, begin, namespace); len(work) > 0 {
 		t.Errorf("without an account the agent has written %v", work)
 	}
-	if w.get(t, configMaps, namespace, "settings") != nil {
+	if w.Get(t, kit.ConfigMaps, namespace, "settings") != nil {
 		t.Error("the object is there")
 	}
 
 	w.account(t, namespace, "krake-deployer", "edit")
 	w.reconciled(t, namespace, "app")
 
-	w.kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
-	begin = w.mark(t)
+	w.Kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
+	begin = w.Mark(t)
 	disturbed := time.Now()
-	eventually(t, func() string { // for some seconds the agent remembers the account
-		w.change(t, configMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
+	kit.Eventually(t, func() string { // for some seconds the agent remembers the account
+		w.Change(t, kit.ConfigMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
 		if c := w.condition(t, application.ReconciledCondition, namespace, "app"); c.Reason != "ServiceAccountNotFound" {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""
 	})
 	t.Logf("%s after its deletion nobody acts as the account", time.Since(disturbed).Round(time.Second))
-	for _, r := range w.work(t, begin, namespace) {
-		if r.isOwn() {
+	for _, r := range work(t, begin, namespace) {
+		if isOwn(r) {
 			t.Errorf("the agent itself: %s", r)
 		}
 	}
-	w.kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--wait=false")
-	begin = w.mark(t)
-	eventually(t, func() string {
-		if label := stringAt(w.get(t, configMaps, namespace, "app"), "metadata", "labels", application.StateLabel); label != string(application.StateDeleting) {
+	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--wait=false")
+	begin = w.Mark(t)
+	kit.Eventually(t, func() string {
+		if label := stringAt(w.Get(t, kit.ConfigMaps, namespace, "app"), "metadata", "labels", application.StateLabel); label != string(application.StateDeleting) {
 			return "state " + label
 		}
 		return ""
 	})
 	missing()
-	if work := w.work(t, begin, namespace); len(work) > 0 || w.get(t, configMaps, namespace, "settings") == nil {
+	if work := work(t, begin, namespace); len(work) > 0 || w.Get(t, kit.ConfigMaps, namespace, "settings") == nil {
 		t.Errorf("without an account the agent has written %v", work)
 	}
-	w.kubectl(t, "--namespace", namespace, "create", "serviceaccount", "krake-deployer")
-	w.gone(t, configMaps, namespace, "app")
-	w.gone(t, configMaps, namespace, "settings")
+	w.Kubectl(t, "--namespace", namespace, "create", "serviceaccount", "krake-deployer")
+	w.EventuallyGone(t, kit.ConfigMaps, namespace, "app")
+	w.EventuallyGone(t, kit.ConfigMaps, namespace, "settings")
 }
 
 // An account that may not do what the manifest asks for does not do it, and nobody
@@ -135,17 +136,17 @@ func TestAccountsThatMayNot(t *testing.T) {
 	namespace := w.namespace(t)
 	w.account(t, namespace, "krake-deployer", "")
 	w.account(t, namespace, "builder", "edit")
-	begin := w.mark(t)
+	begin := w.Mark(t)
 	w.apply(t, namespace, "app", settings)
 	w.says(t, namespace, "app", "Forbidden", "settings")
 	w.apply(t, namespace, "app-named", strings.ReplaceAll(settings, "settings", "named"), "service-account=builder")
 	w.says(t, namespace, "app-named", "Forbidden", "named")
-	for _, r := range w.work(t, begin, namespace) {
-		if r.isOwn() || r.isAccepted() {
+	for _, r := range work(t, begin, namespace) {
+		if isOwn(r) || r.IsAccepted() {
 			t.Errorf("written: %s", r)
 		}
 	}
-	w.kubectl(t, "--namespace", namespace, "create", "rolebinding", "krake-deployer", "--clusterrole=edit", "--serviceaccount", namespace+":krake-deployer")
+	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "krake-deployer", "--clusterrole=edit", "--serviceaccount", namespace+":krake-deployer")
 	w.reconciled(t, namespace, "app")
 
 	// As the documentation says to allow another name.
@@ -161,7 +162,7 @@ rules:
 `, "apply", "-f", "-"); err != nil {
 		t.Fatal(text)
 	}
-	t.Cleanup(func() { w.kubectl(t, "delete", "clusterrole", "builders") })
+	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole", "builders") })
 	w.reconciled(t, namespace, "app-named")
 }
 
@@ -171,20 +172,20 @@ func TestForceDelete(t *testing.T) {
 	w := narrow
 	namespace := w.namespace(t)
 	w.account(t, namespace, "krake-deployer", "")
-	w.kubectl(t, "--namespace", namespace, "create", "role", "maker", "--verb=create,patch", "--resource=configmaps")
-	w.kubectl(t, "--namespace", namespace, "create", "rolebinding", "maker", "--role=maker", "--serviceaccount", namespace+":krake-deployer")
+	w.Kubectl(t, "--namespace", namespace, "create", "role", "maker", "--verb=create,patch", "--resource=configmaps")
+	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "maker", "--role=maker", "--serviceaccount", namespace+":krake-deployer")
 	w.apply(t, namespace, "app", settings)
 	w.reconciled(t, namespace, "app")
-	begin := w.mark(t)
-	w.kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--wait=false")
+	begin := w.Mark(t)
+	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--wait=false")
 	w.says(t, namespace, "app", "Forbidden", "settings")
-	w.kubectl(t, "--namespace", namespace, "annotate", "configmap", "app", "krake.dev/force-delete=true")
-	w.gone(t, configMaps, namespace, "app")
-	if got := stringAt(w.get(t, configMaps, namespace, "settings"), "data", "color"); got != "red" {
+	w.Kubectl(t, "--namespace", namespace, "annotate", "configmap", "app", "krake.dev/force-delete=true")
+	w.EventuallyGone(t, kit.ConfigMaps, namespace, "app")
+	if got := stringAt(w.Get(t, kit.ConfigMaps, namespace, "settings"), "data", "color"); got != "red" {
 		t.Errorf("the object is not as it was: %q", got)
 	}
-	for _, r := range w.work(t, begin, namespace) {
-		if r.isOwn() || r.isAccepted() {
+	for _, r := range work(t, begin, namespace) {
+		if isOwn(r) || r.IsAccepted() {
 			t.Errorf("written: %s", r)
 		}
 	}
@@ -201,12 +202,12 @@ func TestNamespaceIsDeleted(t *testing.T) {
 		w.apply(t, namespace, name, strings.ReplaceAll(settings, "settings", fmt.Sprintf("settings-%d", i)))
 		w.reconciled(t, namespace, name)
 	}
-	w.kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
+	w.Kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
 	if err := errors.Join(w.installation.StopAgent(), w.installation.StartAgent(t.Context())); err != nil { // or it would remember the account
 		t.Fatal(err)
 	}
 	started := time.Now()
-	w.kubectl(t, "delete", "namespace", namespace, "--timeout", timeout.String())
+	w.Kubectl(t, "delete", "namespace", namespace, "--timeout", kit.Timeout.String())
 	t.Logf("gone after %s", time.Since(started).Round(time.Millisecond))
 	if took := time.Since(started); took > 30*time.Second {
 		t.Errorf("it took %s, want less than 30 s", took)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const web = `
@@ -45,14 +47,14 @@ spec: {selector: {app: web}, ports: [{port: 80}]}
 // keeps nothing from an account.
 func TestEveryWriteIsTheAccountsOwn(t *testing.T) {
 	w := narrow
-	begin := w.mark(t)
+	begin := w.Mark(t)
 	namespace := w.namespace(t)
 	w.account(t, namespace, "krake-deployer", "edit")
-	w.kubectl(t, "--namespace", namespace, "create", "configmap", "theirs", "--from-literal", "color=blue")
+	w.Kubectl(t, "--namespace", namespace, "create", "configmap", "theirs", "--from-literal", "color=blue")
 	expectField := func(want string, resource schema.GroupVersionResource, name string, path ...string) {
 		t.Helper()
-		eventually(t, func() string {
-			if got := stringAt(w.get(t, resource, namespace, name), path...); got != want {
+		kit.Eventually(t, func() string {
+			if got := stringAt(w.Get(t, resource, namespace, name), path...); got != want {
 				return fmt.Sprintf("%v of %s %s is %q, want %q", path, resource.Resource, name, got, want)
 			}
 			return ""
@@ -61,37 +63,37 @@ func TestEveryWriteIsTheAccountsOwn(t *testing.T) {
 
 	w.apply(t, namespace, "app", web+webService, "adopt=true")
 	w.reconciled(t, namespace, "app")
-	expectField("red", configMaps, "theirs", "data", "color")
+	expectField("red", kit.ConfigMaps, "theirs", "data", "color")
 
-	w.change(t, services, namespace, "web", `{"spec": {"selector": {"app": "other"}}}`)
-	expectField("web", services, "web", "spec", "selector", "app")
-	w.change(t, deployments, namespace, "web", `{"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:2"}]}}}}`)
-	w.change(t, configMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
-	expectField("red", configMaps, "settings", "data", "color")
-	mark := stringAt(w.get(t, configMaps, namespace, "settings"), "metadata", "labels", "krake.dev/owned-by")
-	w.change(t, configMaps, namespace, "settings", `{"metadata": {"labels": {"krake.dev/owned-by": null}}}`)
-	expectField(mark, configMaps, "settings", "metadata", "labels", "krake.dev/owned-by")
-	w.kubectl(t, "--namespace", namespace, "delete", "configmap", "settings")
-	expectField("red", configMaps, "settings", "data", "color")
+	w.Change(t, kit.Services, namespace, "web", `{"spec": {"selector": {"app": "other"}}}`)
+	expectField("web", kit.Services, "web", "spec", "selector", "app")
+	w.Change(t, kit.Deployments, namespace, "web", `{"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:2"}]}}}}`)
+	w.Change(t, kit.ConfigMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
+	expectField("red", kit.ConfigMaps, "settings", "data", "color")
+	mark := stringAt(w.Get(t, kit.ConfigMaps, namespace, "settings"), "metadata", "labels", "krake.dev/owned-by")
+	w.Change(t, kit.ConfigMaps, namespace, "settings", `{"metadata": {"labels": {"krake.dev/owned-by": null}}}`)
+	expectField(mark, kit.ConfigMaps, "settings", "metadata", "labels", "krake.dev/owned-by")
+	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "settings")
+	expectField("red", kit.ConfigMaps, "settings", "data", "color")
 	w.reconciled(t, namespace, "app")
 
 	w.apply(t, namespace, "app", web, "adopt=true") // without the Service
-	w.gone(t, services, namespace, "web")
+	w.EventuallyGone(t, kit.Services, namespace, "web")
 
 	w.apply(t, namespace, "app-orphan", "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept}}", "deletion-policy=orphan")
 	w.reconciled(t, namespace, "app-orphan")
-	w.kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "app-orphan", "--timeout", timeout.String())
-	w.gone(t, configMaps, namespace, "settings")
-	w.gone(t, deployments, namespace, "web")
+	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "app-orphan", "--timeout", kit.Timeout.String())
+	w.EventuallyGone(t, kit.ConfigMaps, namespace, "settings")
+	w.EventuallyGone(t, kit.Deployments, namespace, "web")
 	for _, name := range []string{"theirs", "kept"} {
-		object := w.get(t, configMaps, namespace, name)
+		object := w.Get(t, kit.ConfigMaps, namespace, name)
 		if object == nil || stringAt(object, "metadata", "annotations", "krake.dev/owner") != "" {
 			t.Errorf("%s was not let go: %v", name, object)
 		}
 	}
 
 	counts := map[string]int{}
-	for _, r := range w.work(t, begin, namespace) {
+	for _, r := range work(t, begin, namespace) {
 		counts[r.Verb]++
 		if want := "system:serviceaccount:" + namespace + ":krake-deployer"; r.As.Username != want || !slices.Contains(r.As.Groups, "system:serviceaccounts:"+namespace) {
 			t.Errorf("not as %s: %s", want, r)
@@ -99,7 +101,7 @@ func TestEveryWriteIsTheAccountsOwn(t *testing.T) {
 		if r.How.ImpersonationConstraint != "impersonate:serviceaccount" {
 			t.Errorf("by the right to be somebody else in everything, and not in this: %s", r)
 		}
-		if !r.isAccepted() && r.Status.Code != http.StatusConflict { // it exists already, and is taken over
+		if !r.IsAccepted() && r.Status.Code != http.StatusConflict { // it exists already, and is taken over
 			t.Errorf("refused: %s", r)
 		}
 	}

@@ -38,15 +38,15 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
 subjects: [{kind: ServiceAccount, name: default, namespace: %s}]
 `, namespace))
 	w.reconciled(t, namespace, "app")
-	w.change(t, roles, namespace, "reader", `{"rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}`)
-	eventually(t, func() string {
-		if text := fmt.Sprint(w.get(t, roles, namespace, "reader").Object["rules"]); !strings.Contains(text, "configmaps") {
+	w.Change(t, kit.Roles, namespace, "reader", `{"rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}`)
+	kit.Eventually(t, func() string {
+		if text := fmt.Sprint(w.Get(t, kit.Roles, namespace, "reader").Object["rules"]); !strings.Contains(text, "configmaps") {
 			return "the rules are " + text
 		}
 		return ""
 	})
 
-	begin := w.mark(t)
+	begin := w.Mark(t)
 	w.apply(t, namespace, "app-greedy", `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -60,17 +60,17 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{kind: ServiceAccount, name: default}]
 `)
 	w.says(t, namespace, "app-greedy", "Forbidden", "greedy")
-	if w.get(t, roles, namespace, "greedy") != nil || w.get(t, roleBindings, namespace, "greedy") != nil {
+	if w.Get(t, kit.Roles, namespace, "greedy") != nil || w.Get(t, kit.RoleBindings, namespace, "greedy") != nil {
 		t.Error("it hands out more than it has")
 	}
-	for _, r := range w.work(t, begin, namespace) {
-		if r.isOwn() || r.isAccepted() {
+	for _, r := range work(t, begin, namespace) {
+		if isOwn(r) || r.IsAccepted() {
 			t.Errorf("written: %s", r)
 		}
 	}
-	w.kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "app-greedy", "--timeout", timeout.String())
-	w.gone(t, roles, namespace, "reader")
-	w.gone(t, roleBindings, namespace, "reader")
+	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "app-greedy", "--timeout", kit.Timeout.String())
+	w.EventuallyGone(t, kit.Roles, namespace, "reader")
+	w.EventuallyGone(t, kit.RoleBindings, namespace, "reader")
 }
 
 // call is a request with the token of the agent, as somebody or as itself.
@@ -90,7 +90,7 @@ func TestWhatTheAgentMay(t *testing.T) {
 		w.account(t, in, "krake-deployer", "admin")
 	}
 	w.account(t, namespace, "builder", "admin")
-	w.kubectl(t, "--namespace", namespace, "create", "secret", "generic", "treasure", "--from-literal=key=value")
+	w.Kubectl(t, "--namespace", namespace, "create", "secret", "generic", "treasure", "--from-literal=key=value")
 	send := w.sender(t)
 
 	deployer := "system:serviceaccount:" + namespace + ":krake-deployer"
@@ -144,20 +144,14 @@ func TestWhatTheAgentMay(t *testing.T) {
 // everything. The request is the same.
 func TestServerWithoutConstraints(t *testing.T) {
 	kit.Long(t, "a control plane of its own")
-	c, err := cluster.Start(t.Context(), cluster.Options{APIServerArgs: []string{"--feature-gates=ConstrainedImpersonation=false"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	w := &world{cluster: c}
+	plane, err := kit.StartPlane(t.Context(), cluster.Options{APIServerArgs: []string{"--feature-gates=ConstrainedImpersonation=false"}})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, plane.Stop()) })
+	w := &world{Plane: plane}
 	for _, namespace := range []string{"krake-system", "krake-agents"} {
-		w.kubectl(t, "create", "namespace", namespace)
+		w.Kubectl(t, "create", "namespace", namespace)
 	}
-	w.kubectl(t, "--namespace", "krake-agents", "create", "serviceaccount", "local")
+	w.Kubectl(t, "--namespace", "krake-agents", "create", "serviceaccount", "local")
 	if err := w.applyRoles(t.Context(), "strict"); err != nil {
 		t.Fatal(err)
 	}
@@ -168,9 +162,9 @@ func TestServerWithoutConstraints(t *testing.T) {
 	if code, text := send(create); code != http.StatusForbidden || !strings.Contains(text, "cannot impersonate resource") {
 		t.Errorf("%d %s", code, text)
 	}
-	w.kubectl(t, "create", "clusterrole", "krake-deployers-legacy", "--verb=impersonate", "--resource=serviceaccounts", "--resource-name=krake-deployer")
-	w.kubectl(t, "label", "clusterrole", "krake-deployers-legacy", "krake.dev/aggregate-to-agent=true")
-	eventually(t, func() string {
+	w.Kubectl(t, "create", "clusterrole", "krake-deployers-legacy", "--verb=impersonate", "--resource=serviceaccounts", "--resource-name=krake-deployer")
+	w.Kubectl(t, "label", "clusterrole", "krake-deployers-legacy", "krake.dev/aggregate-to-agent=true")
+	kit.Eventually(t, func() string {
 		if code, text := send(create); code != http.StatusCreated {
 			return fmt.Sprint(code, text)
 		}
@@ -181,14 +175,14 @@ func TestServerWithoutConstraints(t *testing.T) {
 // sender sends requests with a token of the agent.
 func (w *world) sender(t *testing.T) func(call) (code int, text string) {
 	t.Helper()
-	config := rest.AnonymousClientConfig(w.cluster.RESTConfig())
-	config.BearerToken = strings.TrimSpace(w.kubectl(t, "--namespace", "krake-agents", "create", "token", "local"))
+	config := rest.AnonymousClientConfig(w.RESTConfig())
+	config.BearerToken = strings.TrimSpace(w.Kubectl(t, "--namespace", "krake-agents", "create", "token", "local"))
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func(c call) (int, string) {
-		request, err := http.NewRequestWithContext(t.Context(), c.method, w.cluster.URL()+c.path, strings.NewReader(c.body))
+		request, err := http.NewRequestWithContext(t.Context(), c.method, w.URL()+c.path, strings.NewReader(c.body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // everywhere is what is in no namespace, and an object in another namespace.
@@ -40,7 +42,7 @@ rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
 // than its own, as far as its account may, and no further.
 func TestClusterScope(t *testing.T) {
 	w := wide
-	begin := w.mark(t)
+	begin := w.Mark(t)
 	namespace := w.namespace(t)
 	manifest := strings.ReplaceAll(everywhere, "NAME", namespace)
 	w.account(t, namespace, "krake-deployer", "admin")
@@ -49,31 +51,31 @@ func TestClusterScope(t *testing.T) {
 	for _, object := range []struct{ what, name string }{
 		{"namespace", namespace + "-made"}, {"crd", "gadgets." + namespace + ".example.com"}, {"clusterrole", namespace + "-reader"},
 	} {
-		if text := w.kubectl(t, "get", object.what, object.name, "--ignore-not-found", "-o", "name"); text != "" {
+		if text := w.Kubectl(t, "get", object.what, object.name, "--ignore-not-found", "-o", "name"); text != "" {
 			t.Errorf("there is %s", text)
 		}
 	}
 
-	w.kubectl(t, "create", "clusterrole", namespace, "--verb=create,patch,delete,get",
-		"--resource=namespaces,configmaps,customresourcedefinitions.apiextensions.k8s.io,clusterroles.rbac.authorization.k8s.io")
-	w.kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole", namespace, "--serviceaccount", namespace+":krake-deployer")
-	t.Cleanup(func() { w.kubectl(t, "delete", "clusterrole,clusterrolebinding", namespace) })
+	w.Kubectl(t, "create", "clusterrole", namespace, "--verb=create,patch,delete,get",
+		"--resource=kit.Namespaces,configmaps,customresourcedefinitions.apiextensions.k8s.io,clusterroles.rbac.authorization.k8s.io")
+	w.Kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole", namespace, "--serviceaccount", namespace+":krake-deployer")
+	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole,clusterrolebinding", namespace) })
 	w.reconciled(t, namespace, "app")
-	w.change(t, configMaps, namespace+"-made", "settings", `{"data": {"color": "blue"}}`)
-	eventually(t, func() string {
-		if got := stringAt(w.get(t, configMaps, namespace+"-made", "settings"), "data", "color"); got != "red" {
+	w.Change(t, kit.ConfigMaps, namespace+"-made", "settings", `{"data": {"color": "blue"}}`)
+	kit.Eventually(t, func() string {
+		if got := stringAt(w.Get(t, kit.ConfigMaps, namespace+"-made", "settings"), "data", "color"); got != "red" {
 			return fmt.Sprintf("the color is %q", got)
 		}
 		return ""
 	})
 
-	w.kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", timeout.String())
-	w.gone(t, namespaces, "", namespace+"-made")
-	w.gone(t, definitions, "", "gadgets."+namespace+".example.com")
-	w.gone(t, clusterRoles, "", namespace+"-reader")
+	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
+	w.EventuallyGone(t, kit.Namespaces, "", namespace+"-made")
+	w.EventuallyGone(t, kit.Definitions, "", "gadgets."+namespace+".example.com")
+	w.EventuallyGone(t, kit.ClusterRoles, "", namespace+"-reader")
 
 	counts := map[string]int{}
-	for _, r := range w.work(t, begin, "") {
+	for _, r := range work(t, begin, "") {
 		counts[r.Verb]++
 		if r.As.Username != "system:serviceaccount:"+namespace+":krake-deployer" {
 			t.Errorf("not as the account: %s", r)
