@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // onlyObject is the condition that must not be: it does not see who strips the
@@ -28,11 +29,11 @@ const stripAndForge = `{"metadata": {"annotations": {"krake.dev/application": nu
 func TestAppendix2(t *testing.T) {
 	refuse := func(t *testing.T, _ string) {
 		t.Helper()
-		if err := env.installation.RefuseWebhook(); err != nil {
+		if err := installed.RefuseWebhook(); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := env.installation.ResumeWebhook(); err != nil {
+			if err := installed.ResumeWebhook(); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -69,7 +70,7 @@ func TestAppendix2(t *testing.T) {
 		{"down: a plain ConfigMap is created", refuse, createPlain, ""},
 		{"down: a namespace is created", refuse, func(t *testing.T, _ string) error {
 			t.Helper()
-			makeNamespace(t)
+			hub.NewNamespace(t, "admission")
 			return nil
 		}, ""},
 		{"down: an Application is deleted", refuse, deleteWeb, ""},
@@ -107,7 +108,7 @@ func createPlain(t *testing.T, namespace string) error {
 
 func deleteWeb(t *testing.T, namespace string) error {
 	t.Helper()
-	text, err := root.kubectl("", "--namespace", namespace, "delete", "configmap", "web", "--timeout", timeout.String())
+	text, err := root.kubectl("", "--namespace", namespace, "delete", "configmap", "web", "--timeout", kit.Timeout.String())
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, text)
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What an attacker would try with the metadata of an Application, and with
@@ -75,10 +76,10 @@ func TestOddRequests(t *testing.T) {
 			return try(t, low, types.StrategicMergePatchType, namespace, "web", manifestPatch(service))
 		}, noRights},
 		{"another spec by server-side apply", func() error {
-			return try(t, low, types.ApplyPatchType, namespace, "web", applicationYAML(t, withManifest(namespace, "web", service)))
+			return try(t, low, types.ApplyPatchType, namespace, "web", kit.YAML(t, withManifest(namespace, "web", service)))
 		}, noRights},
 		{"a new one by server-side apply", func() error {
-			return try(t, low, types.ApplyPatchType, namespace, "new", applicationYAML(t, withManifest(namespace, "new", service)))
+			return try(t, low, types.ApplyPatchType, namespace, "new", kit.YAML(t, withManifest(namespace, "new", service)))
 		}, noRights},
 		{"another spec and the annotation away and back", func() error {
 			return try(t, low, types.JSONPatchType, namespace, "web", fmt.Sprintf(`[{"op": "remove", "path": "/metadata/annotations"},
@@ -104,7 +105,7 @@ func TestOddRequests(t *testing.T) {
 		{"PUT", "configmaps/absent"}, {"PATCH", "configmaps/web/status"}, {"PUT", "configmaps/web/status"}, {"PUT", "configmaps/web/scale"},
 		{"POST", "configmaps/web/eviction"}, {"POST", "configmaps/web/binding"}, {"POST", "configmaps/web"},
 	} {
-		body := applicationYAML(t, withManifest(namespace, "web", service))
+		body := kit.YAML(t, withManifest(namespace, "web", service))
 		if err := raw(root, c.verb, c.path, body); err == nil {
 			t.Errorf("%s %s was accepted", c.verb, c.path)
 		}
@@ -135,7 +136,7 @@ func TestRightsAreThoseOfTheUser(t *testing.T) {
 	grant(t, "status", namespace, everyConfigMap,
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services/status"}, Verbs: []string{"*"}})
 	grant(t, "member", namespace, everyConfigMap)
-	_, err := env.client.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+	_, err := hub.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "group"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "builders"}},
@@ -143,7 +144,7 @@ func TestRightsAreThoseOfTheUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if v := dryCreate(t, namespace, rest.ImpersonationConfig{UserName: "member", Groups: []string{"builders"}}, config); v != admitted {
 			return "the API server does not know the bindings: " + string(v)
 		}
@@ -178,7 +179,7 @@ func TestRightsAreThoseOfTheUser(t *testing.T) {
 // dryCreate creates an Application as whoever that is, by a dry run.
 func dryCreate(t *testing.T, namespace string, as rest.ImpersonationConfig, object string) verdict {
 	t.Helper()
-	config := env.cluster.RESTConfig()
+	config := hub.RESTConfig()
 	config.Impersonate = as
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -200,7 +201,7 @@ func TestAnApplicationThatAsksForOne(t *testing.T) {
 		}
 		eventuallyState(t, application.StateFailed, namespace, name)
 	}
-	if text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", "self", "thief", "--timeout", timeout.String()); err != nil {
+	if text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", "self", "thief", "--timeout", kit.Timeout.String()); err != nil {
 		t.Fatal(text)
 	}
 	mustHeal(t, namespace, "web")
@@ -244,7 +245,7 @@ func TestTheGarbageCollectorIsNobodysDeputy(t *testing.T) {
 	if err := patch(t, low, namespace, "plain", absentOwner); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if get(t, namespace, "plain") != nil {
 			return "the garbage collector has not come by"
 		}
@@ -267,7 +268,7 @@ func TestADeletionGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			namespace := newNamespace(t)
 			mustRun(t, namespace, "web")
-			changeService(t, namespace, "web", `{"metadata": {"finalizers": ["example.com/hold"]}}`)
+			hub.Change(t, kit.Services, namespace, "web", `{"metadata": {"finalizers": ["example.com/hold"]}}`)
 			if text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", "web", "--wait=false"); err != nil {
 				t.Fatal(text)
 			}
@@ -285,10 +286,10 @@ func TestADeletionGoesOn(t *testing.T) {
 					}
 				}
 			}
-			changeService(t, namespace, "web", `{"metadata": {"finalizers": null}}`)
+			hub.Change(t, kit.Services, namespace, "web", `{"metadata": {"finalizers": null}}`)
 			// Let it go in any case.
 			_ = patch(t, root, namespace, "web", `{"metadata": {"annotations": {"krake.dev/cluster": null, "krake.dev/application": "v1"}}}`)
-			eventually(t, func() string {
+			kit.Eventually(t, func() string {
 				if get(t, namespace, "web") != nil {
 					return "it is still there"
 				}
@@ -305,7 +306,7 @@ func TestASecretByAnotherWord(t *testing.T) {
 		text := "{apiVersion: " + apiVersion + ", kind: Secret, metadata: {name: a}, stringData: {password: x}}"
 		if v := verdictOf(create(t, editor, withManifest(namespace, "secret", text))); v == admitted {
 			t.Errorf("a Secret of apiVersion %s was admitted with its value", apiVersion)
-			if err := env.client.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "secret", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			if err := hub.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "secret", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				t.Fatal(err)
 			}
 		}
@@ -357,7 +358,7 @@ func TestWhatWasNeverAdmittedCanBePutRight(t *testing.T) {
 func TestTheAgentLendsNoRights(t *testing.T) {
 	namespace := newNamespace(t)
 	const name = "test-roles-for-the-agent"
-	_, err := env.client.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+	_, err := hub.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"krake.dev/aggregate-to-agent": "true"}},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
 	}, metav1.CreateOptions{})
@@ -373,7 +374,7 @@ func TestTheAgentLendsNoRights(t *testing.T) {
 	grant(t, binder, namespace,
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: allVerbs()},
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: allVerbs()})
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if agent.can("create", "rolebindings.rbac.authorization.k8s.io", namespace) && binder.can("create", "configmaps", namespace) {
 			return ""
 		}
@@ -393,7 +394,7 @@ func TestTheAgentLendsNoRights(t *testing.T) {
 	if v != admitted {
 		return
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if get(t, namespace, "lend").Data[application.StatusKey] == "" {
 			return "the agent has not come by"
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // place is how the manifest says the namespace.
@@ -231,7 +232,7 @@ func (m *matrix) really(t *testing.T) {
 			name := "real-" + string(u) + "-" + k.column
 			v := verdictOf(create(t, u, withManifest(m.namespace, name, k.object("", name, "1"))))
 			if v == admitted {
-				eventually(t, func() string {
+				kit.Eventually(t, func() string {
 					if m.has(t, k, name) {
 						return ""
 					}
@@ -253,7 +254,7 @@ func (m *matrix) really(t *testing.T) {
 		if err := create(t, root, withManifest(m.namespace, name, config.object("", name, "1"), deploy.object("", name, "1"))); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() string {
+		kit.Eventually(t, func() string {
 			if m.has(t, deploy, name) {
 				return ""
 			}
@@ -271,7 +272,7 @@ func (m *matrix) takeAway(t *testing.T, u user, name string) {
 	removed := verdictOf(patch(t, u, m.namespace, name, manifestPatch(config.object("", name, "1"))))
 	deleted := verdictOf(u.client(t).CoreV1().ConfigMaps(m.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 	if removed == admitted {
-		eventually(t, func() string {
+		kit.Eventually(t, func() string {
 			if m.has(t, deploy, name) {
 				return "there still is a Deployment " + name
 			}
@@ -318,7 +319,7 @@ func TestARightIsAskedFor(t *testing.T) {
 		t.Fatalf("without the right: %s", v)
 	}
 	bind(t, low, namespace, "ClusterRole", "edit")
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if low.may(t, "delete", "services", namespace) {
 			return ""
 		}
@@ -327,10 +328,10 @@ func TestARightIsAskedFor(t *testing.T) {
 	if v := create(); v != admitted {
 		t.Errorf("with the right: %s", v)
 	}
-	if err := env.client.RbacV1().RoleBindings(namespace).Delete(t.Context(), "low-edit", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := hub.RbacV1().RoleBindings(namespace).Delete(t.Context(), "low-edit", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if v := create(); v != noRights {
 			return "the right was revoked, and the verdict is " + string(v)
 		}

@@ -2,6 +2,8 @@ package admission
 
 import (
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Every way to delete an Application works while there is no webhook: the
@@ -14,7 +16,7 @@ func TestDeletionsWithoutTheWebhook(t *testing.T) {
 	}
 	killWebhook(t)
 	for _, way := range ways {
-		text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", way, "--cascade", way, "--timeout", timeout.String())
+		text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", way, "--cascade", way, "--timeout", kit.Timeout.String())
 		if err != nil {
 			t.Errorf("%s: %v\n%s", way, err, text)
 		}

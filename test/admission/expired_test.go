@@ -22,6 +22,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // expired is a webhook whose certificate has expired. That it would admit
@@ -86,7 +88,7 @@ func expiredPair(t *testing.T) (serving tls.Certificate, authority []byte) {
 // what change changes. It waits until that is so.
 func (e *expired) configure(t *testing.T, namespace string, change func(*admissionregistrationv1.MutatingWebhook)) {
 	t.Helper()
-	configurations := env.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	configurations := hub.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	shipped, err := configurations.Get(t.Context(), "krake-webhook", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +111,8 @@ func (e *expired) configure(t *testing.T, namespace string, change func(*admissi
 			t.Error(err)
 		}
 	})
-	eventually(t, func() string {
-		_, err := env.client.CoreV1().ConfigMaps(namespace).Create(t.Context(), newApplication(namespace, "probe"),
+	kit.Eventually(t, func() string {
+		_, err := hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), newApplication(namespace, "probe"),
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if e.connections.Load() > 0 || strings.Contains(errorText(err), webhook.Name) {
 			return ""
@@ -122,12 +124,12 @@ func (e *expired) configure(t *testing.T, namespace string, change func(*admissi
 // withoutConfiguration deletes the shipped configuration until the test ends.
 func withoutConfiguration(t *testing.T) {
 	t.Helper()
-	err := env.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(t.Context(), "krake-webhook", metav1.DeleteOptions{})
+	err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(t.Context(), "krake-webhook", metav1.DeleteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { applyAgain(t, context.Background()) })
-	if err := env.installation.WaitNotCalled(t.Context()); err != nil {
+	if err := installed.WaitNotCalled(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -135,10 +137,10 @@ func withoutConfiguration(t *testing.T) {
 // applyAgain restores what was deleted, as an administrator would.
 func applyAgain(t *testing.T, ctx context.Context) { //nolint:revive // a test comes before its context
 	t.Helper()
-	if err := env.installation.Apply(ctx); err != nil {
+	if err := installed.Apply(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := env.installation.WaitCalled(ctx); err != nil {
+	if err := installed.WaitCalled(ctx); err != nil {
 		t.Fatal(err)
 	}
 }

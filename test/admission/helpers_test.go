@@ -1,21 +1,18 @@
 package admission
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // manifest is what the Applications of these tests create: a Service.
@@ -32,42 +29,14 @@ spec:
 // newNamespace makes a namespace for one test, in which the users have their roles.
 func newNamespace(t *testing.T) string {
 	t.Helper()
-	if err := env.installation.Look(); err != nil {
-		t.Fatal(err)
-	}
-	name := makeNamespace(t)
+	name := hub.NewNamespace(t, "admission")
 	bindUsers(t, name)
-	return name
-}
-
-// makeNamespace makes a namespace that goes with the test.
-func makeNamespace(t *testing.T) string {
-	t.Helper()
-	name := fmt.Sprintf("admission-%06d", rand.IntN(1e6))
-	_, err := env.client.CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		err := env.client.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			t.Error(err)
-		}
-	})
 	return name
 }
 
 // newApplication is an Application as a user writes it.
 func newApplication(namespace, name string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name,
-			Annotations: map[string]string{application.FormatAnnotation: application.Format},
-		},
-		Data: map[string]string{application.ManifestKey: strings.ReplaceAll(manifest, "name: web", "name: "+name)},
-	}
+	return kit.Application(namespace, name, strings.ReplaceAll(manifest, "name: web", "name: "+name))
 }
 
 // mustRun creates an Application, whose Service has its name, and waits until it runs.
@@ -96,20 +65,13 @@ func patch(t *testing.T, as user, namespace, name, patch string) error {
 // get reads a ConfigMap, or gives nil if there is none.
 func get(t *testing.T, namespace, name string) *corev1.ConfigMap {
 	t.Helper()
-	cm, err := env.client.CoreV1().ConfigMaps(namespace).Get(t.Context(), name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cm
+	return hub.App(namespace, name).Stored(t)
 }
 
 // service reads a Service, or gives nil if there is none.
 func service(t *testing.T, namespace, name string) *corev1.Service {
 	t.Helper()
-	service, err := env.client.CoreV1().Services(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	service, err := hub.CoreV1().Services(namespace).Get(t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -119,21 +81,11 @@ func service(t *testing.T, namespace, name string) *corev1.Service {
 	return service
 }
 
-// changeService changes a Service as somebody else would.
-func changeService(t *testing.T, namespace, name, patch string) {
-	t.Helper()
-	_, err := env.client.CoreV1().Services(namespace).Patch(t.Context(), name, types.MergePatchType,
-		[]byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // mustHeal changes an observed field and waits until the agent has reverted it.
 func mustHeal(t *testing.T, namespace, name string) {
 	t.Helper()
-	changeService(t, namespace, name, `{"spec": {"selector": {"app": "other"}}}`)
-	eventually(t, func() string {
+	hub.Change(t, kit.Services, namespace, name, `{"spec": {"selector": {"app": "other"}}}`)
+	kit.Eventually(t, func() string {
 		if got := service(t, namespace, name).Spec.Selector["app"]; got != "web" {
 			return fmt.Sprintf("the selector of Service %s is %q", name, got)
 		}
@@ -141,26 +93,10 @@ func mustHeal(t *testing.T, namespace, name string) {
 	})
 }
 
-// eventually waits until check finds nothing to complain about.
-func eventually(t *testing.T, check func() (complaint string)) {
-	t.Helper()
-	deadline := time.Now().Add(timeout)
-	for {
-		complaint := check()
-		if complaint == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %s: %s", timeout, complaint)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 // eventuallyState waits until the agent says so of an Application.
 func eventuallyState(t *testing.T, want application.State, namespace, name string) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		cm := get(t, namespace, name)
 		if cm == nil {
 			return name + " does not exist"
@@ -175,7 +111,7 @@ func eventuallyState(t *testing.T, want application.State, namespace, name strin
 // eventuallyGone waits until a ConfigMap and the Service of its name are no more.
 func eventuallyGone(t *testing.T, namespace, name string) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		switch {
 		case get(t, namespace, name) != nil:
 			return name + " is still there"
@@ -197,16 +133,6 @@ func complain(t *testing.T, err error, want string) {
 	case want != "" && !strings.Contains(err.Error(), want):
 		t.Errorf("refused, but without %q: %v", want, err)
 	}
-}
-
-// applicationYAML is what a user hands to kubectl.
-func applicationYAML(t *testing.T, cm *corev1.ConfigMap) string {
-	t.Helper()
-	text, err := yaml.Marshal(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 func update(t *testing.T, as user, cm *corev1.ConfigMap) error {

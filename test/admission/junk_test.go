@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Threat A21 of the security specification: any client that reaches the port of the webhook can post to it. That
@@ -60,7 +61,7 @@ type target struct {
 
 func newTarget(t *testing.T) *target {
 	t.Helper()
-	configuration, err := env.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "krake-webhook", metav1.GetOptions{})
+	configuration, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "krake-webhook", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,10 +74,10 @@ func newTarget(t *testing.T) *target {
 	transport := &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: trust, DisableKeepAlives: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	found := &target{
-		address: env.installation.Addresses()[0], trust: trust,
-		client: &http.Client{Transport: transport, Timeout: timeout},
+		address: installed.Addresses()[0], trust: trust,
+		client: &http.Client{Transport: transport, Timeout: kit.Timeout},
 	}
-	for _, process := range env.cluster.Processes() {
+	for _, process := range hub.Processes() {
 		select {
 		case <-process.Exited():
 		default:
@@ -147,7 +148,7 @@ func (g *target) dial(t *testing.T) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { connection.Close() })
-	if err := connection.SetDeadline(time.Now().Add(timeout)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(kit.Timeout)); err != nil {
 		t.Fatal(err)
 	}
 	return connection
@@ -175,7 +176,7 @@ func (g *target) sendSlowly(t *testing.T) {
 	})
 	t.Logf("%d of %d were cut off, the last after %s", len(connections)-open, len(connections), time.Since(begin).Round(100*time.Millisecond))
 	if open > 0 {
-		t.Errorf("%d connections are still open after %s", open, timeout)
+		t.Errorf("%d connections are still open after %s", open, kit.Timeout)
 	}
 }
 

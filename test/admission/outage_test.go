@@ -26,11 +26,11 @@ const notCalled = `failed calling webhook "application.krake.dev": failed to cal
 // with another error.
 func killWebhook(t *testing.T) {
 	t.Helper()
-	if err := env.installation.KillWebhook(); err != nil {
+	if err := installed.KillWebhook(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := env.installation.StartWebhook(context.Background()); err != nil {
+		if err := installed.StartWebhook(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -40,8 +40,8 @@ func killWebhook(t *testing.T) {
 // eventuallyRefused waits until Applications are refused because nobody listens.
 func eventuallyRefused(t *testing.T) {
 	t.Helper()
-	eventually(t, func() string {
-		_, err := env.client.CoreV1().ConfigMaps("default").Create(t.Context(), newApplication("default", "probe"),
+	kit.Eventually(t, func() string {
+		_, err := hub.CoreV1().ConfigMaps("default").Create(t.Context(), newApplication("default", "probe"),
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil && strings.Contains(err.Error(), "connect: connection refused") {
 			return ""
@@ -79,8 +79,8 @@ func TestClusterLivesWhileTheWebhookIsDown(t *testing.T) {
 	})
 	t.Run("new namespaces get their kube-root-ca.crt", func(t *testing.T) {
 		for range 5 {
-			created := makeNamespace(t)
-			eventually(t, func() string {
+			created := hub.NewNamespace(t, "admission")
+			kit.Eventually(t, func() string {
 				if get(t, created, "kube-root-ca.crt") == nil {
 					return "no kube-root-ca.crt in " + created
 				}
@@ -94,21 +94,21 @@ func TestClusterLivesWhileTheWebhookIsDown(t *testing.T) {
 	t.Run("status cannot be forged", func(t *testing.T) { cannotBeForged(t, namespace) })
 	t.Run("drift is healed", func(t *testing.T) { mustHeal(t, namespace, "web") })
 	t.Run("an Application is deleted, and its status says so meanwhile", func(t *testing.T) {
-		changeService(t, namespace, "leaving", `{"metadata": {"finalizers": ["example.com/hold"]}}`)
+		hub.Change(t, kit.Services, namespace, "leaving", `{"metadata": {"finalizers": ["example.com/hold"]}}`)
 		if text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", "leaving", "--wait=false"); err != nil {
 			t.Fatal(text)
 		}
 		eventuallyState(t, application.StateDeleting, namespace, "leaving")
-		changeService(t, namespace, "leaving", `{"metadata": {"finalizers": null}}`)
+		hub.Change(t, kit.Services, namespace, "leaving", `{"metadata": {"finalizers": null}}`)
 		eventuallyGone(t, namespace, "leaving")
 	})
 	t.Run("a namespace with Applications is deleted", func(t *testing.T) {
-		if text, err := root.kubectl("", "delete", "namespace", doomed, "--timeout", timeout.String()); err != nil {
+		if text, err := root.kubectl("", "delete", "namespace", doomed, "--timeout", kit.Timeout.String()); err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}
 	})
 	t.Run("after the restart Applications are admitted again", func(t *testing.T) {
-		if err := env.installation.StartWebhook(t.Context()); err != nil {
+		if err := installed.StartWebhook(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		mustRun(t, namespace, "new")
@@ -126,7 +126,7 @@ func cannotBeWritten(t *testing.T, namespace string) {
 	if err := create(t, editor, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "plain"}}); err != nil {
 		t.Fatal(err)
 	}
-	text, err := editor.kubectl(applicationYAML(t, newApplication(namespace, "kubectl")), "create", "-f", "-")
+	text, err := editor.kubectl(kit.YAML(t, newApplication(namespace, "kubectl")), "create", "-f", "-")
 	if err == nil || !strings.HasPrefix(text, `Error from server (InternalError): error when creating "STDIN": Internal error occurred: `+notCalled) ||
 		!strings.HasSuffix(text, "connect: connection refused\n") {
 		t.Errorf("kubectl says: %s", text)
@@ -188,7 +188,7 @@ func cannotBeForged(t *testing.T, namespace string) {
 }
 
 // Threat A18 of the security specification: a webhook that hangs holds up the writes of Applications until
-// the timeout of five seconds, and nothing else.
+// the kit.Timeout of five seconds, and nothing else.
 func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
@@ -212,21 +212,21 @@ func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 		var err error
 		begin := time.Now()
 		during(t.Context(), func(context.Context) { writePlain(t, &beside, namespace, 2, 5) }, func() {
-			text, err = editor.kubectl(applicationYAML(t, newApplication(namespace, "slow")), "create", "-f", "-")
+			text, err = editor.kubectl(kit.YAML(t, newApplication(namespace, "slow")), "create", "-f", "-")
 			t.Logf("kubectl create took %s", time.Since(begin).Round(time.Millisecond))
 		})
 		beside.check(t, "plain writes, beside one that waits for the webhook")
-		if took := time.Since(begin); took < 5*time.Second || took > timeout {
+		if took := time.Since(begin); took < 5*time.Second || took > kit.Timeout {
 			t.Errorf("took %s, want the 5 s of the configuration", took)
 		}
-		if err == nil || !strings.Contains(text, notCalled) || !strings.HasSuffix(text, "?timeout=5s\": context deadline exceeded\n") {
+		if err == nil || !strings.Contains(text, notCalled) || !strings.HasSuffix(text, "?kit.Timeout=5s\": context deadline exceeded\n") {
 			t.Errorf("kubectl says: %s", text)
 		}
 		if get(t, namespace, "slow") != nil {
 			t.Error("the Application was stored")
 		}
 	})
-	if err := env.installation.ResumeWebhook(); err != nil {
+	if err := installed.ResumeWebhook(); err != nil {
 		t.Fatal(err)
 	}
 	before := callsOfWebhook(t)
@@ -240,7 +240,7 @@ func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 // its own count. Those that it is about are in it when they have been answered.
 func callsOfWebhook(t *testing.T) int {
 	t.Helper()
-	text, err := env.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	text, err := hub.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,11 +263,11 @@ func callsOfWebhook(t *testing.T) int {
 // hangWebhook has the webhook hang until the test ends.
 func hangWebhook(t *testing.T) {
 	t.Helper()
-	if err := env.installation.HangWebhook(); err != nil {
+	if err := installed.HangWebhook(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := env.installation.ResumeWebhook(); err != nil {
+		if err := installed.ResumeWebhook(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -279,7 +279,7 @@ func TestWebhookStartsWithoutItself(t *testing.T) {
 	namespace := newNamespace(t)
 	restart := func(t *testing.T) {
 		t.Helper()
-		if err := env.installation.StartWebhook(t.Context()); err != nil {
+		if err := installed.StartWebhook(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -291,12 +291,12 @@ func TestWebhookStartsWithoutItself(t *testing.T) {
 	t.Run("a cold start without certificates, as after the installation", func(t *testing.T) {
 		killWebhook(t)
 		const noData = `[{"op": "remove", "path": "/data"}]`
-		if _, err := env.client.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate",
+		if _, err := hub.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate",
 			types.JSONPatchType, []byte(noData), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		const noAuthority = `[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`
-		if _, err := env.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(t.Context(), "krake-webhook",
+		if _, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(t.Context(), "krake-webhook",
 			types.JSONPatchType, []byte(noAuthority), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -308,16 +308,16 @@ func TestWebhookStartsWithoutItself(t *testing.T) {
 		during(t.Context(), func(context.Context) {
 			writePlain(t, &plain, namespace, 2, 5)
 			_ = secret.count(func() error {
-				_, err := env.client.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate",
+				_, err := hub.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate",
 					types.MergePatchType, []byte(`{"metadata": {"annotations": {"example.com/at": "`+time.Now().String()+`"}}}`), metav1.PatchOptions{})
 				return err
 			})
 		}, func() {
 			for range 3 {
-				if err := env.installation.KillWebhook(); err != nil {
+				if err := installed.KillWebhook(); err != nil {
 					t.Error(err)
 				}
-				if err := env.installation.StartWebhook(t.Context()); err != nil {
+				if err := installed.StartWebhook(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}

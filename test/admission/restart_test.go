@@ -22,13 +22,13 @@ func TestRollingRestart(t *testing.T) {
 	})
 	for restart := range 8 {
 		before := dryRuns.len()
-		if err := env.installation.StopWebhook(restart % 2); err != nil {
+		if err := installed.StopWebhook(restart % 2); err != nil {
 			t.Error(err)
 		}
-		if err := env.installation.StartWebhook(t.Context()); err != nil {
+		if err := installed.StartWebhook(t.Context()); err != nil {
 			t.Error(err)
 		}
-		eventually(t, func() string {
+		kit.Eventually(t, func() string {
 			if dryRuns.len() < before+50 {
 				return "there is no load"
 			}

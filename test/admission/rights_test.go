@@ -1,11 +1,8 @@
 package admission
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // More users than [newNamespace] binds: see [bindMore].
@@ -41,7 +39,7 @@ func bindMore(t *testing.T, namespace, other string) {
 	grant(t, guesser, namespace, forConfigMaps,
 		rbacv1.PolicyRule{APIGroups: []string{"far.example.com"}, Resources: []string{"widgets"}, Verbs: allVerbs()})
 	bind(t, neighbour, other, "ClusterRole", "edit")
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if neighbour.may(t, "create", "services", other) && guesser.may(t, "create", "configmaps", namespace) {
 			return ""
 		}
@@ -53,7 +51,7 @@ func bindMore(t *testing.T, namespace, other string) {
 func grant(t *testing.T, u user, namespace string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: string(u)}, Rules: rules}
-	if _, err := env.client.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+	if _, err := hub.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	bind(t, u, namespace, "Role", string(u))
@@ -61,7 +59,7 @@ func grant(t *testing.T, u user, namespace string, rules ...rbacv1.PolicyRule) {
 
 func bind(t *testing.T, u user, namespace, kind, role string) {
 	t.Helper()
-	_, err := env.client.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+	_, err := hub.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: string(u) + "-" + role},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
 		Subjects:   []rbacv1.Subject{u.subject()},
@@ -148,7 +146,7 @@ spec:
 func makeKinds(t *testing.T) {
 	t.Helper()
 	for _, arguments := range [][]string{
-		{"apply", "-f", "-"}, {"wait", "-f", "-", "--for=condition=Established", "--timeout", timeout.String()},
+		{"apply", "-f", "-"}, {"wait", "-f", "-", "--for=condition=Established", "--timeout", kit.Timeout.String()},
 	} {
 		if text, err := root.kubectl(stage, arguments...); err != nil {
 			t.Fatalf("%v: %v\n%s", arguments, err, text)
@@ -209,69 +207,6 @@ func verdictOf(err error) verdict {
 		return invalidText
 	}
 	return verdict(text)
-}
-
-// request is a line of the audit log.
-type request struct {
-	Verb string
-	User struct {
-		Username string
-		Groups   []string
-	}
-	Object struct {
-		APIGroup, Resource, Namespace, Name string
-	} `json:"objectRef"`
-	Status struct{ Code int } `json:"responseStatus"`
-	URI    string             `json:"requestURI"`
-}
-
-func (r request) String() string {
-	return fmt.Sprintf("%s %s -> %d", r.Verb, r.URI, r.Status.Code)
-}
-
-func (r request) isWrite() bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
-
-// requestsBy reads what a user has asked for since the offset from the audit log.
-func requestsBy(t *testing.T, u user, since int64) []request {
-	t.Helper()
-	file, err := os.Open(env.cluster.AuditLog())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := file.Seek(since, 0); err != nil {
-		t.Fatal(err)
-	}
-	var found []request
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var r request
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatalf("audit log: %v", err)
-		}
-		if r.User.Username == string(u) {
-			found = append(found, r)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-// auditEnd is the present end of the audit log. A cluster without one cannot
-// show what the test is for: it is skipped, and says so.
-func auditEnd(t *testing.T) int64 {
-	t.Helper()
-	if env.cluster.AuditLog() == "" {
-		t.Skip("the cluster has no audit log that can be read: set KRAKE_E2E_AUDIT_LOG")
-	}
-	info, err := os.Stat(env.cluster.AuditLog())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Size()
 }
 
 // try patches a ConfigMap as a user, by any kind of patch.

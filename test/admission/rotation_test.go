@@ -33,7 +33,7 @@ func TestRotationFailsNoRequest(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	seen := watchRotation(t)
-	connections := env.installation.Connections()
+	connections := installed.Connections()
 
 	var dryRuns, stored, afresh tally
 	ctx, stop := context.WithCancel(t.Context())
@@ -63,7 +63,7 @@ func TestRotationFailsNoRequest(t *testing.T) {
 	stored.check(t, "admissions")
 	afresh.check(t, "admissions by new connections")
 	seen.check(t)
-	opened := env.installation.Connections() - connections
+	opened := installed.Connections() - connections
 	t.Logf("the API server opened %d connections to the webhook", opened)
 	if opened < pairRotations+authorityRotations {
 		t.Error("not every pair was seen by the API server")
@@ -78,7 +78,7 @@ type rotation struct {
 func watchRotation(t *testing.T) *rotation {
 	t.Helper()
 	r := &rotation{pairs: map[string]map[string]bool{}, authorities: map[string]map[string]bool{}}
-	for _, address := range env.installation.Addresses() {
+	for _, address := range installed.Addresses() {
 		r.pairs[address], r.authorities[address] = map[string]bool{}, map[string]bool{}
 	}
 	if len(r.pairs) != 2 {
@@ -95,13 +95,13 @@ func (r *rotation) rotate(t *testing.T, key string, isNew func(before, now *x509
 	for address := range r.pairs {
 		before[address] = serving(t, address)
 	}
-	_, err := env.client.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate", types.JSONPatchType,
+	_, err := hub.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate", types.JSONPatchType,
 		[]byte(`[{"op": "remove", "path": "/data/`+key+`"}]`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for address := range r.pairs {
-		eventually(t, func() string {
+		kit.Eventually(t, func() string {
 			now := serving(t, address)
 			r.pairs[address][string(now.Raw)] = true
 			r.authorities[address][string(now.AuthorityKeyId)] = true
@@ -134,7 +134,7 @@ func serving(t *testing.T, address string) *x509.Certificate {
 		InsecureSkipVerify: true, //nolint:gosec // verified below, by what is read after the certificate
 		MinVersion:         tls.VersionTLS12,
 	}}
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 	defer cancel()
 	connection, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -143,7 +143,7 @@ func serving(t *testing.T, address string) *x509.Certificate {
 	defer connection.Close()
 	leaf := connection.(*tls.Conn).ConnectionState().PeerCertificates[0]
 
-	configuration, err := env.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, "krake-webhook", metav1.GetOptions{})
+	configuration, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, "krake-webhook", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,12 +204,12 @@ func admitReal(ctx context.Context, t *testing.T, admissions *tally, namespace s
 // back for a moment that it needs more than it keeps.
 func handshakeAfresh(t *testing.T, admissions *tally, namespace string) {
 	t.Helper()
-	const requests, patience = 40, time.Second // far less than the webhook's timeout
+	const requests, patience = 40, time.Second // far less than the webhook's kit.Timeout
 	client := editor.client(t).CoreV1().ConfigMaps(namespace)
-	before := env.installation.Connections()
-	opened := func() bool { return env.installation.Connections() > before }
+	before := installed.Connections()
+	opened := func() bool { return installed.Connections() > before }
 	for !opened() {
-		err := env.installation.HangWebhook()
+		err := installed.HangWebhook()
 		var all sync.WaitGroup
 		for n := range requests {
 			all.Go(func() {
@@ -223,7 +223,7 @@ func handshakeAfresh(t *testing.T, admissions *tally, namespace string) {
 		for deadline := time.Now().Add(patience); !opened() && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
-		err = errors.Join(err, env.installation.ResumeWebhook())
+		err = errors.Join(err, installed.ResumeWebhook())
 		all.Wait()
 		if err != nil {
 			t.Error(err)

@@ -71,11 +71,11 @@ func mayWrite() []string {
 // onlyAllowedWrites fails if the agent has tried to write anything, since the
 // offset, but its Lease, and in namespaces of these tests Events and what it may
 // write. Earlier tests leave namespaces that are just being deleted.
-func onlyAllowedWrites(t *testing.T, since int64) {
+func onlyAllowedWrites(t *testing.T, since kit.Mark) {
 	t.Helper()
 	writes := 0
-	for _, r := range requestsBy(t, agent, since) {
-		if !r.isWrite() || r.Object.Resource == "leases" && r.Object.Namespace == application.AgentsNamespace {
+	for _, r := range since.Requests(t, kit.By(string(agent)), kit.Request.IsWrite) {
+		if r.Object.Resource == "leases" && r.Object.Namespace == application.AgentsNamespace {
 			continue
 		}
 		writes++
@@ -98,15 +98,15 @@ func danger(namespace string, i int, u user) *corev1.ConfigMap {
 func TestObjectsThatGrantRightsAreRefused(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
-	since := auditEnd(t)
+	since := hub.Mark(t)
 	if len(dangerous()) < 20 {
 		t.Fatalf("%d kinds", len(dangerous()))
 	}
 	t.Run("the webhook refuses", func(t *testing.T) { dangerByWebhook(t, namespace) })
 	t.Run("so does the agent, when the webhook's configuration is gone", func(t *testing.T) { dangerByAgent(t, namespace) })
 	mustHeal(t, namespace, "web")
-	for _, r := range requestsBy(t, agent, since) {
-		if r.isWrite() && strings.HasPrefix(r.Object.Name, "danger-") && r.Object.Resource != "configmaps" {
+	for _, r := range since.Requests(t, kit.By(string(agent)), kit.Request.IsWrite) {
+		if strings.HasPrefix(r.Object.Name, "danger-") && r.Object.Resource != "configmaps" {
 			t.Errorf("the agent tried: %s", r)
 		}
 	}
@@ -181,7 +181,7 @@ func escapes() map[string]string {
 func TestNoApplicationReachesAnotherNamespace(t *testing.T) {
 	namespace, victim := newNamespace(t), newNamespace(t)
 	mustRun(t, namespace, "web")
-	since := auditEnd(t)
+	since := hub.Mark(t)
 	for name, manifest := range escapes() {
 		t.Run(name, func(t *testing.T) {
 			text := strings.NewReplacer("OTHER", victim, "HERE", namespace).Replace(manifest)
@@ -196,8 +196,8 @@ func TestNoApplicationReachesAnotherNamespace(t *testing.T) {
 	t.Run("at random", func(t *testing.T) { randomManifests(t, namespace, victim) })
 	mustHeal(t, namespace, "web")
 	onlyAllowedWrites(t, since)
-	for _, r := range requestsBy(t, agent, since) {
-		if r.isWrite() && (r.Object.Namespace == victim || strings.Contains(r.URI, victim)) {
+	for _, r := range since.Requests(t, kit.By(string(agent)), kit.Request.IsWrite) {
+		if r.Object.Namespace == victim || strings.Contains(r.URI, victim) {
 			t.Errorf("the agent wrote to the other namespace: %s", r)
 		}
 	}
@@ -234,7 +234,7 @@ func randomManifests(t *testing.T, namespace, victim string) {
 	if admissions < 10 {
 		t.Error("too few to show anything")
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if get(t, namespace, last).Data[application.StatusKey] == "" {
 			return "no status of " + last
 		}
@@ -327,12 +327,12 @@ spec:
       volumes: [{name: root, hostPath: {path: /}}]
       containers: [{name: a, image: a, securityContext: {privileged: true}}]
 `)
-	text, err := editor.kubectl(applicationYAML(t, app), "create", "-f", "-")
+	text, err := editor.kubectl(kit.YAML(t, app), "create", "-f", "-")
 	if err != nil || !strings.Contains(text, "Warning: data.spec.manifest[0]: a namespace with Pod Security baseline will refuse its Pods: ") ||
 		!strings.Contains(text, "hostPath volumes") || !strings.Contains(text, "privileged") {
 		t.Errorf("%v: %s", err, text)
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		text, err := root.kubectl("", "--namespace", namespace, "get", "deployment", "escape", "-o",
 			`jsonpath={.status.conditions[?(@.type=="ReplicaFailure")].message}`)
 		if err == nil && strings.Contains(text, `violates PodSecurity "restricted`) {
@@ -364,7 +364,7 @@ func TestNamedAccountNeedsTheRightToActAsIt(t *testing.T) {
 	if v := verdictOf(create(t, low, as("builder"))); v != noRights {
 		t.Errorf("low: %s", v)
 	}
-	since := auditEnd(t)
+	since := hub.Mark(t)
 	if err := create(t, editor, as("builder")); err != nil {
 		t.Fatal(err)
 	}
@@ -376,8 +376,8 @@ func TestNamedAccountNeedsTheRightToActAsIt(t *testing.T) {
 		t.Errorf("low takes the account away, and may create all that is in the manifest: %s", v)
 	}
 	eventuallyState(t, application.StateRunning, namespace, "app")
-	for _, r := range requestsBy(t, agent, since) {
-		if r.isWrite() && r.Object.Resource == "serviceaccounts" {
+	for _, r := range since.Requests(t, kit.By(string(agent)), kit.Request.IsWrite) {
+		if r.Object.Resource == "serviceaccounts" {
 			t.Errorf("the agent wrote: %s", r)
 		}
 	}
@@ -432,7 +432,7 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 		"replaced by kubectl": func(t *testing.T, namespace string) error {
 			t.Helper()
 			mustRun(t, namespace, "web")
-			text, err := editor.kubectl(applicationYAML(t, in(namespace)), "replace", "-f", "-")
+			text, err := editor.kubectl(kit.YAML(t, in(namespace)), "replace", "-f", "-")
 			t.Log(text)
 			return err
 		},
@@ -441,7 +441,7 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 			if err := create(t, low, plain(namespace)); err != nil {
 				return err
 			}
-			text, err := editor.kubectl(applicationYAML(t, in(namespace)), "replace", "-f", "-")
+			text, err := editor.kubectl(kit.YAML(t, in(namespace)), "replace", "-f", "-")
 			t.Log(text)
 			return err
 		},
@@ -467,7 +467,7 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 		"by server-side apply": func(t *testing.T, namespace string) error {
 			t.Helper()
 			mustRun(t, namespace, "web")
-			return try(t, editor, types.ApplyPatchType, namespace, "web", applicationYAML(t, in(namespace)))
+			return try(t, editor, types.ApplyPatchType, namespace, "web", kit.YAML(t, in(namespace)))
 		},
 		"by a patch that takes the annotation away": func(t *testing.T, namespace string) error {
 			t.Helper()
@@ -481,7 +481,7 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := newNamespace(t)
-			if err := env.client.CoreV1().RESTClient().Post().Namespace(namespace).Resource("services").
+			if err := hub.CoreV1().RESTClient().Post().Namespace(namespace).Resource("services").
 				Body([]byte(`{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "victim"}, "spec": {"ports": [{"port": 1}]}}`)).
 				Do(t.Context()).Error(); err != nil {
 				t.Fatal(err)
@@ -507,7 +507,7 @@ func settled(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	mustHeal(t, namespace, "web")
 	var cm *corev1.ConfigMap
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if cm = get(t, namespace, "web"); cm.Data[application.LastObservedKey] == "" {
 			return "nothing was observed"
 		}
@@ -587,7 +587,7 @@ func TestStrippedAnnotationOrphansNothing(t *testing.T) {
 		if !annotated {
 			mine.Annotations = nil
 		}
-		if v := verdictOf(try(t, editor, types.ApplyPatchType, namespace, "applied", applicationYAML(t, mine))); annotated != (v == admitted) || !annotated && v != invalidText {
+		if v := verdictOf(try(t, editor, types.ApplyPatchType, namespace, "applied", kit.YAML(t, mine))); annotated != (v == admitted) || !annotated && v != invalidText {
 			t.Errorf("server-side apply, annotated: %t: %s", annotated, v)
 		}
 	}
@@ -602,8 +602,8 @@ func TestStrippedAnnotationOrphansNothing(t *testing.T) {
 func TestDryRunLeavesNothingBehind(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
-	before, since := get(t, namespace, "web"), auditEnd(t)
-	yaml := applicationYAML(t, newApplication(namespace, "dry"))
+	before, since := get(t, namespace, "web"), hub.Mark(t)
+	yaml := kit.YAML(t, newApplication(namespace, "dry"))
 	changed := newApplication(namespace, "web")
 	changed.Data[application.ManifestKey] = strings.ReplaceAll(manifest, "port: 80", "port: 81")
 	text, err := editor.kubectl(yaml, "create", "--dry-run=server", "-o", "yaml", "-f", "-")
@@ -617,7 +617,7 @@ func TestDryRunLeavesNothingBehind(t *testing.T) {
 		{"diff", "-f", "-"},
 		{"--namespace", namespace, "delete", "configmap", "web", "--dry-run=server"},
 	} {
-		text, err := editor.kubectl(applicationYAML(t, changed), arguments...)
+		text, err := editor.kubectl(kit.YAML(t, changed), arguments...)
 		if differs := arguments[0] == "diff"; differs != (err != nil) {
 			t.Errorf("%v: %v\n%s", arguments, err, text)
 		}
@@ -629,10 +629,8 @@ func TestDryRunLeavesNothingBehind(t *testing.T) {
 		t.Error("a dry run has created an Application")
 	}
 	for _, u := range []user{agent, "system:serviceaccount:krake-system:krake-webhook"} {
-		for _, r := range requestsBy(t, u, since) {
-			if r.isWrite() && r.Object.Namespace == namespace {
-				t.Errorf("%s: %s", u, r)
-			}
+		for _, r := range since.Requests(t, kit.By(string(u)), kit.In(namespace)) {
+			t.Errorf("%s: %s", u, r)
 		}
 	}
 	mustHeal(t, namespace, "web")

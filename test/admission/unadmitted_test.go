@@ -1,9 +1,6 @@
 package admission
 
 import (
-	"bufio"
-	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // policy is what the refusals of the policy have in common.
@@ -116,34 +114,13 @@ func notActedUpon(t *testing.T, namespace, name string) {
 // by the audit log.
 func agentWrites(t *testing.T, namespace string) []string {
 	t.Helper()
-	if env.cluster.AuditLog() == "" {
+	if hub.AuditLog() == "" {
 		t.Log("the cluster has no audit log that can be read: requests that were refused are not seen")
 		return nil
 	}
-	file, err := os.Open(env.cluster.AuditLog())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
 	var names []string
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var event struct {
-			Verb   string
-			User   struct{ Username string }
-			Object struct{ Namespace, Name string } `json:"objectRef"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			t.Fatalf("audit log: %v", err)
-		}
-		reading := slices.Contains([]string{"get", "list", "watch"}, event.Verb)
-		if event.User.Username == "system:serviceaccount:krake-agents:local" && event.Object.Namespace == namespace && !reading {
-			names = append(names, event.Object.Name)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
+	for _, r := range kit.WholeAudit(hub.Cluster).Requests(t, kit.By(kit.LocalAgent), kit.In(namespace), kit.Request.IsWrite) {
+		names = append(names, r.Object.Name)
 	}
 	return names
 }

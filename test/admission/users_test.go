@@ -3,8 +3,6 @@ package admission
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -12,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // user is somebody who asks the API server for something.
@@ -29,7 +29,7 @@ const (
 
 // bindClusterAdmin makes root what the name says.
 func bindClusterAdmin(ctx context.Context) error {
-	_, err := env.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+	_, err := hub.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: string(root)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{root.subject()},
@@ -44,7 +44,7 @@ func bindClusterAdmin(ctx context.Context) error {
 // the bindings in one after the other, low's as the last.
 func bindUsers(t *testing.T, namespace string) {
 	t.Helper()
-	roles := env.client.RbacV1().Roles(namespace)
+	roles := hub.RbacV1().Roles(namespace)
 	_, err := roles.Create(t.Context(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: string(low)},
 		Rules: []rbacv1.PolicyRule{{
@@ -60,7 +60,7 @@ func bindUsers(t *testing.T, namespace string) {
 		if u == low {
 			kind = "Role"
 		}
-		_, err := env.client.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		_, err := hub.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: string(u)},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: string(u)},
 			Subjects:   []rbacv1.Subject{u.subject()},
@@ -69,7 +69,7 @@ func bindUsers(t *testing.T, namespace string) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if low.may(t, "create", "configmaps", namespace) {
 			return ""
 		}
@@ -84,7 +84,7 @@ func (u user) subject() rbacv1.Subject {
 // client asks as the user, with no limit of requests.
 func (u user) client(t *testing.T) kubernetes.Interface {
 	t.Helper()
-	config := env.cluster.RESTConfig()
+	config := hub.RESTConfig()
 	config.Impersonate = rest.ImpersonationConfig{UserName: string(u)}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -96,13 +96,8 @@ func (u user) client(t *testing.T) kubernetes.Interface {
 // kubectl runs kubectl as the user, with an input, and gives what it printed to
 // both outputs.
 func (u user) kubectl(input string, arguments ...string) (string, error) {
-	arguments = append([]string{
-		"--kubeconfig", env.cluster.Kubeconfig(), "--as", string(u), "--as-group", "system:authenticated",
-	}, arguments...)
-	command := exec.Command(env.cluster.Kubectl(), arguments...)
-	command.Stdin = strings.NewReader(input)
-	text, err := command.CombinedOutput()
-	return string(text), err
+	arguments = append([]string{"--as", string(u), "--as-group", "system:authenticated"}, arguments...)
+	return kit.TryKubectl(context.Background(), hub.Cluster, input, arguments...)
 }
 
 // may tells if RBAC allows something to the user.

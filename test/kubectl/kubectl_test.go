@@ -2,93 +2,56 @@ package kubectl
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 	"github.com/krake-observer/krake-observer/test/session"
 )
 
 var update = flag.Bool("update", false, "write what kubectl says into the sessions")
 
-// environment is what all sessions share.
-type environment struct {
-	cluster      *cluster.Cluster
-	installation *installation.Installation
-	client       kubernetes.Interface // the administrator's
-	kubectl      string               // the path of it
-}
-
-var env environment
+// What all sessions share. The installation is cluster-wide, so that the cluster is of
+// this suite alone.
+var (
+	hub       *kit.Plane
+	installed *installation.Installation
+	kubectl   string // its path
+)
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "kubectl:", err)
-		code = 1
-	}
-	os.Exit(code)
+	kit.Suite{
+		Name:  "kubectl",
+		Start: start,
+		Logs:  func() []string { return installed.Logs() },
+		Stop:  func() error { return hub.Stop() },
+	}.Main(m)
 }
 
-func run(ctx context.Context, m *testing.M) (code int, err error) {
-	c, err := cluster.Open(ctx, cluster.Options{PretendKubelet: true})
-	if err != nil {
-		return 1, err
+func start(ctx context.Context) (err error) {
+	if hub, err = kit.OpenPlane(ctx, cluster.Options{PretendKubelet: true}); err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, c.Stop()) }()
-	installed, err := installation.InstallWith(ctx, c, installation.Options{Overlay: "habitat", Habitats: 1}, os.Stderr)
-	if err != nil {
-		return 1, err
+	if kubectl, err = exec.LookPath(hub.Cluster.Kubectl()); err != nil {
+		return fmt.Errorf("find kubectl: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(c.RESTConfig())
-	if err != nil {
-		return 1, err
-	}
-	path, err := exec.LookPath(c.Kubectl())
-	if err != nil {
-		return 1, fmt.Errorf("find kubectl: %w", err)
-	}
-	env = environment{cluster: c, installation: installed, client: client, kubectl: path}
-	code = m.Run()
-	if code != 0 {
-		showLogs(installed.Logs())
-	}
-	return code, nil
-}
-
-// showLogs prints the ends of the logs: the folder is gone when the tests are.
-func showLogs(paths []string) {
-	const most = 8 << 10
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "kubectl:", err)
-			continue
-		}
-		fmt.Fprintf(os.Stderr, "--- end of %s\n", path)
-		_, _ = os.Stderr.Write(text[max(0, len(text)-most):]) // best effort: the tests have failed already
-	}
+	installed, err = installation.InstallWith(ctx, hub.Cluster, installation.Options{Overlay: "habitat", Habitats: 1}, os.Stderr)
+	return err
 }
 
 // What users type, and what they read.
 func TestSessions(t *testing.T) {
-	if err := env.installation.Look(); err != nil {
+	if err := installed.Look(); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -121,5 +84,5 @@ func begin(script *testscript.Env) error {
 			script.T().Fatal(err)
 		}
 	})
-	return session.Home(script, env.cluster, edith, filepath.Dir(env.kubectl))
+	return session.Home(script, hub.Cluster, edith, filepath.Dir(kubectl))
 }

@@ -22,11 +22,11 @@ const (
 
 // makeNamespace makes a namespace in which people have their rights.
 func makeNamespace(ctx context.Context, name string) error {
-	_, err := env.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := hub.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create namespace %s: %w", name, err)
 	}
-	_, err = env.client.RbacV1().Roles(name).Create(ctx, &rbacv1.Role{
+	_, err = hub.RbacV1().Roles(name).Create(ctx, &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "configmaps"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}},
 	}, metav1.CreateOptions{})
@@ -38,7 +38,7 @@ func makeNamespace(ctx context.Context, name string) error {
 		{carl, "Role", "configmaps", "create", "configmaps"},
 		{vera, "ClusterRole", "view", "get", "configmaps"},
 	} {
-		_, err := env.client.RbacV1().RoleBindings(name).Create(ctx, &rbacv1.RoleBinding{
+		_, err := hub.RbacV1().RoleBindings(name).Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: grant.who},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: grant.kind, Name: grant.role},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: grant.who}},
@@ -52,7 +52,7 @@ func makeNamespace(ctx context.Context, name string) error {
 	}
 	// The root certificate comes a moment later, and would be in some lists only.
 	return session.Await(ctx, "kube-root-ca.crt", func() (bool, error) {
-		_, err := env.client.CoreV1().ConfigMaps(name).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		_, err := hub.CoreV1().ConfigMaps(name).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
@@ -67,7 +67,7 @@ func awaitRight(ctx context.Context, who, verb, resource, namespace string) erro
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Namespace: namespace},
 	}}
 	return session.Await(ctx, fmt.Sprintf("%s may %s %s", who, verb, resource), func() (bool, error) {
-		answer, err := env.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		answer, err := hub.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		return err == nil && answer.Status.Allowed, err
 	})
 }
@@ -75,7 +75,7 @@ func awaitRight(ctx context.Context, who, verb, resource, namespace string) erro
 // removeNamespace deletes a namespace and waits until it is gone, with the
 // objects of its Applications, so that a session can be had again.
 func removeNamespace(ctx context.Context, name string) error {
-	namespaces := env.client.CoreV1().Namespaces()
+	namespaces := hub.CoreV1().Namespaces()
 	if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", name, err)
 	}
