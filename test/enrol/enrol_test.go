@@ -26,8 +26,8 @@ func tokenOf(t *testing.T, options enrol.Options) string {
 // To enrol a cluster again renews the token, without an outage, and makes rights
 // and files what the options say now.
 func TestEnrolAgain(t *testing.T) {
-	newNamespace(t, "first")
-	newNamespace(t, "second")
+	hub.CreateNamespace(t, "first")
+	hub.CreateNamespace(t, "second")
 	options := optionsFor(t, "again")
 	options.HubNamespaces = []string{"first"}
 	said := enrolled(t, options)
@@ -43,7 +43,7 @@ func TestEnrolAgain(t *testing.T) {
 	if _, err := before.CoreV1().ConfigMaps("second").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("with the token of before: %v", err)
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if _, err := before.CoreV1().ConfigMaps("first").List(t.Context(), metav1.ListOptions{}); err == nil {
 			return "the rights in the first namespace are left"
 		}
@@ -78,7 +78,7 @@ func TestATokenGoesWithItsSecret(t *testing.T) {
 	if err := kubectl(t.Context(), hub, "delete", "secret", "--namespace", agents, "leaky-enrolment"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string { return refused(t, leaked, "leaky") })
+	kit.Eventually(t, func() string { return refused(t, leaked, "leaky") })
 	enrolled(t, options)
 	awaitRights(t, agentOf(t, options), "leaky")
 	if problem := refused(t, leaked, "leaky"); problem != "" {
@@ -88,7 +88,7 @@ func TestATokenGoesWithItsSecret(t *testing.T) {
 
 // What would be somebody else's is refused, before anything is made.
 func TestEnrolRefuses(t *testing.T) {
-	newNamespace(t, "production")
+	hub.CreateNamespace(t, "production")
 	if err := kubectl(t.Context(), hub, "create", "serviceaccount", "--namespace", "krake-agents", "taken"); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestEnrolRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			secrets, err := client(t, hub).CoreV1().Secrets("krake-agents").List(t.Context(), metav1.ListOptions{LabelSelector: "krake.dev/enrolment=" + c.cluster})
+			secrets, err := hub.CoreV1().Secrets("krake-agents").List(t.Context(), metav1.ListOptions{LabelSelector: "krake.dev/enrolment=" + c.cluster})
 			if err != nil || len(secrets.Items) > 0 {
 				t.Errorf("something was made: %v", err)
 			}
@@ -121,7 +121,7 @@ func TestEnrolRefuses(t *testing.T) {
 	options := optionsFor(t, "production")
 	options.HubNamespaces = []string{"production"}
 	enrolled(t, options)
-	namespace, err := client(t, hub).CoreV1().Namespaces().Get(t.Context(), "production", get)
+	namespace, err := hub.CoreV1().Namespaces().Get(t.Context(), "production", get)
 	if err != nil || namespace.Labels["krake.dev/enrolment"] != "" || namespace.Labels["pod-security.kubernetes.io/enforce"] != "" {
 		t.Errorf("the namespace, which is somebody's, was changed: %v %v", namespace, err)
 	}
@@ -148,7 +148,7 @@ func TestOneNameForATarget(t *testing.T) {
 	enrolled(t, options)
 	for name, target := range map[string]string{"krake-cluster-else": "b", "krake-cluster-new": "", "krake-cluster-twin": "a", "krake-agent-else": "a"} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"krake.dev/target": target}}}
-		if _, err := client(t, hub).CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		if _, err := hub.CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestDeployTo(t *testing.T) {
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "deploy-to", Group: "krake.dev", Resource: "clusters", Name: cluster},
 		})
 	}
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		if !may("USER", "deploy") {
 			return "the user may not deploy to the cluster"
 		}

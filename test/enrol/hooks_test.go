@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/internal/enrol"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // With hooks, an agent deletes on the hub the Applications of its cluster that are
@@ -20,7 +21,7 @@ func TestHooksOnTheHub(t *testing.T) {
 	options := optionsFor(t, "hooked")
 	options.Hooks = true
 	enrolled(t, options)
-	newNamespace(t, "unhooked")
+	hub.CreateNamespace(t, "unhooked")
 	application(t, "hooked", "complete", "hooked")
 	application(t, "hooked", "working", "hooked")
 	application(t, "hooked", "theirs", "local")
@@ -31,7 +32,7 @@ func TestHooksOnTheHub(t *testing.T) {
 	agent := agentOf(t, options)
 	awaitRights(t, agent, "hooked")
 	deletion := authorizationv1.ResourceAttributes{Verb: "delete", Resource: "configmaps", Namespace: "hooked"}
-	eventually(t, func() string { return notYet(may(t, hub, "hooked", deletion), "the agent may not delete") })
+	kit.Eventually(t, func() string { return notYet(may(t, hub, "hooked", deletion), "the agent may not delete") })
 
 	try := func(namespace, name string) func() error {
 		return func() error {
@@ -55,7 +56,7 @@ func TestHooksOnTheHub(t *testing.T) {
 
 	options.Hooks = false
 	enrolled(t, options)
-	eventually(t, func() string { return notYet(!may(t, hub, "hooked", deletion), "the agent may still delete") })
+	kit.Eventually(t, func() string { return notYet(!may(t, hub, "hooked", deletion), "the agent may still delete") })
 	if !may(t, hub, "hooked", authorizationv1.ResourceAttributes{Verb: "patch", Resource: "configmaps", Namespace: "hooked"}) {
 		t.Error("without hooks, the agent has no rights at all")
 	}
@@ -71,7 +72,7 @@ func notYet(done bool, problem string) string {
 func annotateComplete(t *testing.T, namespace, name string) {
 	t.Helper()
 	patch := []byte(`{"metadata":{"annotations":{"krake.dev/hooks":"complete"}}}`)
-	if _, err := client(t, hub).CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := hub.CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -87,7 +88,7 @@ func TestHooksOnASpoke(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	admin := client(t, spoke)
+	admin := spoke
 	for service, agent := range map[string]string{"krake-hooks": "krake-agent", "krake-hooks-endpoint": "krake-agent-endpoint"} {
 		found, err := admin.CoreV1().Services(agents).Get(t.Context(), service, get)
 		if err != nil {
@@ -104,7 +105,7 @@ func TestHooksOnASpoke(t *testing.T) {
 	own := authorizationv1.ResourceAttributes{Verb: "update", Resource: "secrets", Namespace: agents, Name: "krake-hooks-ca"}
 	elsewhere := authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets", Namespace: "default", Name: "x"}
 	for _, name := range []string{"local", "endpoint"} {
-		eventually(t, func() string { return notYet(may(t, spoke, name, own), name+" may not change the authority") })
+		kit.Eventually(t, func() string { return notYet(may(t, spoke, name, own), name+" may not change the authority") })
 		if may(t, spoke, name, elsewhere) {
 			t.Errorf("%s may read Secrets where nobody has said so", name)
 		}
@@ -114,7 +115,7 @@ func TestHooksOnASpoke(t *testing.T) {
 		"--serviceaccount=krake-agents:endpoint", "--namespace", "default"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string { return notYet(may(t, spoke, "endpoint", elsewhere), "the agent may not read Secrets") })
+	kit.Eventually(t, func() string { return notYet(may(t, spoke, "endpoint", elsewhere), "the agent may not read Secrets") })
 	if may(t, spoke, "local", elsewhere) {
 		t.Error("the other agent may read Secrets, too")
 	}
@@ -130,7 +131,7 @@ func expectHooksGone(t *testing.T, options enrol.Options, binding string) {
 	if err := kubectl(t.Context(), spoke, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")); err != nil {
 		t.Fatal(err)
 	}
-	admin := client(t, spoke)
+	admin := spoke
 	for what, err := range map[string]error{
 		"Service":       second(admin.CoreV1().Services(agents).Get(t.Context(), "krake-hooks-endpoint", get)),
 		"NetworkPolicy": second(admin.NetworkingV1().NetworkPolicies(agents).Get(t.Context(), "krake-hooks-endpoint", get)),

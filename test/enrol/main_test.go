@@ -2,99 +2,75 @@ package enrol
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/internal/enrol"
 	"github.com/krake-observer/krake-observer/manifests"
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// timeout is how long anything may take that a test waits for. It is long,
-// because machines are slow, and not because anything needs it.
-const timeout = 2 * time.Minute
-
-// hub and spoke are the two clusters, which all tests share.
-var hub, spoke *cluster.Cluster
+// hub and spoke are the two clusters, which all tests share. Both get an installation,
+// so that they are of this suite alone.
+var hub, spoke *kit.Plane
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	tests := onSpoke{ctx, installed{ctx, m}}
-	code := cluster.RunAlone(ctx, tests, func(c *cluster.Cluster) { hub = c })
-	stop()
-	os.Exit(code)
+	kit.Suite{
+		Name:  "enrol",
+		Start: start,
+		Stop: func() error {
+			var failures []error
+			for _, each := range []*kit.Plane{hub, spoke} {
+				if each != nil {
+					failures = append(failures, each.Stop())
+				}
+			}
+			return errors.Join(failures...)
+		},
+	}.Main(m)
 }
 
-// onSpoke runs tests with a second cluster.
-type onSpoke struct {
-	ctx   context.Context
-	tests interface{ Run() int }
-}
-
-func (o onSpoke) Run() int {
-	return cluster.RunAlone(o.ctx, o.tests, func(c *cluster.Cluster) { spoke = c })
-}
-
-// installed runs tests on a hub that has what a hub needs, but for the webhook,
-// which would have to run.
-type installed struct {
-	ctx   context.Context
-	tests interface{ Run() int }
-}
-
-func (i installed) Run() int {
-	if err := i.install(); err != nil {
-		fmt.Fprintln(os.Stderr, "enrol:", err)
-		return 1
+// start starts both clusters at once. The hub has what a hub needs, but for the
+// webhook, which would have to run.
+func start(ctx context.Context) error {
+	var group errgroup.Group
+	for _, each := range []**kit.Plane{&hub, &spoke} {
+		group.Go(func() (err error) {
+			if *each, err = kit.StartPlane(ctx, cluster.Options{}); err != nil {
+				return err
+			}
+			return os.CopyFS(filepath.Join((*each).Dir(), "manifests"), manifests.Files)
+		})
 	}
-	return i.tests.Run()
-}
-
-func (i installed) install() error {
-	for _, c := range []*cluster.Cluster{hub, spoke} {
-		if err := os.CopyFS(filepath.Join(c.Dir(), "manifests"), manifests.Files); err != nil {
-			return err
-		}
-	}
-	if err := apply(i.ctx, hub, filepath.Join(hub.Dir(), "manifests", "overlays", "hub")); err != nil {
+	if err := group.Wait(); err != nil {
 		return err
 	}
-	return kubectl(i.ctx, hub, "delete", "mutatingwebhookconfiguration", "krake-webhook")
+	if err := apply(ctx, hub, filepath.Join(hub.Dir(), "manifests", "overlays", "hub")); err != nil {
+		return err
+	}
+	return kubectl(ctx, hub, "delete", "mutatingwebhookconfiguration", "krake-webhook")
 }
 
-func apply(ctx context.Context, c *cluster.Cluster, folder string) error {
+func apply(ctx context.Context, c *kit.Plane, folder string) error {
 	return kubectl(ctx, c, "apply", "-k", folder)
 }
 
 // kubectl runs a command, which must neither fail nor warn.
-func kubectl(ctx context.Context, c *cluster.Cluster, arguments ...string) error {
-	command := exec.CommandContext(ctx, c.Kubectl(), append([]string{"--kubeconfig", c.Kubeconfig()}, arguments...)...)
-	text, err := command.CombinedOutput()
-	if err != nil || strings.Contains(string(text), "Warning") {
+func kubectl(ctx context.Context, c *kit.Plane, arguments ...string) error {
+	text, err := kit.TryKubectl(ctx, c.Cluster, "", arguments...)
+	if err != nil || strings.Contains(text, "Warning") {
 		return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(arguments, " "), err, text)
 	}
 	return nil
-}
-
-// client is that of the administrator.
-func client(t *testing.T, c *cluster.Cluster) kubernetes.Interface {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(c.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
 }
 
 // optionsFor are options by which a cluster is enrolled in a folder of the test's.
@@ -122,31 +98,6 @@ func enrolled(t *testing.T, options enrol.Options) (said string) {
 		t.Fatalf("enrol %s: %v\n%s", options.Cluster, err, out.String())
 	}
 	return out.String()
-}
-
-// newNamespace makes a namespace on the hub.
-func newNamespace(t *testing.T, name string) {
-	t.Helper()
-	if err := kubectl(t.Context(), hub, "create", "namespace", name); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually waits until there is no problem.
-func eventually(t *testing.T, problem func() string) {
-	t.Helper()
-	deadline := time.After(timeout)
-	for {
-		text := problem()
-		if text == "" {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatal(text)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 var get = metav1.GetOptions{}

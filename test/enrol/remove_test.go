@@ -38,7 +38,7 @@ func TestRemoveUnderApplications(t *testing.T) {
 	enrolled(t, options)
 	agent := agentOf(t, options)
 	awaitRights(t, agent, "used")
-	newNamespace(t, "hidden")
+	hub.CreateNamespace(t, "hidden")
 	application(t, "hidden", "named", "used") // where its agent does not see it
 	application(t, "used", "held", "used")
 	if _, err := agent.CoreV1().ConfigMaps("used").Patch(t.Context(), "held", types.MergePatchType, claim("used"), metav1.PatchOptions{}); err != nil {
@@ -72,7 +72,7 @@ func TestRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	labelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "theirs-", Labels: map[string]string{"krake.dev/enrolment": "north"}}}
-	labelled, err := client(t, hub).CoreV1().Secrets("default").Create(t.Context(), labelled, metav1.CreateOptions{})
+	labelled, err := hub.CoreV1().Secrets("default").Create(t.Context(), labelled, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,17 +82,17 @@ func TestRemove(t *testing.T) {
 		t.Fatalf("%v, said was\n%s", err, said)
 	}
 	removed := time.Now()
-	eventually(t, func() string { return refused(t, agent, "north") })
+	kit.Eventually(t, func() string { return refused(t, agent, "north") })
 	if after := time.Since(removed); after > soon {
 		t.Errorf("the token is refused after %s, want %s", after, soon)
 	} else {
 		t.Logf("the token is refused after %s", after.Round(time.Millisecond))
 	}
 	expectNothingOf(t, "north")
-	if _, err := client(t, hub).CoreV1().Secrets("default").Get(t.Context(), labelled.Name, get); err != nil {
+	if _, err := hub.CoreV1().Secrets("default").Get(t.Context(), labelled.Name, get); err != nil {
 		t.Errorf("somebody's Secret that has our label: %v", err)
 	}
-	if _, err := client(t, hub).CoreV1().Namespaces().Get(t.Context(), "north", get); err != nil {
+	if _, err := hub.CoreV1().Namespaces().Get(t.Context(), "north", get); err != nil {
 		t.Error(err)
 	}
 	awaitRights(t, agentOf(t, neighbour), "north2")
@@ -115,7 +115,7 @@ func TestEnrolAfterRemove(t *testing.T) {
 	}
 	enrolled(t, options)
 	awaitRights(t, agentOf(t, options), "return")
-	eventually(t, func() string { return refused(t, before, "return") })
+	kit.Eventually(t, func() string { return refused(t, before, "return") })
 }
 
 // kept copies what the agent has, which the next enrolment writes anew.
@@ -140,7 +140,7 @@ func refused(t *testing.T, agent kubernetes.Interface, namespace string) (proble
 // expectNothingOf looks for what an enrolment makes, by its label and by its names.
 func expectNothingOf(t *testing.T, cluster string) {
 	t.Helper()
-	admin := client(t, hub)
+	admin := hub
 	labelled := metav1.ListOptions{LabelSelector: "krake.dev/enrolment=" + cluster}
 	roles, err := admin.RbacV1().Roles("").List(t.Context(), labelled)
 	if err != nil || len(roles.Items) > 0 {

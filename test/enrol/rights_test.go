@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/krake-observer/krake-observer/internal/enrol"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // agentOf is the client that the agent makes of the files of its cluster.
@@ -35,7 +36,7 @@ func agentOf(t *testing.T, options enrol.Options) kubernetes.Interface {
 // awaitRights waits until RBAC knows of the rights in a namespace.
 func awaitRights(t *testing.T, agent kubernetes.Interface, namespace string) {
 	t.Helper()
-	eventually(t, func() string {
+	kit.Eventually(t, func() string {
 		_, err := agent.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err.Error()
@@ -52,7 +53,7 @@ func application(t *testing.T, namespace, name, cluster string) {
 		Annotations: map[string]string{"krake.dev/application": "v1", "krake.dev/cluster": cluster},
 		Labels:      map[string]string{"krake.dev/cluster": cluster, "holder.krake.dev/" + cluster: "true"},
 	}}
-	if _, err := client(t, hub).CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+	if _, err := hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -97,11 +98,11 @@ func check(t *testing.T, attempts []attempt) {
 func TestRightsOnTheHub(t *testing.T) {
 	options := optionsFor(t, "east")
 	enrolled(t, options)
-	newNamespace(t, "elsewhere")
+	hub.CreateNamespace(t, "elsewhere")
 	application(t, "east", "ours", "east")
 	application(t, "east", "theirs", "local")
 	application(t, "elsewhere", "east", "east")
-	if _, err := client(t, hub).CoreV1().ConfigMaps("east").Create(t.Context(), marked("marked"), metav1.CreateOptions{}); err != nil {
+	if _, err := hub.CoreV1().ConfigMaps("east").Create(t.Context(), marked("marked"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	agent := agentOf(t, options)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/krake-observer/krake-observer/internal/enrol"
-	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const agents = "krake-agents"
@@ -29,7 +29,7 @@ func TestASpokeThatIsAHub(t *testing.T) {
 	if err := apply(t.Context(), spoke, options.Out); err != nil {
 		t.Fatal(err)
 	}
-	admin := client(t, spoke)
+	admin := spoke
 	own, err := admin.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent", get)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestASpokeThatIsAHub(t *testing.T) {
 			t.Errorf("the Pods %v are selected by %v", pair[1], pair[0])
 		}
 	}
-	eventually(t, func() string { // admission of Pods included
+	kit.Eventually(t, func() string { // admission of Pods included
 		pods, err := admin.CoreV1().Pods(agents).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=spoke"})
 		if err == nil && len(pods.Items) == 2 {
 			return ""
@@ -63,7 +63,7 @@ func TestASpokeThatIsAHub(t *testing.T) {
 // expectGone deletes an agent from the target, and what is shared stays.
 func expectGone(t *testing.T, options enrol.Options) {
 	t.Helper()
-	admin := client(t, spoke)
+	admin := spoke
 	if err := kubectl(t.Context(), spoke, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestRightsOnTheSpoke(t *testing.T) {
 	if err := apply(t.Context(), spoke, options.Out); err != nil {
 		t.Fatal(err)
 	}
-	deployment, err := client(t, spoke).AppsV1().Deployments(agents).Get(t.Context(), "krake-agent-rights", get)
+	deployment, err := spoke.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent-rights", get)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestRightsOnTheSpoke(t *testing.T) {
 	}
 	type attributes = authorizationv1.ResourceAttributes
 	deployments := attributes{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "default"}
-	eventually(t, func() string { // the role is made of others by a controller
+	kit.Eventually(t, func() string { // the role is made of others by a controller
 		if !may(t, spoke, "rights", deployments) {
 			return "the agent may not write workloads"
 		}
@@ -131,7 +131,7 @@ func TestRightsOnTheSpoke(t *testing.T) {
 }
 
 // may asks what an agent may do in a cluster.
-func may(t *testing.T, in *cluster.Cluster, name string, what authorizationv1.ResourceAttributes) bool {
+func may(t *testing.T, in *kit.Plane, name string, what authorizationv1.ResourceAttributes) bool {
 	t.Helper()
 	return allows(t, in, authorizationv1.SubjectAccessReviewSpec{
 		User:               "system:serviceaccount:" + agents + ":" + name,
@@ -140,9 +140,9 @@ func may(t *testing.T, in *cluster.Cluster, name string, what authorizationv1.Re
 	})
 }
 
-func allows(t *testing.T, in *cluster.Cluster, who authorizationv1.SubjectAccessReviewSpec) bool {
+func allows(t *testing.T, in *kit.Plane, who authorizationv1.SubjectAccessReviewSpec) bool {
 	t.Helper()
-	answer, err := client(t, in).AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+	answer, err := in.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
 		&authorizationv1.SubjectAccessReview{Spec: who}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestAStrictSpoke(t *testing.T) {
 	deployments := attributes{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "default"}
 	asOne := deployments
 	asOne.Verb = "impersonate-on:serviceaccount:patch"
-	eventually(t, func() string { // the role is made of others by a controller
+	kit.Eventually(t, func() string { // the role is made of others by a controller
 		act, write, itself := may(t, spoke, "strict", deployer), may(t, spoke, "strict", asOne), may(t, spoke, "strict", deployments)
 		if act && write && !itself {
 			return ""
@@ -182,7 +182,7 @@ func TestAStrictSpoke(t *testing.T) {
 	if may(t, spoke, "strict", admin) {
 		t.Error("the agent may act as an account of any name")
 	}
-	policy, err := client(t, spoke).NetworkingV1().NetworkPolicies(agents).Get(t.Context(), "krake-agent-strict", get)
+	policy, err := spoke.NetworkingV1().NetworkPolicies(agents).Get(t.Context(), "krake-agent-strict", get)
 	if err != nil {
 		t.Fatal(err)
 	}
