@@ -39,7 +39,7 @@ func TestPages(t *testing.T) {
 	if len(files) == 0 {
 		t.Fatal("there are no pages")
 	}
-	installed, err := installation.InstallWith(t.Context(), server, installation.Options{Overlay: "habitat", Habitats: 1}, os.Stderr)
+	installed, err := installation.InstallWith(t.Context(), server.Cluster, installation.Options{Overlay: "habitat", Habitats: 1}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,13 +51,13 @@ func TestPages(t *testing.T) {
 		if err := installed.StopHabitat(); err != nil {
 			t.Error(err)
 		}
-		admin(t, "delete", "-k", folderOf(installed))
-		admin(t, "delete", "customresourcedefinition", "habitats.habitat.sh") // which the process has registered
+		server.Kubectl(t, "delete", "-k", folderOf(installed))
+		server.Kubectl(t, "delete", "customresourcedefinition", "habitats.habitat.sh") // which the process has registered
 		if err := errors.Join(installed.StopAgent(), installed.StopWebhook()); err != nil {
 			t.Error(err)
 		}
 	})
-	kubectl, err := exec.LookPath(server.Kubectl())
+	kubectl, err := exec.LookPath(server.Cluster.Kubectl())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestPages(t *testing.T) {
 				if err := os.CopyFS(filepath.Join(script.WorkDir, "manifests"), manifests.Files); err != nil {
 					return err
 				}
-				return session.Home(script, server, "", filepath.Dir(kubectl), filepath.Join(server.Dir(), "installation"))
+				return session.Home(script, server.Cluster, "", filepath.Dir(kubectl), filepath.Join(server.Dir(), "installation"))
 			},
 			Cmds: commands,
 		})
@@ -188,7 +188,7 @@ func TestInstallCommands(t *testing.T) {
 func applyAndDelete(t *testing.T, arguments []string) {
 	run := func(arguments ...string) {
 		t.Helper()
-		command := exec.CommandContext(context.WithoutCancel(t.Context()), server.Kubectl(), append(arguments, "--kubeconfig", server.Kubeconfig())...)
+		command := exec.CommandContext(context.WithoutCancel(t.Context()), server.Cluster.Kubectl(), append(arguments, "--kubeconfig", server.Kubeconfig())...)
 		command.Dir = filepath.Join("..", "..")
 		if text, err := command.CombinedOutput(); err != nil || strings.Contains(string(text), "Warning") {
 			t.Errorf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)

@@ -26,7 +26,7 @@ func TestQuickStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	installed := install(t)
-	t.Cleanup(func() { admin(t, "delete", "-k", folderOf(installed)) })
+	t.Cleanup(func() { server.Kubectl(t, "delete", "-k", folderOf(installed)) })
 	reader := newReader(t, folderOf(installed))
 	commands := 0
 	for _, section := range page.Sections {
@@ -82,7 +82,7 @@ func newReader(t *testing.T, installed string) *reader {
 	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte("resources: ["+path+"]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kubectl, err := exec.LookPath(server.Kubectl())
+	kubectl, err := exec.LookPath(server.Cluster.Kubectl())
 	if err != nil {
 		t.Fatal(err)
 	}

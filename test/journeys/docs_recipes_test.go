@@ -29,7 +29,7 @@ func TestRecipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	installed := install(t)
-	t.Cleanup(func() { admin(t, "delete", "-k", folderOf(installed)) })
+	t.Cleanup(func() { server.Kubectl(t, "delete", "-k", folderOf(installed)) })
 	recipes := slices.DeleteFunc(page.Sections, func(s docs.Section) bool {
 		return !slices.ContainsFunc(s.Parts, func(p docs.Part) bool { return p.Block != nil })
 	})
@@ -71,7 +71,7 @@ func cook(t *testing.T, section docs.Section) {
 	if err := newNamespace(t.Context(), r.namespace, "edith"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { admin(t, "delete", "namespace", r.namespace) })
+	t.Cleanup(func() { server.Kubectl(t, "delete", "namespace", r.namespace) })
 	tables := 0
 	for _, part := range section.Parts {
 		switch {
@@ -102,9 +102,9 @@ func (r *recipe) apply(t *testing.T, block *docs.Block) {
 	}
 	var cm corev1.ConfigMap
 	if err := yaml.Unmarshal([]byte(block.Text), &cm); err != nil || cm.Annotations[application.FormatAnnotation] == "" {
-		admin(t, "apply", "-f", file)
-		admin(t, "wait", "--for=condition=Established", "crd", "--all")
-		t.Cleanup(func() { admin(t, "delete", "-f", file) })
+		server.Kubectl(t, "apply", "-f", file)
+		server.Kubectl(t, "wait", "--for=condition=Established", "crd", "--all")
+		t.Cleanup(func() { server.Kubectl(t, "delete", "-f", file) })
 		return
 	}
 	if r.app = cm.Name; cm.Namespace != "" {
@@ -237,7 +237,7 @@ func (r *recipe) kubectl(t *testing.T, arguments ...string) (string, error) {
 func (r *recipe) read(t *testing.T) *application.Application {
 	t.Helper()
 	var cm corev1.ConfigMap
-	if err := json.Unmarshal([]byte(admin(t, "get", "configmap", r.app, "--namespace", r.namespace, "--output=json")), &cm); err != nil {
+	if err := json.Unmarshal([]byte(server.Kubectl(t, "get", "configmap", r.app, "--namespace", r.namespace, "--output=json")), &cm); err != nil {
 		t.Fatal(err)
 	}
 	app, err := application.Read(&cm)

@@ -7,45 +7,34 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 	"github.com/krake-observer/krake-observer/test/session"
 )
 
 var update = flag.Bool("update", false, "write what is said into the journeys")
 
 // server is the cluster that all tests share, one after the other: each leaves it as it
-// was.
-var server *cluster.Cluster
+// was. It is of this suite alone, because the installation is cluster-wide.
+var server *kit.Plane
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "journeys:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(ctx context.Context, m *testing.M) (code int, err error) {
-	server, err = cluster.Start(ctx, cluster.Options{PretendKubelet: true})
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	return m.Run(), nil
+	kit.Suite{
+		Name: "journeys",
+		Start: func(ctx context.Context) (err error) {
+			server, err = kit.StartPlane(ctx, cluster.Options{PretendKubelet: true})
+			return err
+		},
+		Stop: func() error { return server.Stop() },
+	}.Main(m)
 }
 
 // leaving is the journey that takes the installation away.
@@ -64,7 +53,7 @@ func TestJourneys(t *testing.T) {
 		t.Fatal("there are no journeys")
 	}
 	installed := install(t)
-	t.Cleanup(func() { admin(t, "delete", "-k", folderOf(installed)) })
+	t.Cleanup(func() { server.Kubectl(t, "delete", "-k", folderOf(installed)) })
 	travel(t, installed, "edith", files...)
 }
 
@@ -75,7 +64,7 @@ func TestUninstall(t *testing.T) {
 	travel(t, installed, "", leaving)
 	const kinds = "namespaces,clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations," +
 		"validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses,customresourcedefinitions"
-	if left := admin(t, "get", kinds, "-l", "app.kubernetes.io/part-of=krake-observer", "-o", "name"); left != "" {
+	if left := server.Kubectl(t, "get", kinds, "-l", "app.kubernetes.io/part-of=krake-observer", "-o", "name"); left != "" {
 		t.Errorf("the cluster still has\n%s", left)
 	}
 }
@@ -83,7 +72,7 @@ func TestUninstall(t *testing.T) {
 // install has webhook and agent run until the test is over.
 func install(t *testing.T) *installation.Installation {
 	t.Helper()
-	installed, err := installation.InstallWith(t.Context(), server, installation.Options{Overlay: "default"}, os.Stderr)
+	installed, err := installation.InstallWith(t.Context(), server.Cluster, installation.Options{Overlay: "default"}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +96,7 @@ func folderOf(installed *installation.Installation) string {
 // when they are over.
 func travel(t *testing.T, installed *installation.Installation, user string, files ...string) {
 	t.Helper()
-	kubectl, err := exec.LookPath(server.Kubectl())
+	kubectl, err := exec.LookPath(server.Cluster.Kubectl())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +116,7 @@ func travel(t *testing.T, installed *installation.Installation, user string, fil
 					return err
 				}
 				script.Setenv("INSTALLED", folderOf(installed))
-				return session.Home(script, server, user, filepath.Dir(kubectl), plugin, completion)
+				return session.Home(script, server.Cluster, user, filepath.Dir(kubectl), plugin, completion)
 			},
 			Cmds: session.Commands(t.Context()),
 		})
@@ -172,19 +161,7 @@ func newNamespace(ctx context.Context, name, user string) error {
 	})
 }
 
-// admin runs kubectl as the administrator. It must not fail.
-func admin(t *testing.T, arguments ...string) string {
-	t.Helper()
-	// Of the test's own context no cleanup has anything.
-	text, err := try(context.WithoutCancel(t.Context()), arguments...)
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
-	}
-	return text
-}
-
+// try runs kubectl as the administrator.
 func try(ctx context.Context, arguments ...string) (string, error) {
-	command := exec.CommandContext(ctx, server.Kubectl(), append([]string{"--kubeconfig", server.Kubeconfig()}, arguments...)...)
-	text, err := command.CombinedOutput()
-	return string(text), err
+	return kit.TryKubectl(ctx, server.Cluster, "", arguments...)
 }

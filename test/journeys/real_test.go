@@ -41,10 +41,10 @@ func TestRealResources(t *testing.T) {
 		t.Fatal(err)
 	}
 	installed := install(t)
-	t.Cleanup(func() { admin(t, "delete", "-k", folderOf(installed)) })
+	t.Cleanup(func() { server.Kubectl(t, "delete", "-k", folderOf(installed)) })
 	// Not what is shipped: here it is about what differs, and not about rights.
-	admin(t, "create", "clusterrolebinding", "real", "--clusterrole=cluster-admin", "--serviceaccount=krake-agents:local")
-	t.Cleanup(func() { admin(t, "delete", "clusterrolebinding", "real") })
+	server.Kubectl(t, "create", "clusterrolebinding", "real", "--clusterrole=cluster-admin", "--serviceaccount=krake-agents:local")
+	t.Cleanup(func() { server.Kubectl(t, "delete", "clusterrolebinding", "real") })
 	kinds := namespacedKinds(t)
 	compared := 0
 	for _, of := range world.Applications {
@@ -68,7 +68,7 @@ func TestRealResources(t *testing.T) {
 func namespacedKinds(t *testing.T) []string {
 	t.Helper()
 	var kinds []string
-	for line := range strings.Lines(admin(t, "api-resources", "--namespaced=true", "--no-headers")) {
+	for line := range strings.Lines(server.Kubectl(t, "api-resources", "--namespaced=true", "--no-headers")) {
 		if fields := strings.Fields(line); len(fields) > 0 {
 			kinds = append(kinds, fields[len(fields)-1])
 		}
@@ -118,9 +118,9 @@ func compare(t *testing.T, namespace string, resources []string) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	admin(t, "create", "namespace", namespace)
-	t.Cleanup(func() { admin(t, "delete", "namespace", namespace) })
-	admin(t, "create", "-f", file)
+	server.Kubectl(t, "create", "namespace", namespace)
+	t.Cleanup(func() { server.Kubectl(t, "delete", "namespace", namespace) })
+	server.Kubectl(t, "create", "-f", file)
 	err = session.Await(t.Context(), "the agent has carried out "+namespace+"/app", func() (bool, error) { return isReconciled(t, namespace) })
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func compare(t *testing.T, namespace string, resources []string) {
 func isReconciled(t *testing.T, namespace string) (bool, error) {
 	t.Helper()
 	var cm corev1.ConfigMap
-	if err := json.Unmarshal([]byte(admin(t, "get", "configmap", "app", "--namespace", namespace, "-o", "json")), &cm); err != nil {
+	if err := json.Unmarshal([]byte(server.Kubectl(t, "get", "configmap", "app", "--namespace", namespace, "-o", "json")), &cm); err != nil {
 		return false, err
 	}
 	app, err := application.Read(&cm)

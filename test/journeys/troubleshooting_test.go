@@ -18,8 +18,8 @@ const outage = "outage"
 func TestOutages(t *testing.T) {
 	kit.Long(t, "parts of the installation are down")
 	installed := install(t)
-	t.Cleanup(func() { admin(t, "delete", "-k", folderOf(installed)) })
-	t.Cleanup(func() { admin(t, "delete", "namespace", outage) })
+	t.Cleanup(func() { server.Kubectl(t, "delete", "-k", folderOf(installed)) })
+	t.Cleanup(func() { server.Kubectl(t, "delete", "namespace", outage) })
 	if err := newNamespace(t.Context(), outage, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestOutages(t *testing.T) {
 	if err := installed.StartAgent(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	admin(t, "wait", "--for=jsonpath={.data.colour}=blue", "configmap/settings", "--namespace", outage, "--timeout=2m")
+	server.Kubectl(t, "wait", "--for=jsonpath={.data.colour}=blue", "configmap/settings", "--namespace", outage, "--timeout=2m")
 }
 
 // carryOut creates the Application, and returns when its object is there.
@@ -67,7 +67,7 @@ data:
 	if err := os.WriteFile(file, []byte(web), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	admin(t, "create", "-f", file, "--namespace", outage)
+	server.Kubectl(t, "create", "-f", file, "--namespace", outage)
 	err := session.Await(t.Context(), "the agent has carried out "+outage+"/web", func() (bool, error) {
 		state, err := try(t.Context(), "get", "configmap", "web", "--namespace", outage, `--output=jsonpath={.metadata.labels.krake\.dev/state}`)
 		return state == "RUNNING", err

@@ -3,6 +3,8 @@ package uninstall
 import (
 	"strings"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What is rendered is applied at once, with every field known, by server-side apply, and
@@ -12,7 +14,7 @@ func TestInstallFile(t *testing.T) {
 	install := rendered(t)
 	apply := []string{"apply", "--server-side", "--validate=strict", "-f", install}
 	for _, what := range []string{"at first", "again"} {
-		for line := range strings.Lines(kubectl(t, apply...)) {
+		for line := range strings.Lines(server.Kubectl(t, apply...)) {
 			if !strings.HasSuffix(line, " serverside-applied\n") {
 				t.Errorf("%s: %s", what, line)
 			}
@@ -20,21 +22,21 @@ func TestInstallFile(t *testing.T) {
 	}
 	for _, name := range []string{"krake-system/krake-webhook", "krake-agents/krake-agent"} {
 		namespace, deployment, _ := strings.Cut(name, "/")
-		if level := kubectl(t, "get", "namespace", namespace, "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`); level != "restricted" {
+		if level := server.Kubectl(t, "get", "namespace", namespace, "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`); level != "restricted" {
 			t.Errorf("namespace %s enforces %q", namespace, level)
 		}
-		eventually(t, func() string {
-			pods := kubectl(t, "get", "pods", "--namespace", namespace, "-l", "app.kubernetes.io/name="+deployment,
+		kit.Eventually(t, func() string {
+			pods := server.Kubectl(t, "get", "pods", "--namespace", namespace, "-l", "app.kubernetes.io/name="+deployment,
 				"-o", `jsonpath={range .items[*]}{.spec.containers[0].imagePullPolicy} {end}`)
 			if pods != "IfNotPresent IfNotPresent " {
-				return name + " has Pods that pull " + pods + ": " + kubectl(t, "get", "events", "--namespace", namespace)
+				return name + " has Pods that pull " + pods + ": " + server.Kubectl(t, "get", "events", "--namespace", namespace)
 			}
 			return ""
 		})
 	}
-	if events := kubectl(t, "get", "events", "-A", "--field-selector", "type=Warning,reason=FailedCreate"); strings.Contains(events, "PodSecurity") {
+	if events := server.Kubectl(t, "get", "events", "-A", "--field-selector", "type=Warning,reason=FailedCreate"); strings.Contains(events, "PodSecurity") {
 		t.Errorf("Pods were refused:\n%s", events)
 	}
-	kubectl(t, "delete", "-f", install)
+	server.Kubectl(t, "delete", "-f", install)
 	checkGone(t)
 }

@@ -4,39 +4,27 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// timeout is how long anything may take that a test waits for. It is long,
-// because machines are slow, and not because anything needs it.
-const timeout = 2 * time.Minute
-
 // server is the cluster that all tests share, one after the other: each leaves it as it
-// was.
-var server *cluster.Cluster
+// was. It is of this suite alone, because the installation is cluster-wide.
+var server *kit.Plane
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cluster.RunAlone(ctx, m, func(c *cluster.Cluster) { server = c })
-	stop()
-	os.Exit(code)
-}
-
-// kubectl runs a command, which must not fail, and gives what it says.
-func kubectl(t *testing.T, arguments ...string) string {
-	t.Helper()
-	text, err := try(t, server.Kubectl(), arguments...)
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
-	}
-	return text
+	kit.Suite{
+		Name: "uninstall",
+		Start: func(ctx context.Context) (err error) {
+			server, err = kit.StartPlane(ctx, cluster.Options{})
+			return err
+		},
+		Stop: func() error { return server.Stop() },
+	}.Main(m)
 }
 
 // krake runs the plugin as it was built with the installation, and gives what it says
@@ -61,33 +49,14 @@ func try(t *testing.T, program string, arguments ...string) (string, error) {
 	return string(text), err
 }
 
-// eventually waits until there is no problem.
-func eventually(t *testing.T, problem func() string) {
-	t.Helper()
-	deadline := time.After(timeout)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		text := problem()
-		if text == "" {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatal(text)
-		case <-tick.C:
-		}
-	}
-}
-
 // checkGone fails if anything of an installation is left.
 func checkGone(t *testing.T) {
 	t.Helper()
 	const kinds = "namespaces,clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations," +
 		"validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses,customresourcedefinitions"
-	left := kubectl(t, "get", kinds, "-l", "app.kubernetes.io/part-of=krake-observer", "-o", "name", "--ignore-not-found")
+	left := server.Kubectl(t, "get", kinds, "-l", "app.kubernetes.io/part-of=krake-observer", "-o", "name", "--ignore-not-found")
 	for _, namespace := range []string{"krake-system", "krake-agents"} {
-		left += kubectl(t, "get", "namespace", namespace, "-o", "name", "--ignore-not-found")
+		left += server.Kubectl(t, "get", "namespace", namespace, "-o", "name", "--ignore-not-found")
 	}
 	if left != "" {
 		t.Errorf("the cluster still has\n%s", left)

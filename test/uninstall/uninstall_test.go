@@ -28,13 +28,13 @@ data:
 // that is said: nothing is left, and nothing waits.
 func TestFromHoldToUninstall(t *testing.T) {
 	kit.Long(t, "everything is taken away")
-	installed, err := installation.InstallWith(t.Context(), server, installation.Options{Overlay: "default"}, os.Stderr)
+	installed, err := installation.InstallWith(t.Context(), server.Cluster, installation.Options{Overlay: "default"}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubectl(t, "create", "namespace", "demo")
-	kubectl(t, "create", "-f", file(t, "web.yaml", application))
-	eventually(t, isColour(t, "blue"))
+	server.Kubectl(t, "create", "namespace", "demo")
+	server.Kubectl(t, "create", "-f", file(t, "web.yaml", application))
+	kit.Eventually(t, isColour(t, "blue"))
 
 	t.Run("hold", holds)
 	t.Run("suspend", suspends)
@@ -47,15 +47,15 @@ func TestFromHoldToUninstall(t *testing.T) {
 	if err := installed.StopWebhook(); err != nil {
 		t.Error(err)
 	}
-	kubectl(t, "delete", "-k", filepath.Join(installed.Manifests(), "run"))
-	kubectl(t, "delete", "namespace", "demo")
+	server.Kubectl(t, "delete", "-k", filepath.Join(installed.Manifests(), "run"))
+	server.Kubectl(t, "delete", "namespace", "demo")
 	checkGone(t)
 }
 
 func isColour(t *testing.T, want string) func() string {
 	t.Helper()
 	return func() string {
-		got := kubectl(t, "get", "configmap", "settings", "--namespace", "demo", "-o", "jsonpath={.data.colour}", "--ignore-not-found")
+		got := server.Kubectl(t, "get", "configmap", "settings", "--namespace", "demo", "-o", "jsonpath={.data.colour}", "--ignore-not-found")
 		if got != want {
 			return fmt.Sprintf("the colour is %q, want %q", got, want)
 		}
@@ -66,14 +66,14 @@ func isColour(t *testing.T, want string) func() string {
 // paint has somebody change an observed field.
 func paint(t *testing.T, colour string) {
 	t.Helper()
-	kubectl(t, "patch", "configmap", "settings", "--namespace", "demo", "--type=merge", "--patch", `{"data": {"colour": "`+colour+`"}}`)
+	server.Kubectl(t, "patch", "configmap", "settings", "--namespace", "demo", "--type=merge", "--patch", `{"data": {"colour": "`+colour+`"}}`)
 }
 
 // isDriftHeld tells if the agent says so, and keeps a hold on the object, or neither.
 func isDriftHeld(t *testing.T, want, onObject bool) func() string {
 	t.Helper()
 	return func() string {
-		status := kubectl(t, "get", "configmap", "web", "--namespace", "demo", "-o", "jsonpath={.data.status}")
+		status := server.Kubectl(t, "get", "configmap", "web", "--namespace", "demo", "-o", "jsonpath={.data.status}")
 		held := regexp.MustCompile(`"reason":\s*"Held"`).MatchString(status)
 		if held != want || strings.Contains(status, `"asked"`) != onObject {
 			return fmt.Sprintf("drift held: %t, want %t; hold on the object: want %t: %s", held, want, onObject, status)
@@ -98,24 +98,24 @@ func holds(t *testing.T) {
 	says(t, 0, "application.krake.dev/web held until "+someTime+` \(server dry run\)\n`, "hold", "web", "--dry-run=server")
 	says(t, 0, "application.krake.dev/web held until "+someTime+`\n`, "hold", "web", "--for=10m")
 	paint(t, "red")
-	eventually(t, isDriftHeld(t, true, false))
+	kit.Eventually(t, isDriftHeld(t, true, false))
 	if problem := isColour(t, "red")(); problem != "" {
 		t.Error(problem)
 	}
 	says(t, 0, `application.krake.dev/web resumed\n`, "resume", "web")
-	eventually(t, isColour(t, "blue"))
-	eventually(t, isDriftHeld(t, false, false))
+	kit.Eventually(t, isColour(t, "blue"))
+	kit.Eventually(t, isDriftHeld(t, false, false))
 
 	says(t, 0, "configmap/settings held until "+someTime+`\n`, "hold", "web", "cm/settings", "--for=10m")
 	paint(t, "green")
-	eventually(t, isDriftHeld(t, true, true))
+	kit.Eventually(t, isDriftHeld(t, true, true))
 	says(t, 0, isHeld+`application.krake.dev/web neither held nor suspended\n`, "resume", "web")
 	if problem := isColour(t, "green")(); problem != "" {
 		t.Error(problem)
 	}
 	says(t, 0, `configmap/settings resumed\n`, "resume", "web", "configmap/settings")
-	eventually(t, isColour(t, "blue"))
-	eventually(t, isDriftHeld(t, false, true))
+	kit.Eventually(t, isColour(t, "blue"))
+	kit.Eventually(t, isDriftHeld(t, false, true))
 }
 
 const isHeld = `Warning: application.krake.dev/web: configmap/settings is held by an annotation of its own until ` + someTime +
@@ -127,15 +127,15 @@ func suspends(t *testing.T) {
 		"application.krake.dev/web held until "+someTime+`\n`, "hold", "web")
 	paint(t, "red")
 	says(t, 0, `application.krake.dev/web resumed\n`, "resume", "web")
-	eventually(t, isColour(t, "blue"))
+	kit.Eventually(t, isColour(t, "blue"))
 }
 
 // Who may see Applications, and not write them, is told so in the API server's own words.
 func refuses(t *testing.T) {
-	kubectl(t, "create", "role", "anna", "--verb=get,list", "--resource=configmaps", "--namespace", "demo")
-	kubectl(t, "create", "rolebinding", "anna", "--role=anna", "--user=anna", "--namespace", "demo")
-	eventually(t, func() string {
-		if answer, _ := try(t, server.Kubectl(), "auth", "can-i", "get", "configmaps", "--namespace", "demo", "--as=anna"); answer != "yes\n" {
+	server.Kubectl(t, "create", "role", "anna", "--verb=get,list", "--resource=configmaps", "--namespace", "demo")
+	server.Kubectl(t, "create", "rolebinding", "anna", "--role=anna", "--user=anna", "--namespace", "demo")
+	kit.Eventually(t, func() string {
+		if answer, _ := try(t, server.Cluster.Kubectl(), "auth", "can-i", "get", "configmaps", "--namespace", "demo", "--as=anna"); answer != "yes\n" {
 			return "anna may not see ConfigMaps: " + answer
 		}
 		return ""
@@ -156,12 +156,12 @@ func uninstalls(t *testing.T) {
 		t.Fatalf("the order is\n%s", text)
 	}
 	for _, step := range steps {
-		kubectl(t, strings.Fields(step[1])...)
+		server.Kubectl(t, strings.Fields(step[1])...)
 	}
 	if text, status = krake(t, "uninstall", "--check"); status != 0 || !strings.HasPrefix(text, "Nothing is in the way") {
 		t.Fatalf("exit status %d, says\n%s", status, text)
 	}
-	if left := kubectl(t, "get", "configmap", "settings", "--namespace", "demo", "-o", "name", "--ignore-not-found"); left != "" {
+	if left := server.Kubectl(t, "get", "configmap", "settings", "--namespace", "demo", "-o", "name", "--ignore-not-found"); left != "" {
 		t.Errorf("there still is %s", left)
 	}
 }
