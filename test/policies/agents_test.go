@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What the policy krake-agents-configmaps says.
@@ -136,7 +138,7 @@ func TestAgentsAdoptNothingOfKubernetes(t *testing.T) {
 		}
 	}
 	var root *corev1.ConfigMap
-	err := wait(t.Context(), func() (found bool, err error) {
+	err := kit.Wait(t.Context(), "the API server has taken it in", func() (found bool, err error) {
 		root, err = configMaps("default").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 		return err == nil, client.IgnoreNotFound(err)
 	})

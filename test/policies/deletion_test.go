@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const agentsNever = "an agent deletes no Application but one of its own cluster whose annotation krake.dev/hooks names complete: have a user do it"
@@ -191,7 +192,7 @@ func TestTheRightToDeleteOne(t *testing.T) {
 	create(t, administrator, plain(namespace, "mine"), annotated)
 	create(t, administrator, plain(namespace, "theirs"), annotated)
 	configMaps := configMapEditor.mustClient(t).CoreV1().ConfigMaps(namespace)
-	err = wait(t.Context(), func() (bool, error) { // RBAC needs a moment
+	err = kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) { // RBAC needs a moment
 		return configMaps.Delete(t.Context(), "mine", metav1.DeleteOptions{}) == nil, nil
 	})
 	if err != nil {
@@ -229,7 +230,7 @@ func TestDeletionOfANamespace(t *testing.T) {
 	namespace := newNamespace(t)
 	admitted(t, namespace)
 	create(t, administrator, plain(namespace, "plain"))
-	text, err := kubectlCommand(t.Context(), "delete", "namespace", namespace, "--timeout", timeout.String()).CombinedOutput()
+	text, err := kubectlCommand(t.Context(), "delete", "namespace", namespace, "--timeout", kit.Timeout.String()).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
@@ -256,7 +257,7 @@ func TestGarbageCollection(t *testing.T) {
 			if err := configMaps.Delete(t.Context(), "owner", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 				t.Fatal(err)
 			}
-			err := wait(t.Context(), func() (bool, error) {
+			err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) {
 				ownerGone := gone(t.Context(), t, namespace, "owner")
 				if !stays {
 					return ownerGone && gone(t.Context(), t, namespace, "app"), nil

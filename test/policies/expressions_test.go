@@ -12,6 +12,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 var policyNames = []string{
@@ -60,7 +62,7 @@ func noExpressionFailed(auditLog string) error {
 func TestPoliciesAreSound(t *testing.T) {
 	client := administrator.mustClient(t).AdmissionregistrationV1()
 	for _, name := range policyNames {
-		err := wait(t.Context(), func() (bool, error) {
+		err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) {
 			policy, err := client.ValidatingAdmissionPolicies().Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil || policy.Status.TypeChecking == nil {
 				return false, err

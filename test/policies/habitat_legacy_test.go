@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // legacy are Habitats that got in by the definition of the Habitat operator, which
@@ -143,7 +145,7 @@ func withoutRules(t *testing.T, do func()) {
 // awaitRules waits until the server has rules for Habitats, or has none.
 func awaitRules(ctx context.Context, t *testing.T, has bool) {
 	t.Helper()
-	err := wait(ctx, func() (bool, error) {
+	err := kit.Wait(ctx, "the API server has taken it in", func() (bool, error) {
 		_, err := dryCreation(ctx, administrator, "default", habitatOf(v1beta2Habitat, inV1beta2("count: two")))
 		return (err != nil) == has, nil
 	})

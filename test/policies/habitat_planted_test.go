@@ -83,7 +83,7 @@ func plantFaults(t *testing.T, file string) []fault {
 		f := &faults[i]
 		f.as = clientsOf(t, f.who)
 		refused := refusedBy(f.who.name, f.probe)
-		if err := wait(t.Context(), func() (bool, error) { return refused(t.Context()) }); err != nil {
+		if err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) { return refused(t.Context()) }); err != nil {
 			t.Fatalf("wait until %s is in force: %v", f.who.name, err)
 		}
 	}

@@ -226,7 +226,8 @@ func reasons(err error) string {
 	if !found {
 		return err.Error()
 	}
-	return reasons
+	// Servers before Kubernetes 1.34 quote it.
+	return strings.ReplaceAll(reasons, `Invalid value: "null"`, "Invalid value: null")
 }
 
 // faulty gives the fields that an answer names.

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What the policies krake-habitat and krake-habitat-workloads say.
@@ -438,7 +440,7 @@ func trialsOfKinds() []trial {
 		if err := mustResource(t, administrator, definitions, "").Delete(t.Context(), "others.example.org", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := wait(t.Context(), func() (bool, error) {
+		if err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) {
 			_, err := mustResource(t, administrator, definitions, "").Get(t.Context(), "others.example.org", metav1.GetOptions{})
 			return apierrors.IsNotFound(err), nil
 		}); err != nil {

@@ -7,53 +7,35 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/manifests"
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// timeout is how long anything may take that a test waits for. It is long,
-// because machines are slow, and not because anything needs it.
-const timeout = 2 * time.Minute
-
-// server is the API server with the policies, which all tests share.
-var server *cluster.Cluster
+// server is the API server with the policies, which all tests share. It is of this suite
+// alone, because policies are cluster-wide.
+var server *kit.Plane
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cluster.RunAlone(ctx, protected{ctx, m}, func(c *cluster.Cluster) { server = c })
-	stop()
-	os.Exit(code)
-}
-
-// protected runs tests on a server with the policies, and afterwards looks
-// whether an expression has failed in any request of anybody: such a failure
-// refuses the request, whatever it is.
-type protected struct {
-	ctx   context.Context
-	tests interface{ Run() int }
-}
-
-func (p protected) Run() int {
-	if err := install(p.ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "policies:", err)
-		return 1
-	}
-	code := p.tests.Run()
-	if err := noExpressionFailed(server.AuditLog()); err != nil {
-		fmt.Fprintln(os.Stderr, "policies:", err)
-		return 1
-	}
-	return code
+	kit.Suite{
+		Name: "policies",
+		Start: func(ctx context.Context) (err error) {
+			if server, err = kit.StartPlane(ctx, cluster.Options{}); err != nil {
+				return err
+			}
+			return install(ctx)
+		},
+		// An expression that fails refuses the request, whatever it is.
+		Check: func(context.Context) error { return noExpressionFailed(server.AuditLog()) },
+		Stop:  func() error { return server.Stop() },
+	}.Main(m)
 }
 
 // install applies the manifests, takes the webhook away, and waits until the
@@ -70,11 +52,11 @@ func install(ctx context.Context) error {
 		{"apply", "-k", filepath.Join(folder, "overlays", "e2e")},
 		{"delete", "mutatingwebhookconfiguration", "krake-webhook"},
 	} {
-		text, err := kubectlCommand(ctx, arguments...).CombinedOutput()
+		text, err := kit.TryKubectl(ctx, server.Cluster, "", arguments...)
 		if err != nil {
 			return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(arguments, " "), err, text)
 		}
-		if strings.Contains(string(text), "Warning") {
+		if strings.Contains(text, "Warning") {
 			return fmt.Errorf("kubectl %s warns:\n%s", strings.Join(arguments, " "), text)
 		}
 	}
@@ -84,8 +66,8 @@ func install(ctx context.Context) error {
 	inForce := probes()
 	maps.Copy(inForce, habitatProbes())
 	for what, refused := range inForce {
-		if err := wait(ctx, func() (bool, error) { return refused(ctx) }); err != nil {
-			return fmt.Errorf("wait until %s: %w", what, err)
+		if err := kit.Wait(ctx, what, func() (bool, error) { return refused(ctx) }); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -167,24 +149,7 @@ func refusedBy(policy string, write func(context.Context) error) func(context.Co
 	}
 }
 
-// wait asks until the answer is yes.
-func wait(ctx context.Context, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	for {
-		yes, err := done()
-		if yes || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
 func kubectlCommand(ctx context.Context, arguments ...string) *exec.Cmd {
 	arguments = append([]string{"--kubeconfig", server.Kubeconfig()}, arguments...)
-	return exec.CommandContext(ctx, server.Kubectl(), arguments...)
+	return exec.CommandContext(ctx, server.Cluster.Kubectl(), arguments...)
 }

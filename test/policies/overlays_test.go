@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -279,6 +280,7 @@ func asSubject(cluster string) identity {
 // In strict mode the Secrets are written as the account of the Application, and read
 // by the agent. What it deletes on the hub it deletes as itself, where that was granted.
 func TestRightsOfHooksInStrictMode(t *testing.T) {
+	needsConstrainedImpersonation(t)
 	namespace, elsewhere := withHooks(t, "strict/webhook", "strict/target", "hooks/strict"), newNamespace(t)
 	theirSecret(t, namespace)
 	theirSecret(t, elsewhere)
@@ -311,6 +313,17 @@ func TestRightsOfHooksInStrictMode(t *testing.T) {
 	}
 }
 
+// needsConstrainedImpersonation skips a test on a server before Kubernetes 1.36: it wants
+// the right to be the account in everything, which the roles of strict mode do not grant.
+func needsConstrainedImpersonation(t *testing.T) {
+	t.Helper()
+	version, err := administrator.mustClient(t).Discovery().ServerVersion()
+	kit.Must(t, err)
+	if minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+")); err == nil && minor < 36 {
+		t.Skipf("Kubernetes %s does not know constrained impersonation, which the roles of strict mode need: it came with 1.36", version.GitVersion)
+	}
+}
+
 // agentAs is the client of an agent that acts as the account of a namespace.
 func agentAs(t *testing.T, namespace string) kubernetes.Interface {
 	t.Helper()
@@ -324,7 +337,7 @@ func agentAs(t *testing.T, namespace string) kubernetes.Interface {
 func awaitImpersonation(t *testing.T, namespace string) {
 	t.Helper()
 	account := agentAs(t, namespace)
-	err := wait(t.Context(), func() (bool, error) {
+	err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) {
 		_, err := account.CoreV1().Secrets(namespace).Create(t.Context(), secretNamed("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err == nil && !may(t, asSubject("local"), "delete", "apps", "deployments", namespace), nil
 	})

@@ -3,7 +3,6 @@ package policies
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -14,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // identity is who writes: a user or a ServiceAccount.
@@ -128,11 +129,8 @@ func bind(ctx context.Context, client kubernetes.Interface, role string, subject
 // newNamespace makes a namespace in which edith may edit and adam is admin.
 func newNamespace(t *testing.T) string {
 	t.Helper()
-	client := administrator.mustClient(t)
-	name := fmt.Sprintf("policies-%06d", rand.IntN(1e6))
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	client, name := administrator.mustClient(t), kit.UniqueName("policies")
+	server.CreateNamespace(t, name)
 	for role, who := range map[string]identity{"edit": namespaceEditor, "admin": namespaceAdmin} {
 		_, err := client.RbacV1().RoleBindings(name).Create(t.Context(), &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: role},
@@ -150,7 +148,7 @@ func newNamespace(t *testing.T) string {
 // await waits until RBAC, which needs a moment, lets somebody do something.
 func await(t *testing.T, who identity, verb, group, resource, namespace string) {
 	t.Helper()
-	err := wait(t.Context(), func() (bool, error) { return may(t, who, verb, group, resource, namespace), nil })
+	err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) { return may(t, who, verb, group, resource, namespace), nil })
 	if err != nil {
 		t.Fatalf("wait until %s may %s %s: %v", who.name, verb, resource, err)
 	}
