@@ -27,6 +27,7 @@ const stripAndForge = `{"metadata": {"annotations": {"krake.dev/application": nu
 // experiments of the threat model's second appendix. Each write is that of
 // somebody with all rights, in a namespace where the Application web runs.
 func TestAppendix2(t *testing.T) {
+	kit.Long(t, "each row of a long table")
 	refuse := func(t *testing.T, _ string) {
 		t.Helper()
 		if err := installed.RefuseWebhook(); err != nil {

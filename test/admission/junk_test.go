@@ -27,6 +27,7 @@ import (
 // Threat A21 of the security specification: any client that reaches the port of the webhook can post to it. That
 // takes neither memory without bound nor the turn of the API server's requests.
 func TestPostsToTheWebhookCostNoMemoryAndNoTurn(t *testing.T) {
+	kit.Long(t, "many large posts")
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	target := newTarget(t)

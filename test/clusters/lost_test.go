@@ -23,6 +23,7 @@ const soon = time.Minute
 // gives up on what it has there, who is told what that is. One that was moved away
 // goes on where it is, and the user gives up on the cluster alone.
 func TestApplicationOfALostClusterCanBeGivenUp(t *testing.T) {
+	kit.Long(t, "a cluster is lost for a minute")
 	t.Parallel()
 	for name, leave := range absences {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestMovedApplicationIsAlwaysOnSomeCluster(t *testing.T) {
 	t.Parallel()
 	rounds := 50
 	if testing.Short() {
-		rounds = 5
+		rounds = 3
 	}
 	const namespace = "moves"
 	newNamespace(t, namespace, planes()...)

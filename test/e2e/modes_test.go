@@ -99,6 +99,7 @@ spec:
 // A kind that the cluster does not know holds up nothing but its own objects,
 // which are created soon after it is known.
 func TestOneUnservedKind(t *testing.T) {
+	kit.Long(t, "a kind is unserved until the agent asks again")
 	const soon = 30 * time.Second
 	namespace := newNamespace(t)
 	if text, err := tryKubectl(t, drummerRole, "create", "-f", "-"); err != nil {

@@ -175,6 +175,7 @@ func forgedService(t *testing.T, namespace, name, label, owner, uid string) *uns
 // creates it keeps it, however often both change their spec meanwhile: 200
 // changes, 100 of each at the same time as those of the other.
 func TestFirstOfTwoClaimsWins(t *testing.T) {
+	kit.Long(t, "200 changes")
 	const changes = 100
 	namespace := newNamespace(t)
 	before := auditMark(t)
@@ -347,6 +348,7 @@ func checkCopies(t *testing.T, namespace string) {
 // A cluster whose Applications come back from a backup has the objects of the
 // former ones: they are taken over as they are.
 func TestRestoredBackup(t *testing.T) {
+	kit.Long(t, "a backup is restored")
 	namespace := newNginx(t)
 	awaitCalm(t, namespace)
 	backup := stored(hub.Get(t, kit.ConfigMaps, namespace, "nginx"))

@@ -12,6 +12,7 @@ import (
 // What leaves the spec leaves the object, or a container would stay privileged;
 // whether the agent is there as the spec changes, or only later.
 func TestRemovedFromTheSpec(t *testing.T) {
+	kit.Long(t, "each resource is removed in turn")
 	for name, around := range map[string]func(*testing.T, func()){
 		"while the agent runs":    func(_ *testing.T, change func()) { change() },
 		"while the agent is down": withoutAgent,

@@ -27,7 +27,7 @@ func TestKilledAgentLeavesNothingOver(t *testing.T) {
 		if !isThorough() {
 			crashes = slices.DeleteFunc(crashes, func(each *tale) bool { return each.Scenario != "shrink" })
 			if testing.Short() {
-				crashes, some = sample(chance(results.Point{Block: "crash points"}), crashes, 10), 10
+				crashes, some = sample(chance(results.Point{Block: "crash points"}), crashes, 6), 6
 			}
 			faults = sample(chance(results.Point{Block: "API faults"}), faults, some)
 		}

@@ -42,6 +42,7 @@ func TestKilledLeaderIsReplacedAndEachDriftIsRepairedOnce(t *testing.T) {
 // under a stream of drifts, which goes on while nobody leads: the Lease is given
 // back, so that this takes seconds, and not the 15 s in which a Lease is lost.
 func TestLeaderThatEndsHandsOverWithoutAMissedDrift(t *testing.T) {
+	kit.Long(t, "a stream of drifts")
 	const (
 		bound = 10 * time.Second
 		pause = 40 * time.Millisecond // 200 of them are 8 s

@@ -64,6 +64,7 @@ func TestDeletion(t *testing.T) {
 // StatefulSet stays as it is, and is healed on, for its Application stays, too. A
 // Habitat of the same name takes both back.
 func TestOrphans(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
 	h.create(t, habitats, service("web", 2, nil))
@@ -115,6 +116,7 @@ func (h home) mustBelong(t *testing.T, name string, uid types.UID) {
 // A Habitat that is created under the name of one that is still being deleted waits
 // for it, says so, and runs in the end, with a StatefulSet of its own.
 func TestRecreatedWhileDeleting(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
 	h.create(t, habitats, service("web", 1, nil))
@@ -149,6 +151,7 @@ func TestRecreatedWhileDeleting(t *testing.T) {
 // Deleted and created at once, again and again, faster than anything goes: in the end
 // the last one runs.
 func TestRecreatedAtOnce(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	const rounds = 10
 	h := newHome(t)

@@ -15,6 +15,7 @@ import (
 // A ConfigMap of somebody else that has the name of the Application is not touched,
 // whatever it is; the Habitat says so, and goes on when it is gone.
 func TestNameIsTaken(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
 	theirs := map[string]object{
@@ -97,6 +98,7 @@ func TestPeerFileIsTaken(t *testing.T) {
 // operator does, is not touched: the Habitat says that it is in conflict, and takes it
 // over, with the Pods that run, as soon as a user asks for that.
 func TestAdoption(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
 	content := service("web", 2, nil)
@@ -153,6 +155,7 @@ func TestAdoption(t *testing.T) {
 // Who takes off an Application what makes it one of a Habitat, or edits its spec, has
 // that put back; what is beside it is theirs. Deleted, it comes back.
 func TestApplicationIsKept(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
 	h.create(t, habitats, service("web", 1, nil))

@@ -216,6 +216,7 @@ func TestPeerIsTheOldest(t *testing.T) {
 // What is not running is no peer, nor is what has no address, is not of a Habitat, or
 // is about to go, although it runs still.
 func TestPeersThatDoNotQualify(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
 	h.create(t, habitats, service("web", 0, nil))

@@ -82,6 +82,7 @@ func TestMissingSecret(t *testing.T) {
 // A Secret that is deleted later is said to be missing. Nothing is restarted, and
 // what drifts is healed on.
 func TestSecretIsDeleted(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
 	h.secret(t, "web-config", "user.toml")

@@ -153,6 +153,7 @@ func TestRollingUpdate(t *testing.T) {
 // are outdated are replaced at once, and an Event says so; Pods of the right revision
 // are not touched, whatever is done by hand to the template.
 func TestOnDelete(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	const count = 4
 	h := newHome(t)

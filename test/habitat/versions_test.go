@@ -18,6 +18,7 @@ const deprecation = "customVersion v1beta1 is deprecated, and will be removed: u
 // "Both custom versions are supported, side by side": a StatefulSet and a Deployment,
 // and one ring, whose file both own.
 func TestVersionsShareTheRing(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
 	h.create(t, habitats, service("new", 1, nil))
@@ -50,6 +51,7 @@ func TestVersionsShareTheRing(t *testing.T) {
 // Whoever uses the deprecated version is told so: by kubectl, at once, and by an Event.
 // Who uses the present one is not.
 func TestDeprecation(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
 	unversioned := old("bare", 0)
@@ -79,6 +81,7 @@ func TestDeprecation(t *testing.T) {
 
 // A version that nobody knows is told, and nothing is made of it.
 func TestUnknownVersion(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
 	h.create(t, habitats, service("known", 1, nil))
@@ -138,6 +141,7 @@ func (h home) mustRefuse(t *testing.T, name, patch, word string) {
 
 // What a StatefulSet cannot become is refused as soon as somebody asks for it.
 func TestStorageCannotChange(t *testing.T) {
+	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
 	h.create(t, habitats, service("kept", 1, object{"persistentStorage": object{"size": "1Gi", "storageClassName": "", "mountPath": "/data"}}))

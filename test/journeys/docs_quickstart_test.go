@@ -15,12 +15,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/krake-observer/krake-observer/test/docs"
+	"github.com/krake-observer/krake-observer/test/kit"
 	"github.com/krake-observer/krake-observer/test/session"
 )
 
 // docs/quick-start.md is a session: each command that is fenced as console is run, in
 // this order, and prints what stands there.
 func TestQuickStart(t *testing.T) {
+	kit.Long(t, "the whole quick start")
 	page, err := docs.Read("../../docs/quick-start.md")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What is said of deprecated Habitats, and how the server says it.
@@ -136,6 +137,7 @@ func checkExample(t *testing.T, path string) {
 // The server takes the installations with Habitats as they are, and the command what
 // they tell it.
 func TestInstallationsOfHabitats(t *testing.T) {
+	kit.Long(t, "each way to install")
 	folder := filepath.Join(server.Dir(), "manifests", "overlays", "habitat")
 	strict := composed(t, "strict-habitat", "resources: [../overlays/strict]",
 		"habitat/roles", "habitat/policies", "habitat/controller", "habitat/cluster", "habitat/strict")

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/manifests"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const (
@@ -118,6 +119,7 @@ func rows() []row {
 // Each rule and each limit of the definition is needed: without any one of them, the
 // tables would be red.
 func TestEachRuleOfHabitatsIsNeeded(t *testing.T) {
+	kit.Long(t, "each rule is left out once")
 	shipped := shippedSchema(t)
 	whole, err := compile(shipped)
 	if err != nil {
