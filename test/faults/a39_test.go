@@ -19,12 +19,14 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Threat A39 of the security specification: the target refuses or does not answer at all. The agent
 // asks it ever less, reports it in each status, stays ready, and deletes nothing. When
 // the target is back, the agent repairs what changed meanwhile.
 func TestTargetThatDoesNotAnswerIsAskedEverLess(t *testing.T) {
+	kit.Long(t, "back-off grows")
 	const (
 		crowd = 20
 		// watched is for how long the agent is watched when it has said so, and

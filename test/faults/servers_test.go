@@ -9,11 +9,13 @@ import (
 
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/faults/results"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The API server is killed in the middle of the agent's work, and started again: no
 // watch goes on, and what the agent knows is too old for it. Or etcd stands still.
 func TestServers(t *testing.T) {
+	kit.Long(t, "servers are killed and stand still")
 	lanes := []*lane{newLane(t, "servers", resync, "--namespaces", "servers")}
 	var tales []*tale
 	for sentence := range troubled.life {

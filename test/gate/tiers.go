@@ -91,8 +91,8 @@ func findPackages(ctx context.Context, patterns []string) ([]pkg, error) {
 	}
 }
 
-// findTests reads the test functions of a file. Fuzz targets are among them: they run
-// with their corpus.
+// findTests reads the test functions of a file, examples and fuzz targets among them:
+// these run with their corpus.
 func findTests(file string) ([]test, error) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
@@ -125,7 +125,7 @@ func findTests(file string) ([]test, error) {
 }
 
 func isTest(name string) bool {
-	return name != "TestMain" && (strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz"))
+	return name != "TestMain" && (strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") || strings.HasPrefix(name, "Example"))
 }
 
 // nameOf is PACKAGE.FUNCTION of a call to another package, or empty.

@@ -63,6 +63,7 @@ func TestNameIsTaken(t *testing.T) {
 // The ConfigMaps that all Habitats share may be somebody else's, too. The Habitats are
 // carried out all the same, and say that there is no peer file.
 func TestPeerFileIsTaken(t *testing.T) {
+	kit.Long(t, "each peer file is taken in turn")
 	t.Parallel()
 	for _, name := range []string{"habitat-peers", habitat.PeerFile} {
 		t.Run(name, func(t *testing.T) {

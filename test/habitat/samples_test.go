@@ -66,11 +66,14 @@ func playSamples(t *testing.T, folder string, want int, differ func(expected obj
 	t.Helper()
 	h := newHome(t)
 	samples := readSamples(t, folder, h.namespace)
-	for _, s := range samples {
-		differ(s.expected[0])
-	}
 	if len(samples) != want {
 		t.Fatalf("%d samples in %s, want %d", len(samples), folder, want)
+	}
+	if testing.Short() {
+		samples = samples[:2]
+	}
+	for _, s := range samples {
+		differ(s.expected[0])
 	}
 	for _, s := range samples {
 		for _, content := range s.input {

@@ -57,7 +57,7 @@ func TestClusterScope(t *testing.T) {
 	}
 
 	w.Kubectl(t, "create", "clusterrole", namespace, "--verb=create,patch,delete,get",
-		"--resource=kit.Namespaces,configmaps,customresourcedefinitions.apiextensions.k8s.io,clusterroles.rbac.authorization.k8s.io")
+		"--resource=namespaces,configmaps,customresourcedefinitions.apiextensions.k8s.io,clusterroles.rbac.authorization.k8s.io")
 	w.Kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole", namespace, "--serviceaccount", namespace+":krake-deployer")
 	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole,clusterrolebinding", namespace) })
 	w.reconciled(t, namespace, "app")
