@@ -220,7 +220,7 @@ func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 		if took := time.Since(begin); took < 5*time.Second || took > kit.Timeout {
 			t.Errorf("took %s, want the 5 s of the configuration", took)
 		}
-		if err == nil || !strings.Contains(text, notCalled) || !strings.HasSuffix(text, "?kit.Timeout=5s\": context deadline exceeded\n") {
+		if err == nil || !strings.Contains(text, notCalled) || !strings.HasSuffix(text, "?timeout=5s\": context deadline exceeded\n") {
 			t.Errorf("kubectl says: %s", text)
 		}
 		if get(t, namespace, "slow") != nil {
