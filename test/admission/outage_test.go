@@ -188,7 +188,7 @@ func cannotBeForged(t *testing.T, namespace string) {
 }
 
 // Threat A18 of the security specification: a webhook that hangs holds up the writes of Applications until
-// the kit.Timeout of five seconds, and nothing else.
+// the timeout of five seconds, and nothing else.
 func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 	kit.Long(t, "the webhook hangs until its timeout")
 	namespace := newNamespace(t)

@@ -204,7 +204,7 @@ func admitReal(ctx context.Context, t *testing.T, admissions *tally, namespace s
 // back for a moment that it needs more than it keeps.
 func handshakeAfresh(t *testing.T, admissions *tally, namespace string) {
 	t.Helper()
-	const requests, patience = 40, time.Second // far less than the webhook's kit.Timeout
+	const requests, patience = 40, time.Second // far less than the webhook's timeout
 	client := editor.client(t).CoreV1().ConfigMaps(namespace)
 	before := installed.Connections()
 	opened := func() bool { return installed.Connections() > before }

@@ -4,7 +4,7 @@
 // controllers say of themselves alone: the objects on the API server, and its audit
 // log.
 //
-//	go test -kit.Timeout 20m ./test/habitat
+//	go test -timeout 20m ./test/habitat
 //	KRAKE_HABITAT_SAMPLES=folder go test -run TestSamples -v ./test/habitat
 //
 // No Pod runs. A stand-in for the kubelet declares each to run and to be ready, and

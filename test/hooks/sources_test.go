@@ -163,7 +163,7 @@ func TestURLSource(t *testing.T) {
 
 	w.checkDigests(t, from)
 	w.checkRefused(t, from)
-	w.plane.Kubectl(t, "--namespace", w.namespace, "delete", "configmap", "web", "--kit.Timeout", kit.Timeout.String())
+	w.plane.Kubectl(t, "--namespace", w.namespace, "delete", "configmap", "web", "--timeout", kit.Timeout.String())
 	if left := w.get(t, "settings", ".metadata.name"); left != "" {
 		t.Error("the Application is gone, and its object is not")
 	}

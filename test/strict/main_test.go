@@ -10,7 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// narrow is where Applications are kept to their kit.Namespaces, wide where they may
+// narrow is where Applications are kept to their namespaces, wide where they may
 // have objects in every one, and in none.
 var narrow, wide *world
 
