@@ -44,7 +44,7 @@ func awaitCalm(t *testing.T, namespace string) {
 	auditMark(t).Calm(t, calm, ofAgent, kit.Request.IsWrite, kit.In(namespace))
 }
 
-// checkCalm fails if anything was written in a namespace since the kit.Mark, or
+// checkCalm fails if anything was written in a namespace since the mark, or
 // still is.
 func checkCalm(t *testing.T, m kit.Mark, namespace, what string) {
 	t.Helper()

@@ -107,7 +107,7 @@ func (h home) wrote(t *testing.T, from kit.Mark) []kit.Request {
 }
 
 // leader tells which of the two processes has written in the namespace last, since
-// the kit.Mark.
+// the mark.
 func (h home) leader(t *testing.T, from kit.Mark) int {
 	t.Helper()
 	made := h.wrote(t, from)
