@@ -98,7 +98,9 @@ func (p *Plane) Mark(t testing.TB) Mark {
 }
 
 // UniqueName is a name that no other test has.
-func UniqueName(prefix string) string { return fmt.Sprintf("%s-%06d", prefix, rand.IntN(1e6)) }
+func UniqueName(prefix string) string {
+	return fmt.Sprintf("%s-%06d", prefix, rand.IntN(1e6)) //nolint:gosec // a name need not be a secret
+}
 
 // NewNamespace creates a namespace whose name begins with the prefix, and deletes it
 // when the test is over, without waiting for that.
