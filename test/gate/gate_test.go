@@ -82,6 +82,29 @@ func TestReportNamesFailuresSkipsAndPackagesThatDidNotEnd(t *testing.T) {
 	}
 }
 
+func TestSummaryRepeatsWhyATestFailed(t *testing.T) {
+	const events = `{"Action":"start","Package":"x"}
+{"Action":"output","Package":"x","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"x","Test":"TestA","Output":"    a_test.go:1: want 2\n"}
+{"Action":"output","Package":"x","Test":"TestA","Output":"{\"level\":\"INFO\"}\n"}
+{"Action":"output","Package":"x","Test":"TestA","Output":"--- FAIL: TestA (0.00s)\n"}
+{"Action":"fail","Package":"x","Test":"TestA","Elapsed":0}
+{"Action":"fail","Package":"x","Elapsed":0}
+`
+	var out strings.Builder
+	report := newReport(&out, []pkg{{path: "x"}}, seconds{}, 1)
+	if err := report.read(strings.NewReader(events)); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.end(); err == nil {
+		t.Error("a failed test is no error")
+	}
+	const want = "FAIL x.TestA\n    a_test.go:1: want 2\n--- FAIL: TestA (0.00s)\nFAIL x\n1 packages, 1 tests"
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("want %q in\n%s", want, &out)
+	}
+}
+
 func TestBuildFailureIsShown(t *testing.T) {
 	const events = `{"ImportPath":"x [x.test]","Action":"build-output","Output":"x.go:1: syntax error\n"}
 {"ImportPath":"x [x.test]","Action":"build-fail"}

@@ -37,7 +37,8 @@ type report struct {
 	running  map[string]time.Time // packages, and when they began
 	total    int
 	taken    seconds
-	failed   []string // packages, and tests as PACKAGE.TEST
+	failed   []string          // packages, and tests as PACKAGE.TEST
+	reasons  map[string]string // what each of them said last
 	skipped  map[string][]string
 	long     int
 	results  []result
@@ -49,6 +50,7 @@ func newReport(out io.Writer, packages []pkg, expected seconds, atOnce int) *rep
 	r := &report{
 		out: out, began: time.Now(), expected: expected, atOnce: atOnce, total: len(packages), taken: seconds{}, shown: time.Now(),
 		waiting: map[string]bool{}, running: map[string]time.Time{}, skipped: map[string][]string{}, output: map[string][]string{},
+		reasons: map[string]string{},
 	}
 	for _, p := range packages {
 		r.waiting[p.path] = true
@@ -104,8 +106,7 @@ func (r *report) takeTest(key string, e event) {
 	r.results = append(r.results, result{e.Package, e.Test, e.Action, e.Elapsed})
 	switch e.Action {
 	case "fail":
-		r.failed = append(r.failed, key)
-		r.show(key)
+		r.fail(key)
 	case "skip":
 		if reason := reasonOf(r.output[key]); strings.HasPrefix(reason, leftToVerify) {
 			r.long++
@@ -137,11 +138,26 @@ func (r *report) takePackage(key string, e event) {
 	delete(r.running, e.Package)
 	r.taken[e.Package] = e.Elapsed
 	if e.Action == "fail" {
-		r.failed = append(r.failed, key)
-		r.show(key)
+		r.fail(key)
 	}
 	delete(r.output, key)
 	r.progress(fmt.Sprintf("%-4s %s %.0f s", map[string]string{"pass": "ok", "fail": "FAIL", "skip": "ok"}[e.Action], e.Package, e.Elapsed))
+}
+
+// reasonLines is how many of the last lines of a failed test the summary repeats.
+const reasonLines = 20
+
+// noise matches lines that explain no failure: the logs of agents and webhooks, and
+// the progress that go test reports.
+var noise = regexp.MustCompile(`^(\{"|\s*(===|---) (RUN|PAUSE|CONT|NAME|PASS|SKIP)|(ok|FAIL)\s|$)`)
+
+// fail prints the output of a failed test or package, and keeps its last lines for the
+// summary, because the log of a suite is long.
+func (r *report) fail(key string) {
+	r.failed = append(r.failed, key)
+	r.show(key)
+	lines := slices.DeleteFunc(slices.Clone(r.output[key]), noise.MatchString)
+	r.reasons[key] = strings.Join(lines[max(0, len(lines)-reasonLines):], "")
 }
 
 // show prints what a test, package or build has said.
@@ -191,7 +207,7 @@ func (r *report) end() error {
 		fmt.Fprintf(r.out, "skipped: %s: %s\n", reason, strings.Join(r.skipped[reason], ", "))
 	}
 	for _, key := range r.failed {
-		fmt.Fprintf(r.out, "FAIL %s\n", key)
+		fmt.Fprintf(r.out, "FAIL %s\n%s", key, r.reasons[key])
 	}
 	tests, skips := 0, 0
 	for _, each := range r.results {
