@@ -235,11 +235,18 @@ func (s *store) keepSeen(namespace string, listed map[types.NamespacedName]bool)
 // newest gives the newer of what is cached and what was written. It must not
 // be changed.
 func (s *store) newest(ctx context.Context, name types.NamespacedName) (*corev1.ConfigMap, error) {
+	// The cache may catch up right after it was read, and isCached forget what was
+	// written: looked up afterwards, the older version would seem to be the newest.
+	s.mu.Lock()
+	written := s.written[name]
+	s.mu.Unlock()
 	cached := &corev1.ConfigMap{}
 	err := s.client.Get(ctx, name, cached)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	written := s.written[name]
+	if since := s.written[name]; since != nil {
+		written = since
+	}
 	if uid, ok := s.gone[name]; ok && err == nil && cached.UID == uid {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name.Name)
 	}

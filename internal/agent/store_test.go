@@ -33,6 +33,8 @@ type hub struct {
 	// it answers instead.
 	cached  *corev1.ConfigMap
 	failure error
+	// haveRead is called when the cache was read and its answer is on the way.
+	haveRead func()
 	// patches are those that were sent.
 	patches []string
 }
@@ -59,6 +61,9 @@ func (h *hub) get(ctx context.Context, server client.WithWatch, name client.Obje
 	}
 	if cm, ok := object.(*corev1.ConfigMap); ok && h.cached != nil {
 		h.cached.DeepCopyInto(cm)
+		if h.haveRead != nil {
+			h.haveRead()
+		}
 		return nil
 	}
 	return server.Get(ctx, name, object, options...)
@@ -310,6 +315,17 @@ func TestWrittenIsKeptUntilItIsCached(t *testing.T) {
 	h.isCached(h.stored(t))
 	if len(h.written) > 0 {
 		t.Errorf("kept: %v", h.written)
+	}
+}
+
+// The event for our own write may come while the older version is being read.
+func TestOwnWritesAreReadWhileTheCacheCatchesUp(t *testing.T) {
+	h := newHub(t)
+	h.freeze(t)
+	h.mustRun(t, h.mustGet(t), application.StateRunning)
+	h.haveRead = func() { h.isCached(h.stored(t)) }
+	if app := h.mustGet(t); app.Status.State != application.StateRunning {
+		t.Errorf("read what was there before our write: %+v", app)
 	}
 }
 
