@@ -6,34 +6,46 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/krake-observer/krake-observer/internal/agent"
 	"github.com/krake-observer/krake-observer/internal/enrol"
-	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/test/simulation/target"
 )
 
-// spoke is a cluster in memory, and how its agent reaches the hub.
+// spoke is one of the simulated clusters: a namespace of the API server that all of
+// them share as their target, and how its agent reaches the hub.
 type spoke struct {
-	name   string
-	target *target.Server
-	hub    *rest.Config
+	name string
+	hub  *rest.Config
 }
 
-// enrolSpoke makes a cluster, as an administrator does, but that what its agent
-// needs is handed over in a folder.
-func enrolSpoke(ctx context.Context, name, kubeconfig, folder string) (*spoke, error) {
+// enrolSpoke enrols a cluster as an administrator does, but takes what its agent needs
+// from a folder.
+func (f *fleet) enrolSpoke(ctx context.Context, name, kubeconfig, folder string) (*spoke, error) {
 	options := enrol.Options{
 		Hub: enrol.Connection{Kubeconfig: kubeconfig}, Cluster: name, TokenDuration: 24 * time.Hour, Out: filepath.Join(folder, name),
 	}
@@ -48,10 +60,13 @@ func enrolSpoke(ctx context.Context, name, kubeconfig, folder string) (*spoke, e
 	// client-go shares connections between clients of the same authority. Each agent
 	// is to have its own.
 	config.CAData = bytes.Join([][]byte{config.CAData, []byte(name), nil}, []byte("\n"))
-	s := &spoke{name: name, target: target.New(), hub: rest.AddUserAgent(config, "krake-agent")}
-	s.target.AddNamespace(application.AgentsNamespace)
-	s.target.AddNamespace(name)
-	return s, nil
+	client, err := kubernetes.NewForConfig(f.target)
+	if err != nil {
+		return nil, err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err = client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	return &spoke{name: name, hub: rest.AddUserAgent(config, "krake-agent")}, err
 }
 
 // options are those of the agent, as the flags have them.
@@ -60,18 +75,18 @@ func (s *spoke) options() (agent.Options, error) {
 	flags := pflag.NewFlagSet(s.name, pflag.ContinueOnError)
 	options.AddFlags(flags)
 	err := flags.Parse([]string{
-		"--cluster", s.name, "--hub-namespaces", s.name, "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
+		"--cluster", s.name, "--hub-namespaces", s.name, "--namespaces", s.name, "--namespace", s.name, "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
 	})
 	return options, errors.Join(err, options.Validate())
 }
 
-// run runs the agent.
-func (s *spoke) run(ctx context.Context, logger logr.Logger) error {
+// run runs the agent of a cluster.
+func (f *fleet) run(ctx context.Context, s *spoke) error {
 	options, err := s.options()
 	if err != nil {
 		return err
 	}
-	err = agent.RunWith(ctx, options, agent.Configs{Hub: s.hub, Target: s.target.Config(), Logger: logger.WithValues("cluster", s.name)})
+	err = agent.RunWith(ctx, options, agent.Configs{Hub: s.hub, Target: f.counted(), Logger: f.logger.WithValues("cluster", s.name)})
 	if err != nil {
 		return fmt.Errorf("agent of %s: %w", s.name, err)
 	}
@@ -80,6 +95,8 @@ func (s *spoke) run(ctx context.Context, logger logr.Logger) error {
 
 // fleet are all clusters, and their agents while they run.
 type fleet struct {
+	// target is the API server on which each cluster has a namespace.
+	target *rest.Config
 	spokes []*spoke
 	logger logr.Logger
 	// fail is told why an agent has ended by itself.
@@ -87,13 +104,16 @@ type fleet struct {
 
 	stop    context.CancelFunc // nil while no agent runs
 	running sync.WaitGroup
+
+	mu    sync.Mutex
+	asked counts // requests of the agents to the target
 }
 
 // enrol makes so many clusters.
 func (f *fleet) enrol(ctx context.Context, clusters int, kubeconfig, folder string) error {
 	spokes := make([]*spoke, clusters)
 	err := each(ctx, clusters, func(ctx context.Context, i int) (err error) {
-		spokes[i], err = enrolSpoke(ctx, clusterOf(i), kubeconfig, folder)
+		spokes[i], err = f.enrolSpoke(ctx, clusterOf(i), kubeconfig, folder)
 		return err
 	})
 	f.spokes = spokes
@@ -105,7 +125,7 @@ func (f *fleet) start(ctx context.Context) {
 	ctx, f.stop = context.WithCancel(ctx)
 	for _, s := range f.spokes {
 		f.running.Go(func() {
-			if err := s.run(ctx, f.logger); err != nil {
+			if err := f.run(ctx, s); err != nil {
 				f.fail(err)
 			}
 		})
@@ -121,15 +141,61 @@ func (f *fleet) halt() {
 	f.running.Wait()
 }
 
-// requests are those to all clusters.
-func (f *fleet) requests() counts {
-	sum := counts{}
-	for _, s := range f.spokes {
-		for what, number := range s.target.Requests() {
-			sum[what] += float64(number)
+// counted reaches the target on a connection of its own, and counts the requests.
+func (f *fleet) counted() *rest.Config {
+	config := rest.CopyConfig(f.target)
+	config.QPS = -1 // as the command has it
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return counter{f, inner} })
+	return config
+}
+
+// counter counts the requests that pass.
+type counter struct {
+	fleet *fleet
+	http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (c counter) RoundTrip(request *http.Request) (*http.Response, error) {
+	c.fleet.mu.Lock()
+	c.fleet.asked[requestTo(request)]++
+	c.fleet.mu.Unlock()
+	return c.RoundTripper.RoundTrip(request)
+}
+
+// requestTo names a request as the API server's metrics would: "list configmaps", and
+// "get" of what is no resource.
+func requestTo(request *http.Request) string {
+	steps := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	switch {
+	case steps[0] == "api":
+		steps = steps[min(2, len(steps)):]
+	case steps[0] == "apis":
+		steps = steps[min(3, len(steps)):]
+	default:
+		steps = nil
+	}
+	if len(steps) > 2 && steps[0] == "namespaces" {
+		steps = steps[2:]
+	}
+	labels := map[string]string{"verb": request.Method, "code": "200"}
+	if len(steps) > 0 {
+		labels["resource"] = steps[0]
+	}
+	if len(steps) == 1 && request.Method == http.MethodGet {
+		labels["verb"] = "list"
+		if request.URL.Query().Get("watch") != "" {
+			labels["verb"] = "watch"
 		}
 	}
-	return sum
+	return requestOf(labels)
+}
+
+// requests are those of all agents to the target.
+func (f *fleet) requests() counts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.asked)
 }
 
 // drift changes an object at a time, in turn through all clusters, so many in a
@@ -168,13 +234,33 @@ func (f *fleet) drift(ctx context.Context, applications int, perMinute float64, 
 // repaired changes the object of an Application and waits until its agent has
 // changed it back.
 func (f *fleet) repaired(ctx context.Context, i int) (time.Duration, error) {
-	s := f.spokes[i%len(f.spokes)]
-	start := time.Now()
-	if err := s.target.Change(resourceOf(i), s.name, nameOf(i), change); err != nil {
+	objects, err := f.objects(i)
+	if err != nil {
 		return 0, err
 	}
-	err := s.target.Await(ctx, resourceOf(i), s.name, nameOf(i), isWanted)
+	start := time.Now()
+	changed, err := objects.Patch(ctx, nameOf(i), types.MergePatchType, []byte(changeOf(i)), metav1.PatchOptions{})
+	if err != nil {
+		return 0, err
+	}
+	watcher := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", nameOf(i)).String()
+		return objects.Watch(ctx, options)
+	}}
+	_, err = watchtools.Until(ctx, changed.GetResourceVersion(), watcher, func(event watch.Event) (bool, error) {
+		object, ok := event.Object.(*unstructured.Unstructured)
+		return ok && isWanted(object.Object), nil
+	})
 	return time.Since(start), err
+}
+
+// objects are those of an Application's kind in the namespace of its cluster.
+func (f *fleet) objects(i int) (dynamic.ResourceInterface, error) {
+	client, err := dynamic.NewForConfig(f.target)
+	if err != nil {
+		return nil, err
+	}
+	return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: resourceOf(i)}).Namespace(f.spokes[i%len(f.spokes)].name), nil
 }
 
 // heap is how much memory of this process is in use, of what is no garbage.

@@ -1,8 +1,8 @@
 // Simulation measures what a hub bears that has many clusters. The hub is a real
 // API server with the real webhook and the shipped policies, and each cluster is
 // enrolled there as by kubectl-krake: it has an identity, a token and a namespace of
-// its own. The agents are the real ones, all in this process; the clusters that they
-// run in are in memory. Run it from the root of the repository:
+// its own. The agents are the real ones, all in this process. Their clusters are
+// namespaces of a second API server. Run it from the root of the repository:
 //
 //	go run ./test/simulation
 //	go run ./test/simulation --clusters 5 --applications 100 --idle 30s --drift 30s

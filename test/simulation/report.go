@@ -142,8 +142,7 @@ func (r results) afterwards() [][2]string {
 		{"memory of the hub: under drift", memories(r.drift)},
 		{"memory of the hub: after all have started again", memories(r.again)},
 		{"memory of all agents without Applications", mebibytes(r.bare)},
-		{"memory of all agents and their clusters", mebibytes(r.full)},
-		{"memory of all agents alone", mebibytes(r.full - r.empty)},
+		{"memory of all agents", mebibytes(r.full - r.empty)},
 		{"memory of an agent", mebibytes((r.full - r.empty) / int64(r.Clusters))},
 	}
 }

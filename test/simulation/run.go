@@ -83,7 +83,12 @@ func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	w.fleet = &fleet{logger: logger, fail: fail}
+	target, err := cluster.Start(ctx, cluster.Options{Log: log, AuditPolicy: auditPolicy})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.Stop()) }()
+	w.fleet = &fleet{target: target.RESTConfig(), logger: logger, fail: fail, asked: counts{}}
 	defer w.fleet.halt()
 	measured, err := w.measure(ctx)
 	measured.write(out) // what there is of it
@@ -294,7 +299,7 @@ func (w *world) again(ctx context.Context, r *results) error {
 	return err
 }
 
-// end ends the agents, so that of this process the clusters are left.
+// end ends the agents, to see how much of the memory of this process is theirs.
 func (w *world) end(_ context.Context, r *results) error {
 	r.full = heap()
 	w.fleet.halt()

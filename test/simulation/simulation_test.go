@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +14,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/test/kit"
-	"github.com/krake-observer/krake-observer/test/simulation/target"
 )
 
 // All of it, with three clusters: agents that are enrolled and bound by the shipped
@@ -133,36 +133,59 @@ func TestBroken(t *testing.T) {
 // A drift that nobody repairs is an error, as a run that does not measure one would
 // be worthless.
 func TestDriftIsRepaired(t *testing.T) {
-	s := &spoke{name: "default", target: target.New()}
-	f := &fleet{spokes: []*spoke{s}}
-	for _, i := range []int{0, 1} {
-		create(t, s, i)
+	plane, err := kit.SharedPlane(t.Context())
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, plane.Stop()) })
+	f := &fleet{target: plane.RESTConfig(), spokes: []*spoke{{name: plane.NewNamespace(t, "simulation")}}}
+	for i := range 2 {
+		objects, err := f.objects(i)
+		kit.Must(t, err)
+		_, err = objects.Create(t.Context(), &unstructured.Unstructured{Object: objectOf(i)}, metav1.CreateOptions{})
+		kit.Must(t, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if took, err := f.repaired(ctx, 0); err == nil {
 		t.Errorf("a Service that nobody repairs is repaired after %s", took)
 	}
-	go func() {
-		_ = s.target.Await(t.Context(), "configmaps", "default", nameOf(1), func(content map[string]any) bool { return !isWanted(content) }) // or the test fails
-		_ = s.target.Change("configmaps", "default", nameOf(1), func(content map[string]any) { content["data"] = objectOf(1)["data"] })      // as above
-	}()
-	if _, err := f.repaired(t.Context(), 1); err != nil {
-		t.Error(err)
+	objects, err := f.objects(1)
+	kit.Must(t, err)
+	repair := func() error {
+		for t.Context().Err() == nil {
+			object, err := objects.Get(t.Context(), nameOf(1), metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if !isWanted(object.Object) {
+				_, err := objects.Patch(t.Context(), nameOf(1), types.MergePatchType, []byte(`{"data": {"key": "value"}}`), metav1.PatchOptions{})
+				return err
+			}
+		}
+		return t.Context().Err()
 	}
+	repaired := make(chan error, 1)
+	go func() { repaired <- repair() }()
+	_, err = f.repaired(t.Context(), 1)
+	kit.Must(t, err)
+	kit.Must(t, <-repaired)
 }
 
-// create puts an Application's object where its agent would.
-func create(t *testing.T, s *spoke, i int) {
-	t.Helper()
-	objects, err := dynamic.NewForConfig(s.target.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: resourceOf(i)}).Namespace(s.name).
-		Create(t.Context(), &unstructured.Unstructured{Object: objectOf(i)}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
+func TestRequestsToTheTargetAreNamed(t *testing.T) {
+	for call, want := range map[string]string{
+		"GET /api/v1/namespaces/n/configmaps/c":              "get configmaps",
+		"GET /api/v1/namespaces/n/configmaps":                "list configmaps",
+		"GET /api/v1/configmaps?watch=true":                  "watch configmaps",
+		"GET /apis/apps/v1/namespaces/n/deployments?limit=1": "list deployments",
+		"PATCH /apis/apps/v1/namespaces/n/deployments/d":     "patch deployments",
+		"POST /api/v1/namespaces/n/events":                   "create events",
+		"GET /api/v1/namespaces/kube-system":                 "get namespaces",
+		"GET /apis":                                          "get",
+		"GET /version":                                       "get",
+	} {
+		method, url, _ := strings.Cut(call, " ")
+		if got := requestTo(httptest.NewRequestWithContext(t.Context(), method, url, http.NoBody)); got != want {
+			t.Errorf("%s is called %q, want %q", call, got, want)
+		}
 	}
 }
 

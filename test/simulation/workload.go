@@ -55,15 +55,13 @@ func objectOf(i int) map[string]any {
 	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": object{"key": "value", "another": "value"}}
 }
 
-// change changes what is observed of an Application's object, and isWanted tells if
-// it is as the Application has it.
-func change(content map[string]any) {
-	if data, ok := content["data"].(map[string]any); ok {
-		data["key"] = "changed"
+// changeOf is a merge patch of what is observed of an Application's object, and isWanted
+// tells if it is as the Application has it.
+func changeOf(i int) string {
+	if isService(i) {
+		return `{"spec": {"selector": {"app": "changed"}}}`
 	}
-	if spec, ok := content["spec"].(map[string]any); ok {
-		spec["selector"] = map[string]any{"app": "changed"}
-	}
+	return `{"data": {"key": "changed"}}`
 }
 
 func isWanted(content map[string]any) bool {
