@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // lane is a cluster of its own name, although all are one: an agent that carries
@@ -41,7 +41,7 @@ type lane struct {
 	// begin in the audit log.
 	settled map[types.NamespacedName]time.Time
 	songs   []definition
-	audit   auditMark
+	audit   kit.Mark
 	// hubFailed tells that a call about an Application itself has failed since the last
 	// tale: an agent leaves such a hub alone for some time, whosever status there is to write.
 	hubFailed atomic.Bool
@@ -150,25 +150,14 @@ func (l *lane) intercept(f func(proxy.Call) *proxy.Fault) {
 	})
 }
 
-// auditMark is a place in the audit log.
-type auditMark int64
-
-func newAuditMark() (auditMark, error) {
-	info, err := os.Stat(env.cluster.AuditLog())
-	if err != nil {
-		return 0, err
-	}
-	return auditMark(info.Size()), nil
-}
-
-// read gives the requests since then that have to do with the namespaces, or with the
-// agents of these names.
-func (m auditMark) read(places ...string) ([]checker.Request, error) {
+// naming are words that stand in the event of each request that has to do with these
+// namespaces, or with the agents of these names.
+func naming(places ...string) []string {
 	var words []string
 	for _, place := range places {
 		words = append(words, fmt.Sprintf("%q", place), ":"+place+`"`)
 	}
-	return checker.Read(func(take func([]byte) error) error { return env.cluster.AuditLines(int64(m), take) }, words...)
+	return words
 }
 
 // newLanes makes the lanes of a test that has many trials.
@@ -207,7 +196,7 @@ func startLaneOf(ctx context.Context, l *lane, arguments ...string) (*lane, erro
 	name := l.name
 	l.namespace, l.settled = name, map[types.NamespacedName]time.Time{}
 	var err error
-	if l.audit, err = newAuditMark(); err != nil {
+	if l.audit, err = kit.MarkAudit(env.cluster); err != nil {
 		return nil, err
 	}
 	if err := appoint(ctx, name); err != nil {

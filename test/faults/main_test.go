@@ -3,18 +3,15 @@ package faults
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +21,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/faults/results"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // timeout is how long anything may take that a test waits for. It is long,
@@ -56,74 +54,70 @@ type environment struct {
 
 var env environment
 
-// atOnce is how many tests run at once, whatever the machine: they wait for others.
-const atOnce = "7"
-
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-		code = 1
-	}
-	os.Exit(code)
+	kit.Suite{
+		Name: "faults", AtOnce: 7, Start: start, Stop: stop,
+		Check: func(context.Context) error { return tell(results.Markdown(results.Table(env.records))) },
+	}.Main(m)
 }
 
-// run has the webhook at work, and no agent: each test starts its own.
-func run(ctx context.Context, m *testing.M) (code int, err error) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", atOnce); err != nil {
-		return 1, err
-	}
-	c, err := cluster.Start(ctx, cluster.Options{
+// start has the webhook at work, and no agent: each test starts its own.
+func start(ctx context.Context) (err error) {
+	env.cluster, err = cluster.Start(ctx, cluster.Options{
 		AuditPolicy:   checker.AuditPolicy,
 		APIServerArgs: []string{"--etcd-compaction-interval", "20s"}, // what is older is gone, truly
 	})
 	if err != nil {
-		return 1, err
+		return err
 	}
-	defer func() { err = errors.Join(err, c.Stop()) }()
 	wide := installation.Options{WebhookArgs: []string{"--scope=cluster"}} // the agents are as narrow as ever, unless told
-	installed, err := installation.InstallWith(ctx, c, wide, os.Stderr)
+	env.installation, err = installation.InstallWith(ctx, env.cluster, wide, os.Stderr)
 	if err != nil {
-		return 1, err
+		return err
 	}
-	if err := installed.StopAgent(); err != nil {
-		return 1, err
+	if err := env.installation.StopAgent(); err != nil {
+		return err
 	}
-	// An API server that was started again ends before the webhook does, which must not
-	// wait for it.
-	defer func() { err = errors.Join(installed.StopWebhook(), err) }()
-	client, err := dynamic.NewForConfig(c.RESTConfig())
-	if err != nil {
-		return 1, err
+	if env.client, err = dynamic.NewForConfig(env.cluster.RESTConfig()); err != nil {
+		return err
 	}
-	env.cluster, env.installation, env.client, env.seed, env.interrupted = c, installed, client, rand.Uint64(), ctx.Err
+	env.seed, env.interrupted = rand.Uint64(), ctx.Err
 	if text := os.Getenv(seedVariable); text != "" {
 		if env.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return 1, fmt.Errorf("%s: %w", seedVariable, err)
+			return fmt.Errorf("%s: %w", seedVariable, err)
 		}
 	}
 	if text := os.Getenv(onlyVariable); text != "" {
 		if env.only, err = regexp.Compile(text); err != nil {
-			return 1, fmt.Errorf("%s: %w", onlyVariable, err)
+			return fmt.Errorf("%s: %w", onlyVariable, err)
 		}
 		timeout = 80 * time.Second
 	}
 	fmt.Fprintf(os.Stderr, "faults: %s=%d repeats what is left to chance\n", seedVariable, env.seed)
 	if err := (definition{group: songsGroup, plural: "*"}).grant(ctx); err != nil { // each song is of its own kind
-		return 1, err
+		return err
 	}
 	if folder := os.Getenv(resultsFolder); folder != "" {
-		if env.results, err = results.Open(folder, time.Now()); err != nil {
-			return 1, err
-		}
-		defer func() { err = errors.Join(err, env.results.Close()) }()
 		env.version = versionOf(ctx)
+		env.results, err = results.Open(folder, time.Now())
 	}
-	code = m.Run()
-	return code, tell(results.Markdown(results.Table(env.records)))
+	return err
+}
+
+// stop stops what was started. An API server that was started again ends before the
+// webhook does, which must not wait for it.
+func stop() error {
+	var failures []error
+	if env.results != nil {
+		failures = append(failures, env.results.Close())
+	}
+	if env.installation != nil {
+		failures = append(failures, env.installation.StopWebhook())
+	}
+	if env.cluster != nil {
+		failures = append(failures, env.cluster.Stop())
+	}
+	return errors.Join(failures...)
 }
 
 // tell prints what was tried, and writes it where that is asked for: of tests that pass, the

@@ -69,11 +69,11 @@ func TestNeighbours(t *testing.T) {
 
 // waits gives how long the repairs in both lanes took.
 func waits(alone, beside *lane) (checker.Waits, error) {
-	untroubled, err := alone.audit.read(alone.namespace)
+	untroubled, err := alone.audit.FindNaming(naming(alone.namespace))
 	if err != nil {
 		return checker.Waits{}, err
 	}
-	troubled, err := beside.audit.read(beside.namespace)
+	troubled, err := beside.audit.FindNaming(naming(beside.namespace))
 	return checker.Waits{Untroubled: checker.Repairs(untroubled), Troubled: checker.Repairs(troubled)}, err
 }
 

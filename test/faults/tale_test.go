@@ -20,6 +20,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/faults/results"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // tale is a trial: a scenario in which something goes wrong.
@@ -230,7 +231,7 @@ func (l *lane) closeBatch(ctx context.Context, played []told) ([]checker.Violati
 	if now.Dump, err = l.dump(ctx); err != nil {
 		return nil, err
 	}
-	if now.Requests, err = l.audit.read(l.places()...); err != nil {
+	if now.Requests, err = l.audit.FindNaming(naming(l.places()...)); err != nil {
 		return nil, err
 	}
 	for _, request := range now.Requests {
@@ -245,7 +246,7 @@ func (l *lane) closeBatch(ctx context.Context, played []told) ([]checker.Violati
 		}
 	}
 	l.settled = map[types.NamespacedName]time.Time{}
-	l.audit, err = newAuditMark()
+	l.audit, err = kit.MarkAudit(env.cluster)
 	return violations, err
 }
 

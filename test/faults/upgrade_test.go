@@ -33,7 +33,7 @@ func TestUpgrade(t *testing.T) {
 	must(t, creates("configmap one")(t.Context(), sentinel))
 	must(t, l.await(t.Context(), standing(append(slices.Clone(apps), sentinel))))
 	for _, version := range []struct{ what, program string }{{"N+1", next}, {"N again", ""}} {
-		mark, err := newAuditMark()
+		mark, err := kit.MarkAudit(env.cluster)
 		must(t, err)
 		must(t, l.agent.kill())
 		l.agent.program = version.program
@@ -48,7 +48,7 @@ func TestUpgrade(t *testing.T) {
 		case <-time.After(late):
 		}
 		must(t, standing(apps)(t.Context()))
-		requests, err := mark.read(l.namespace)
+		requests, err := mark.FindNaming(naming(l.namespace))
 		must(t, err)
 		hub := 0
 		for i := range requests {

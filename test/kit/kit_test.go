@@ -78,6 +78,24 @@ func TestRequestIsWhatItsAuditEventSays(t *testing.T) {
 	}
 }
 
+func TestOnlyEventsOfTheWordsAreDecoded(t *testing.T) {
+	for line, want := range map[string]bool{
+		`{"stage": "ResponseComplete", "verb": "get", "objectRef": {"namespace": "demo"}}`:   true,
+		`{"stage": "ResponseStarted", "verb": "get", "objectRef": {"namespace": "demo"}}`:    false,
+		`{"stage": "ResponseStarted", "verb": "watch", "objectRef": {"namespace": "demo"}}`:  true,
+		`{"stage": "ResponseComplete", "verb": "watch", "objectRef": {"namespace": "demo"}}`: false,
+		`{"stage": "ResponseComplete", "verb": "get", "objectRef": {"namespace": "else"}}`:   false,
+		`{"else"`: false,
+	} {
+		if r, err := decodeRequest([]byte(line), []string{`"demo"`}, nil); err != nil || (r != nil) != want {
+			t.Errorf("%s: %v, %v", line, r, err)
+		}
+	}
+	if _, err := decodeRequest([]byte(`{"demo"`), []string{"other", "demo"}, nil); err == nil {
+		t.Error("half a line is a request")
+	}
+}
+
 func TestApplicationIsWhatAUserWrites(t *testing.T) {
 	cm := Application("team", "web", "metadata: {name: NAME}", Schema("name: NAME"), On("east"), Annotation("mode", "observe"))
 	want := map[string]string{application.ManifestKey: "metadata: {name: web}", application.ObserverSchemaKey: "name: web"}

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // counts are the requests of one user by what they are.
@@ -24,71 +22,44 @@ type asked struct {
 }
 
 // mark is a place in the audit log: its end now.
-func (w *world) mark() (int64, error) {
-	info, err := os.Stat(w.cluster.AuditLog())
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
+func (w *world) mark() (kit.Mark, error) { return kit.MarkAudit(w.cluster) }
 
-// entry is what the audit log says of a request.
-type entry struct {
-	Verb string `json:"verb"`
-	User struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	Object struct {
-		Resource string `json:"resource"`
-		Name     string `json:"name"`
-	} `json:"objectRef"`
-	Received  metav1.MicroTime `json:"requestReceivedTimestamp"`
-	Completed metav1.MicroTime `json:"stageTimestamp"`
-}
-
-// class is what a request is, as "target patch", "hub patch" or "event". What is
+// classOf is what a request is, as "target patch", "hub patch" or "event". What is
 // about Leases, and the watches, is none.
-func (e entry) class(s *set) string {
+func classOf(r kit.Request, s *set) string {
 	switch {
-	case e.Object.Resource == "leases" || e.Verb == "watch":
+	case r.Object.Resource == "leases" || r.Verb == "watch":
 		return ""
-	case e.Object.Resource == "events":
+	case r.Object.Resource == "events":
 		return "event"
-	case e.Object.Resource == "configmaps" && strings.HasPrefix(e.Object.Name, applicationPrefix):
-		return "hub " + e.Verb
-	case e.Object.Resource == s.kind.Resource.Resource && e.Object.Name != "":
-		return "target " + e.Verb
+	case r.Object.Resource == "configmaps" && strings.HasPrefix(r.Object.Name, applicationPrefix):
+		return "hub " + r.Verb
+	case r.Object.Resource == s.kind.Resource.Resource && r.Object.Name != "":
+		return "target " + r.Verb
 	}
-	return strings.TrimSpace("other " + e.Verb + " " + e.Object.Resource)
+	return strings.TrimSpace("other " + r.Verb + " " + r.Object.Resource)
 }
 
 // requests gives what a user has asked for since the mark.
-func (w *world) requests(from int64, user string, s *set) (asked, error) {
+func (w *world) requests(from kit.Mark, user string, s *set) (asked, error) {
+	made, err := from.FindNaming([]string{user}, kit.By(user))
 	found := asked{counts: counts{}}
-	err := w.cluster.AuditLines(from, func(line []byte) error {
-		if !strings.Contains(string(line), user) {
-			return nil
-		}
-		var e entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("audit log: %w", err)
-		}
-		class := e.class(s)
-		if e.User.Username != user || class == "" {
-			return nil
+	for _, r := range made {
+		class := classOf(r, s)
+		if class == "" {
+			continue
 		}
 		found.counts[class]++
 		if class == "target patch" {
-			found.patching = append(found.patching, milliseconds(e.Completed.Sub(e.Received.Time)))
+			found.patching = append(found.patching, milliseconds(r.Ended.Sub(r.Received)))
 		}
-		return nil
-	})
+	}
 	return found, err
 }
 
 // settle waits until a user asks for nothing more, or for ten seconds, and gives what it
 // has asked for since the mark.
-func (w *world) settle(ctx context.Context, from int64, user string, s *set) (asked, error) {
+func (w *world) settle(ctx context.Context, from kit.Mark, user string, s *set) (asked, error) {
 	var before asked
 	for range 8 {
 		now, err := w.requests(from, user, s)

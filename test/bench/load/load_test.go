@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // flagged are the options of a command line.
@@ -168,8 +169,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-func requested(verb, resource, name string) entry {
-	e := entry{Verb: verb}
+func requested(verb, resource, name string) kit.Request {
+	e := kit.Request{Verb: verb}
 	e.Object.Resource, e.Object.Name = resource, name
 	return e
 }
@@ -184,12 +185,12 @@ func TestClass(t *testing.T) {
 		"other list pods": {"list", "pods", ""},
 		"other get":       {"get", "", ""},
 	} {
-		if got := requested(e.verb, e.resource, e.name).class(s); got != want {
+		if got := classOf(requested(e.verb, e.resource, e.name), s); got != want {
 			t.Errorf("%v is %q, want %q", e, got, want)
 		}
 	}
-	for _, none := range []entry{requested("update", "leases", "local"), requested("watch", "configmaps", "")} {
-		if got := none.class(s); got != "" {
+	for _, none := range []kit.Request{requested("update", "leases", "local"), requested("watch", "configmaps", "")} {
+		if got := classOf(none, s); got != "" {
 			t.Errorf("%v is %q", none, got)
 		}
 	}

@@ -80,7 +80,7 @@ func (j *judge) losesNoEdit() {
 			if former, was := ownerOf(turn.before); !owned && was {
 				owner, owned = former, true
 			}
-			if _, byAgent := agentOf(turn.by()); !byAgent || turn.before == nil || !owned {
+			if _, byAgent := agentOf(turn.User.Username); !byAgent || turn.before == nil || !owned {
 				continue
 			}
 			for _, path := range changes(turn.before, turn.after, "") {
@@ -133,7 +133,7 @@ func (j *judge) keepsToItsKeys() {
 			if v.cm == nil || v.turn.before == nil {
 				continue
 			}
-			cluster, byAgent := agentOf(v.turn.by())
+			cluster, byAgent := agentOf(v.turn.User.Username)
 			for _, path := range changes(v.turn.before, v.turn.after, "") {
 				if byAgent && !isAgents(path, cluster) {
 					j.report("I7", name, "%s is not the agent's to write: %s", path, v.turn.Request)
@@ -172,13 +172,13 @@ func isOnlyAgents(path string) bool {
 func (j *judge) tellsNoSecret() {
 	for i := range j.Requests {
 		r := &j.Requests[i]
-		if _, byAgent := agentOf(r.by()); !byAgent || r.Object.Resource == "secrets" {
+		if _, byAgent := agentOf(r.User.Username); !byAgent || r.Object.Resource == "secrets" {
 			continue
 		}
 		for n, secret := range j.Secrets {
 			quoted, err := json.Marshal(secret)
 			if strings.Contains(string(r.Body), secret) || err == nil && strings.Contains(string(r.Body), strings.Trim(string(quoted), `"`)) {
-				j.report("I12", j.owners[r.key()], "secret %d of %d is in what was sent: %s", n+1, len(j.Secrets), r)
+				j.report("I12", j.owners[keyOf(r)], "secret %d of %d is in what was sent: %s", n+1, len(j.Secrets), r)
 			}
 		}
 	}
@@ -189,8 +189,8 @@ func (j *judge) tellsNoSecret() {
 func (j *judge) leavesOthersAlone() {
 	for i := range j.Requests {
 		r := &j.Requests[i]
-		_, byAgent := agentOf(r.by())
-		if byAgent || !r.isWrite() || r.Object.Resource != "configmaps" || r.Object.Group != "" || j.isApplication(r) {
+		_, byAgent := agentOf(r.User.Username)
+		if byAgent || !isWrite(r) || r.Object.Resource != "configmaps" || r.Object.Group != "" || j.isApplication(r) {
 			continue
 		}
 		for name, value := range r.Annotations {
@@ -198,7 +198,7 @@ func (j *judge) leavesOthersAlone() {
 				j.report("I13", types.NamespacedName{}, "the webhook was asked about a ConfigMap that is no Application: %s", r)
 			}
 		}
-		if !r.isAccepted() && strings.Contains(string(r.Answer), application.Domain) {
+		if !r.IsAccepted() && strings.Contains(string(r.Answer), application.Domain) {
 			j.report("I13", types.NamespacedName{}, "a ConfigMap that is no Application was refused: %s", r)
 		}
 	}
@@ -207,6 +207,6 @@ func (j *judge) leavesOthersAlone() {
 // isApplication tells if a request is about an Application, or about what says that it
 // belongs to one.
 func (j *judge) isApplication(r *Request) bool {
-	_, known := j.owners[r.key()]
+	_, known := j.owners[keyOf(r)]
 	return known || strings.Contains(string(r.Body), application.FormatAnnotation) || strings.Contains(string(r.Answer), application.OwnerAnnotation)
 }

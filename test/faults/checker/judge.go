@@ -112,9 +112,9 @@ func (j *judge) isReached() {
 	}
 	for i := range j.Requests {
 		r := &j.Requests[i]
-		name, known := j.owners[r.key()]
+		name, known := j.owners[keyOf(r)]
 		from, settled := j.Settled[name]
-		if _, byAgent := agentOf(r.by()); byAgent && known && settled && r.isWork() && r.isAccepted() && r.Received.After(from) && r.Received.Before(j.Until) {
+		if _, byAgent := agentOf(r.User.Username); byAgent && known && settled && isWork(r) && r.IsAccepted() && r.Received.After(from) && r.Received.Before(j.Until) {
 			j.report("I1", name, "%s: there was nothing to do since %s: %s", name, from.Format("15:04:05.000"), r)
 		}
 	}
@@ -200,7 +200,7 @@ func (j *judge) harmsNobody() {
 	for _, l := range j.world.lives {
 		proved := types.NamespacedName{}
 		for _, turn := range l.turns {
-			if cluster, byAgent := agentOf(turn.by()); byAgent && turn.before != nil && j.last(nameOf(l.key)) == nil {
+			if cluster, byAgent := agentOf(turn.User.Username); byAgent && turn.before != nil && j.last(nameOf(l.key)) == nil {
 				j.checkHarm(cluster, turn, proved)
 			}
 			if owner, ok := ownerOf(turn.after); ok {
@@ -210,8 +210,8 @@ func (j *judge) harmsNobody() {
 		if l.end == nil || l.end.Verb != "delete" {
 			continue
 		}
-		if _, byAgent := agentOf(l.end.by()); byAgent && proved.Name == "" {
-			j.report("I3", types.NamespacedName{}, "%s deleted what belongs to nobody: %s", shortOf(l.end.by()), l.end)
+		if _, byAgent := agentOf(l.end.User.Username); byAgent && proved.Name == "" {
+			j.report("I3", types.NamespacedName{}, "%s deleted what belongs to nobody: %s", shortOf(l.end.User.Username), l.end)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (j *judge) checkHarm(cluster string, turn turn, proved types.NamespacedName
 	after, isOwned := ownerOf(turn.after)
 	switch {
 	case proved.Name == "" && !j.mayAdopt(cluster, after, isOwned, whatIs(turn.after), turn.Request):
-		j.report("I3", after, "%s wrote to what belongs to nobody: %s", shortOf(turn.by()), turn.Request)
+		j.report("I3", after, "%s wrote to what belongs to nobody: %s", shortOf(turn.User.Username), turn.Request)
 	case wasOwned && isOwned && before != after && j.exists(before, turn.Received):
 		j.report("I3", before, "%s took what belongs to %s: %s", after, before, turn.Request)
 	}
@@ -251,7 +251,7 @@ func nameOf(k key) types.NamespacedName {
 func (j *judge) deletesWithReason() {
 	for _, l := range j.world.lives {
 		for _, r := range l.deletions() {
-			cluster, byAgent := agentOf(r.by())
+			cluster, byAgent := agentOf(r.User.Username)
 			owner, owned := ownerOf(l.turns[len(l.turns)-1].after)
 			if !byAgent || !owned {
 				continue
@@ -310,7 +310,7 @@ func (j *judge) createsOnce() {
 			former = nil
 			continue
 		}
-		if cluster, byAgent := agentOf(created.by()); byAgent {
+		if cluster, byAgent := agentOf(created.User.Username); byAgent {
 			j.checkCreation(cluster, l, former)
 		}
 		former = l
@@ -333,7 +333,7 @@ func (j *judge) checkCreation(cluster string, l, former *life) {
 	if former == nil || former.end == nil {
 		return
 	}
-	if _, byAgent := agentOf(former.end.by()); !byAgent || former.created() == nil {
+	if _, byAgent := agentOf(former.end.User.Username); !byAgent || former.created() == nil {
 		return
 	}
 	between := j.world.versionsIn(owner, former.turns[0].Received, created.Ended)
@@ -346,17 +346,17 @@ func (j *judge) checkCreation(cluster string, l, former *life) {
 func (j *judge) keepsToItsRights() {
 	for i := range j.Requests {
 		r := &j.Requests[i]
-		cluster, byAgent := agentOf(r.by())
+		cluster, byAgent := agentOf(r.User.Username)
 		if !byAgent {
 			continue
 		}
-		name := j.owners[r.key()]
+		name := j.owners[keyOf(r)]
 		switch {
 		case r.Status.Code == http.StatusForbidden && r.Annotations["authorization.k8s.io/decision"] == "forbid" && j.isWarming(r):
 		case r.Status.Code == http.StatusForbidden && strings.Contains(string(r.Answer), "is being terminated"):
 		case r.Status.Code == http.StatusForbidden:
 			j.report("I8", name, "tried what it may not: %s", r)
-		case r.isWork() && r.isAccepted() && j.last(nameOf(r.key())) == nil && !slices.Contains(j.Places[cluster], r.Object.Namespace):
+		case isWork(r) && r.IsAccepted() && j.last(nameOf(keyOf(r))) == nil && !slices.Contains(j.Places[cluster], r.Object.Namespace):
 			j.report("I8", name, "wrote where it has nothing to do: %s", r)
 		}
 	}

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -522,28 +521,5 @@ func TestOrder(t *testing.T) {
 		if l.key.resource == "services" && (l.created() == nil || len(l.turns) != 2 || l.turns[1].before == nil) {
 			t.Errorf("the life of the Service is %v", l.turns)
 		}
-	}
-}
-
-func TestRead(t *testing.T) {
-	lines := []string{
-		`{"stage": "ResponseComplete", "verb": "get", "objectRef": {"namespace": "demo"}}`,
-		`{"stage": "ResponseStarted", "verb": "get", "objectRef": {"namespace": "demo"}}`,
-		`{"stage": "ResponseComplete", "verb": "get", "objectRef": {"namespace": "else"}}`,
-	}
-	give := func(take func([]byte) error) error {
-		for _, line := range lines {
-			if err := take([]byte(line)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if requests, err := Read(give, `"demo"`); err != nil || len(requests) != 1 {
-		t.Errorf("got %v, %v, want one", requests, err)
-	}
-	lines = append(lines, `{"demo"`)
-	if _, err := Read(give, `"demo"`, "other"); err == nil || errors.Unwrap(err) == nil {
-		t.Errorf("half a line is no request: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func Repairs(requests []Request) []time.Duration {
 		var drifted time.Time
 		for _, turn := range l.turns {
 			_, owned := ownerOf(turn.after)
-			_, byAgent := agentOf(turn.by())
+			_, byAgent := agentOf(turn.User.Username)
 			switch {
 			case !owned || turn.before == nil:
 			case !byAgent && turn.Object.Subresource == "" && drifted.IsZero():
@@ -66,8 +66,8 @@ func (j *judge) isBounded() {
 		calls := 0
 		for i := range j.Requests {
 			r := &j.Requests[i]
-			_, byAgent := agentOf(r.by())
-			if byAgent && r.Object.Resource != "events" && j.owners[r.key()] == stall.App && r.Received.After(stall.From) && r.Received.Before(stall.Until) {
+			_, byAgent := agentOf(r.User.Username)
+			if byAgent && r.Object.Resource != "events" && j.owners[keyOf(r)] == stall.App && r.Received.After(stall.From) && r.Received.Before(stall.Until) {
 				calls++
 			}
 		}
@@ -78,14 +78,14 @@ func (j *judge) isBounded() {
 	writes := map[key][]time.Time{}
 	for i := range j.Requests {
 		r := &j.Requests[i]
-		if _, byAgent := agentOf(r.by()); !byAgent || !r.isWork() {
+		if _, byAgent := agentOf(r.User.Username); !byAgent || !isWork(r) {
 			continue
 		}
-		times := append(writes[r.key()], r.Received)
-		writes[r.key()] = times
+		times := append(writes[keyOf(r)], r.Received)
+		writes[keyOf(r)] = times
 		if len(times) >= hot && times[len(times)-1].Sub(times[len(times)-hot]) < short {
-			j.report("I10", j.owners[r.key()], "%d writes in %s: %s", hot, times[len(times)-1].Sub(times[len(times)-hot]), r)
-			writes[r.key()] = nil
+			j.report("I10", j.owners[keyOf(r)], "%d writes in %s: %s", hot, times[len(times)-1].Sub(times[len(times)-hot]), r)
+			writes[keyOf(r)] = nil
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (j *judge) isMonotone() {
 			if i == 0 || versions[i-1].app.Spec.Digest() != digest {
 				specs[digest] = i
 			}
-			_, byAgent := agentOf(v.turn.by())
+			_, byAgent := agentOf(v.turn.User.Username)
 			seen, known := specs[v.app.Status.ObservedSpec]
 			if !byAgent || v.app.Status.ObservedSpec == "" || v.cm == nil {
 				continue

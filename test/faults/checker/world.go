@@ -64,20 +64,20 @@ func replay(requests []Request) *world {
 	w := &world{apps: map[types.NamespacedName][]*version{}}
 	for i := range requests {
 		r := &requests[i]
-		if !r.isWrite() || r.Object.Resource == "events" || !r.isAccepted() {
+		if !isWrite(r) || r.Object.Resource == "events" || !r.IsAccepted() {
 			continue
 		}
-		after := r.answer()
+		after := answerOf(r)
 		uid := text(after, "metadata", "uid")
 		if after == nil {
-			uid = r.deleted()
+			uid = deletedBy(r)
 		}
 		if uid == "" {
 			continue // such as a review, which is no object
 		}
 		l := byUID[uid]
 		if l == nil {
-			l = &life{key: r.key(), uid: uid}
+			l = &life{key: keyOf(r), uid: uid}
 			byUID[uid] = l
 			w.lives = append(w.lives, l)
 		}
