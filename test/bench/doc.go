@@ -1,11 +1,11 @@
 // Package bench measures the pure engine, pkg/schema, beside others that
 // compare the same objects in the same run:
 //
-//	cd test/bench && go test -bench . -count 6 | go run ./ratios
+//	cd test/bench && go test -bench . -count 6 > bench.txt
+//	go run golang.org/x/perf/cmd/benchstat@latest -row "/op /object" -col /engine bench.txt
 //
 // That takes six minutes, and the first time some more for the build: one of the
 // others needs much of Kubernetes, for which this is a module of its own.
-// benchstat reads the output, too.
 //
 // Objects: a Deployment of 200 lines of YAML, a CustomResourceDefinition of
 // 2,000 lines and a ConfigMap with 200 KiB of data, each as a manifest and as a
