@@ -4,22 +4,16 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Stdout)
-	if ctx.Err() != nil {
-		err = errors.New("interrupted")
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		os.Exit(1)
-	}
+	program.Main("demo", nil, func(ctx context.Context) error {
+		if err := run(ctx, os.Stdout); err != nil && ctx.Err() == nil {
+			return err
+		}
+		return context.Cause(ctx)
+	})
 }

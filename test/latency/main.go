@@ -22,29 +22,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/pflag"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var options Options
-	options.AddFlags(pflag.CommandLine)
-	pflag.Parse()
-
-	err := options.Validate()
-	if err == nil {
-		err = run(ctx, options, os.Stdout, os.Stderr)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "latency:", err)
-		os.Exit(1)
-	}
+	options := new(Options)
+	program.Main("latency", options, func(ctx context.Context) error { return run(ctx, *options, os.Stdout, os.Stderr) })
 }
 
 // Options are what the user can choose.

@@ -21,11 +21,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 //go:embed mutants.yaml
@@ -35,24 +35,14 @@ var list []byte
 var faults []byte
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	options := Options{}
-	options.AddFlags(pflag.CommandLine)
-	pflag.Parse()
-
-	err := options.Validate()
-	if err == nil {
+	options := new(Options)
+	program.Main("mutants", options, func(ctx context.Context) error {
 		chosen := list
 		if options.Faults {
 			chosen = faults
 		}
-		err = run(ctx, options, chosen, goTest("."), os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(1)
-	}
+		return run(ctx, *options, chosen, goTest("."), os.Stdout)
+	})
 }
 
 // Options are what the user can choose.

@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,16 +13,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/krake-observer/krake-observer/internal/agent"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "profiled:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("profiled", nil, run) }
 
 func run(ctx context.Context) error {
 	var options agent.Options

@@ -26,30 +26,17 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var options Options
-	options.AddFlags(pflag.CommandLine)
-	pflag.Parse()
-
-	err := options.Validate()
-	if err == nil {
-		err = run(ctx, options, os.Stdout, os.Stderr)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "simulation:", err)
-		os.Exit(1)
-	}
+	options := new(Options)
+	program.Main("simulation", options, func(ctx context.Context) error { return run(ctx, *options, os.Stdout, os.Stderr) })
 }
 
 // Options are what the user can choose.

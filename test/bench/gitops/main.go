@@ -9,26 +9,22 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var options Options
-	options.AddFlags(pflag.CommandLine)
-	pflag.Parse()
-	if err := run(ctx, options); err != nil && ctx.Err() == nil {
-		fmt.Fprintln(os.Stderr, "gitops:", err)
-		os.Exit(1)
-	}
+	options := new(Options)
+	program.Main("gitops", options, func(ctx context.Context) error {
+		if err := run(ctx, *options); ctx.Err() == nil {
+			return err
+		}
+		return nil // whoever interrupts it has what it wants
+	})
 }
 
 // Options are what the bench can choose.

@@ -13,26 +13,17 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/spf13/pflag"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var options Options
-	options.AddFlags(pflag.CommandLine)
-	pflag.Parse()
-	err := options.Complete()
-	if err == nil {
-		err = run(ctx, options, os.Stdout, os.Stderr)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "load:", err)
-		os.Exit(1)
-	}
+	options := new(Options)
+	program.Main("load", options, func(ctx context.Context) error {
+		if err := options.Complete(); err != nil {
+			return err
+		}
+		return run(ctx, *options, os.Stdout, os.Stderr)
+	})
 }
