@@ -21,7 +21,7 @@ type Options interface {
 // interrupted, which ends the context. After an error, which is printed behind the name,
 // the exit code is 1.
 func Main(name string, options Options, run func(ctx context.Context) error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // this is a main
 	err := parse(options)
 	if err == nil {
 		err = run(ctx)

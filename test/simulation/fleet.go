@@ -167,10 +167,10 @@ func (c counter) RoundTrip(request *http.Request) (*http.Response, error) {
 // "get" of what is no resource.
 func requestTo(request *http.Request) string {
 	steps := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
-	switch {
-	case steps[0] == "api":
+	switch steps[0] {
+	case "api":
 		steps = steps[min(2, len(steps)):]
-	case steps[0] == "apis":
+	case "apis":
 		steps = steps[min(3, len(steps)):]
 	default:
 		steps = nil
