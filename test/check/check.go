@@ -1,0 +1,47 @@
+// Package check has the assertions of all tests: that there is no error, and that a
+// value is the expected one. It imports no other package of this module, so that the
+// tests of every package can use it.
+package check
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Must ends the test if there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Equal reports each difference between two values, and names what was compared.
+func Equal[T any](t testing.TB, what string, want, got T) {
+	t.Helper()
+	if reflect.DeepEqual(want, got) { // much faster than go-cmp
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: -want +got\n%s", what, diff)
+	}
+}
+
+// Fails requires an error with this text in its message, or none if the text is empty.
+func Fails(t testing.TB, what string, err error, text string) {
+	t.Helper()
+	if (err == nil) != (text == "") || !strings.Contains(Message(err), text) {
+		t.Errorf("%s: error %v, want %q", what, err, text)
+	}
+}
+
+// Message is the text of an error, and empty for nil.
+func Message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
