@@ -9,24 +9,19 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Every event of every observed object is compared: without drift that must
 // cost nothing but time.
 func TestCompareWithoutDriftAllocatesNothing(t *testing.T) {
 	text, err := os.ReadFile("testdata/deployment.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	documents, err := manifest.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	desired, live := documents[0].(object), documents[1].(object)
 	observed, err := schema.Default(desired)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	projection := observed.Project(desired, live)
 	moved, aligned := rearranged(live), observed.Align(keyed("name"))
 	accepted := aligned.Accept(aligned.Forms(desired, moved)).ByValue()
@@ -40,9 +35,7 @@ func TestCompareWithoutDriftAllocatesNothing(t *testing.T) {
 		if drift := compare(); len(drift) > 0 {
 			t.Fatalf("%s: the Deployment differs: %v", name, drift)
 		}
-		if got := testing.AllocsPerRun(100, func() { compare() }); got != 0 {
-			t.Errorf("%s: %v allocations, want none", name, got)
-		}
+		check.Equal(t, name+": allocations", 0, testing.AllocsPerRun(100, func() { compare() }))
 	}
 	drifted := runtime.DeepCopyJSON(live)
 	drifted["spec"].(object)["replicas"] = int64(9)

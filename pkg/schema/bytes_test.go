@@ -9,6 +9,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Whatever the bytes are: they are refused with a place and a way out, or
@@ -106,13 +107,9 @@ func TestFindingsAreBounded(t *testing.T) {
 		list[i] = "mistake"
 	}
 	_, findings := schema.Mangle([]any{complete(object{})}, []any{complete(object{long: object{long: list}})})
-	if got, most := len(findings), 1001; got != most {
-		t.Errorf("%d findings, want %d", got, most)
-	}
+	check.Equal(t, "number of findings", 1001, len(findings))
 	checkFindings(t, findings)
-	if last := findings[len(findings)-1]; last.Message != fmt.Sprintf("%d more mistakes are not listed", mistakes-999) {
-		t.Errorf("the last finding is %q", last)
-	}
+	check.Equal(t, "last finding", fmt.Sprintf("%d more mistakes are not listed", mistakes-999), findings[len(findings)-1].Message)
 }
 
 // What nobody can decode can still be made in memory.

@@ -1,17 +1,18 @@
 package schema_test
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 type object = map[string]any
@@ -26,22 +27,16 @@ type testCase object
 func forEach(t *testing.T, file string, run func(t *testing.T, c testCase)) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	documents, err := manifest.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, document := range documents {
 		c := testCase(document.(object))
 		t.Run(c["why"].(string), func(t *testing.T) {
 			c.complete()
 			before := runtime.DeepCopyJSON(c)
 			run(t, c)
-			if diff := cmp.Diff(before, object(c)); diff != "" {
-				t.Errorf("an argument was changed: -before +after\n%s", diff)
-			}
+			check.Equal(t, "the arguments afterwards", before, object(c))
 		})
 	}
 }
@@ -98,36 +93,26 @@ func (c testCase) set(t *testing.T) schema.Set {
 
 func (c testCase) check(t *testing.T, want string, got any) {
 	t.Helper()
-	if diff := cmp.Diff(c[want], plain(t, got)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, want, c[want], plain(t, got))
 }
 
 // plain gives what a client reads of a value that was sent as JSON.
 func plain(t *testing.T, value any) any {
 	t.Helper()
 	var decoded any
-	if err := json.Unmarshal([]byte(text(t, value)), &decoded); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal([]byte(text(t, value)), &decoded))
 	return decoded
 }
 
 func TestDefault(t *testing.T) {
 	forEach(t, "default.yaml", func(t *testing.T, c testCase) {
-		got, err := schema.Default(c.object("manifest"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.check(t, "want", got.Document())
+		c.check(t, "want", defaultOf(t, c.object("manifest")).Document())
 	})
 }
 
 func TestDefaultNeedsAnIdentity(t *testing.T) {
 	_, err := schema.Default(object{"kind": "Song"})
-	if want := "the resource lacks apiVersion, metadata.name"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	check.Equal(t, "error", "the resource lacks apiVersion, metadata.name", check.Message(err))
 }
 
 func TestProject(t *testing.T) {
@@ -146,9 +131,7 @@ func TestCompare(t *testing.T) {
 	forEach(t, "compare.yaml", func(t *testing.T, c testCase) {
 		found := c.schema(t).Compare(c.object("desired"), c.object("live"))
 		c.check(t, "differences", describe(found))
-		if got := len(found.Drift()) + len(found.Unknown()); got != len(found) {
-			t.Errorf("%d differences are either drift or unknown, there are %d", got, len(found))
-		}
+		check.Equal(t, "differences that are either drift or unknown", len(found), len(found.Drift())+len(found.Unknown()))
 	})
 }
 
@@ -171,19 +154,14 @@ func TestNumbersAreComparedByValue(t *testing.T) {
 	for _, test := range tests {
 		desired := object{"spec": object{"a": test.desired}}
 		live := object{"spec": object{"a": test.live}}
-		if got := len(s.Compare(desired, live)) == 0; got != test.equal {
-			t.Errorf("%T %v and %T %v: equal is %v", test.desired, test.desired, test.live, test.live, got)
-		}
+		check.Equal(t, fmt.Sprintf("%T %v and %T %v are equal", test.desired, test.desired, test.live, test.live), test.equal, len(s.Compare(desired, live)) == 0)
 	}
 }
 
 // A manifest may say the namespace of a cluster-scoped object by mistake.
 func TestDefaultOfAClusterScopedObject(t *testing.T) {
 	desired := complete(object{"metadata": object{"namespace": "demo"}})
-	s, err := schema.Default(desired)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := defaultOf(t, desired)
 	if found := s.Compare(desired, complete(object{})); len(found) > 0 {
 		t.Errorf("it differs: %v", found)
 	}
@@ -222,12 +200,8 @@ func TestPatchGuard(t *testing.T) {
 		object{"op": "replace", "path": "/metadata/resourceVersion", "value": "7"},
 		object{"op": "remove", "path": "/spec/a/1"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
-	if patch[0].Op != "remove" {
-		t.Errorf("the guard got into the patch itself: %v", patch)
-	}
+	same(t, want, got)
+	check.Equal(t, "the patch itself, without the guard", "remove", patch[0].Op)
 }
 
 func TestOverlay(t *testing.T) {
@@ -265,8 +239,8 @@ func TestObserve(t *testing.T) {
 func TestSetOf(t *testing.T) {
 	forEach(t, "set_of.yaml", func(t *testing.T, c testCase) {
 		schemas, err := c.set(t).Of(c.objects("manifests"))
-		if want, _ := c["error"].(string); want != message(err) {
-			t.Fatalf("error %q, want %q", message(err), want)
+		if want, _ := c["error"].(string); want != check.Message(err) {
+			t.Fatalf("error %q, want %q", check.Message(err), want)
 		}
 		if err == nil {
 			c.check(t, "want", schema.Set(schemas).Documents())
@@ -277,9 +251,7 @@ func TestSetOf(t *testing.T) {
 func TestSetRetain(t *testing.T) {
 	forEach(t, "set_retain.yaml", func(t *testing.T, c testCase) {
 		got, err := c.set(t).Retain(c.objects("manifests"), c.objects("former"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		c.check(t, "want", got)
 		for _, resource := range got {
 			scribble(resource) // forEach looks if that reached an argument
@@ -290,17 +262,15 @@ func TestSetRetain(t *testing.T) {
 func TestSetDelta(t *testing.T) {
 	forEach(t, "set_delta.yaml", func(t *testing.T, c testCase) {
 		delta, err := c.set(t).Delta(c.objects("desired"), c.objects("observed"))
-		if want, _ := c["error"].(string); want != message(err) {
-			t.Fatalf("error %q, want %q", message(err), want)
+		if want, _ := c["error"].(string); want != check.Message(err) {
+			t.Fatalf("error %q, want %q", check.Message(err), want)
 		}
 		if err != nil {
 			return
 		}
 		want := c.object("delta")
 		for name, got := range map[string][]int{"new": delta.New, "modified": delta.Modified, "deleted": delta.Deleted} {
-			if diff := cmp.Diff(want[name], plain(t, got)); diff != "" {
-				t.Errorf("%s: -want +got\n%s", name, diff)
-			}
+			check.Equal(t, name, want[name], plain(t, got))
 		}
 	})
 }
@@ -317,44 +287,26 @@ func TestResourcesWithoutIdentity(t *testing.T) {
 		"Delta, observed":      func() error { _, err := set.Delta(ok, broken); return err },
 	}
 	for name, call := range calls {
-		if err := call(); message(err) != want {
-			t.Errorf("%s: got %v, want %s", name, err, want)
-		}
+		check.Equal(t, name, want, check.Message(call()))
 	}
-}
-
-func message(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 func decode(t *testing.T, yaml string) object {
 	t.Helper()
 	documents, err := manifest.Decode([]byte(yaml))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return documents[0].(object)
 }
 
 func defaultOf(t *testing.T, resource object) schema.Schema {
 	t.Helper()
 	s, err := schema.Default(resource)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return s
 }
 
-// same compares what a caller would see of two values.
+// same is [check.Equal] for results that need no name.
 func same(t *testing.T, want, got any) {
 	t.Helper()
-	if s, ok := want.(schema.Schema); ok {
-		want, got = s.Document(), got.(schema.Schema).Document()
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "result", want, got)
 }

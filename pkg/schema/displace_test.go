@@ -33,9 +33,7 @@ func TestDisplace(t *testing.T) {
 			if len(found) != 1 || !cmp.Equal(test.cut, found[0].Cut) || found[0].Displaces() != (test.cut != nil) {
 				t.Fatalf("found %v", found)
 			}
-			if diff := cmp.Diff(complete(decode(t, "spec: {list: "+test.want+"}")), patched(t, live, found.Patch())); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			same(t, complete(decode(t, "spec: {list: "+test.want+"}")), patched(t, live, found.Patch()))
 			if before := s.Compare(desired, live); len(before) != 1 || before[0].Displaces() {
 				t.Errorf("Compare finds %v", before)
 			}

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // What is to be cut, only the live object can tell. A stored projection may lack
@@ -135,9 +135,7 @@ func TestLearnedKeysAreOwn(t *testing.T) {
 	live := complete(decode(t, "spec: {list: [{v: 1}, {k: {a: 1}, v: 2}]}"))
 	before := runtime.DeepCopyJSON(live)
 	scribble(s.LateInitialize(complete(decode(t, "spec: {list: [{w: 1}]}")), live))
-	if diff := cmp.Diff(before, live); diff != "" {
-		t.Errorf("-before +after\n%s", diff)
-	}
+	same(t, before, live)
 }
 
 // Only a schema's name belongs to it: neither a namespace, nor less than that.
@@ -153,9 +151,7 @@ func TestIdentityOfASchema(t *testing.T) {
 
 func TestPathOfAnEmptyName(t *testing.T) {
 	path := schema.Path{{Field: "data", Index: -1}, {Field: "", Index: -1}}
-	if got := path.String(); got != `data[""]` {
-		t.Errorf("it is %s", got)
-	}
+	check.Equal(t, "path", `data[""]`, path.String())
 }
 
 // Below a name that is longer than all paths may be, one operation at a time is

@@ -1,12 +1,14 @@
 package schema_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Accepting what the server wrote makes that equal, and nothing else.
@@ -75,7 +77,7 @@ func TestAccept(t *testing.T) {
 	t.Run("a form of what is not observed has no effect", func(t *testing.T) {
 		none := complete(object{})
 		for _, form := range s.Forms(desired, complete(decode(t, "spec: {cpu: 500m, list: [A], inner: {deep: '1'}}"))) {
-			same(t, defaultOf(t, none), defaultOf(t, none).Accept([]schema.Form{form}))
+			same(t, defaultOf(t, none).Document(), defaultOf(t, none).Accept([]schema.Form{form}).Document())
 		}
 	})
 }
@@ -117,9 +119,7 @@ func TestByValue(t *testing.T) {
 	literal := parse(t, complete(object{"spec": object{"a": nil}}))
 	for _, c := range cases {
 		desired, live := complete(object{"spec": object{"a": c.desired}}), complete(object{"spec": object{"a": c.live}})
-		if got := len(literal.ByValue().Compare(desired, live)) == 0; got != c.equal {
-			t.Errorf("%#v and %#v: equal is %v", c.desired, c.live, got)
-		}
+		check.Equal(t, fmt.Sprintf("%#v and %#v are equal", c.desired, c.live), c.equal, len(literal.ByValue().Compare(desired, live)) == 0)
 		if len(literal.Compare(desired, live)) == 0 {
 			t.Errorf("%#v and %#v are literally equal", c.desired, c.live)
 		}

@@ -5,9 +5,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestKeep(t *testing.T) {
@@ -63,13 +62,9 @@ func checkKeep(t *testing.T, s sample) {
 	written, _ := rewrite(s.first).(object)
 	for _, answer := range []object{written, s.live, s.second} {
 		forms := s.schema.Forms(s.first, answer)
-		if diff := cmp.Diff(forms, s.schema.Keep(s.first, forms)); diff != "" {
-			t.Errorf("-forms +kept\n%s", diff)
-		}
+		check.Equal(t, "forms that are kept", forms, s.schema.Keep(s.first, forms))
 		var stored []schema.Form
-		if err := json.Unmarshal([]byte(text(t, forms)), &stored); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal([]byte(text(t, forms)), &stored))
 		same(t, text(t, forms), text(t, stored))
 		for _, desired := range []object{s.first, s.second} {
 			all, kept := s.schema.Accept(stored), s.schema.Accept(s.schema.Keep(desired, stored))
@@ -90,9 +85,7 @@ func TestPathJSON(t *testing.T) {
 	for _, c := range cases {
 		same(t, c.text, text(t, c.path))
 		var got schema.Path
-		if err := json.Unmarshal([]byte(c.text), &got); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal([]byte(c.text), &got))
 		same(t, c.path, got)
 	}
 }
@@ -141,9 +134,7 @@ func TestFormJSON(t *testing.T) {
 		`{"path":["false"],"want":false,"have":0.5},{"path":["empty"],"want":"","have":{"a":[9007199254740993]}}]`
 	same(t, want, stored)
 	var got []schema.Form
-	if err := json.Unmarshal([]byte(stored), &got); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal([]byte(stored), &got))
 	same(t, forms, got)
 	if err := json.Unmarshal([]byte(`[{"path":[-1],"want":1}]`), &got); err == nil {
 		t.Error("a hostile path is read")

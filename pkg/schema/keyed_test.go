@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // What is found, what the patch does about it, and that nothing is left then.
@@ -84,21 +83,15 @@ func TestAlign(t *testing.T) {
 			for _, difference := range found {
 				paths = append(paths, difference.Path.String())
 			}
-			if diff := cmp.Diff([]string{c.want}, paths); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
-			if diff := cmp.Diff(literal.Document(), s.Document()); diff != "" {
-				t.Errorf("the document is another one: -literal +aligned\n%s", diff)
-			}
+			same(t, []string{c.want}, paths)
+			check.Equal(t, "the document afterwards", literal.Document(), s.Document())
 		})
 	}
 }
 
 func TestAlignWithoutAType(t *testing.T) {
 	s := parse(t, complete(decode(t, "spec: {parts: [{observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}]}")))
-	if diff := cmp.Diff(s.Document(), s.Align(nil).Document()); diff != "" {
-		t.Errorf("-before +after\n%s", diff)
-	}
+	same(t, s.Document(), s.Align(nil).Document())
 }
 
 // A long list is looked up in another way than a short one, to the same end,
@@ -118,9 +111,7 @@ func TestKeyedListsOfAnyLength(t *testing.T) {
 			if len(found) != 1 || found[0].Kind != schema.TooLong {
 				t.Fatalf("%d differences: %v", len(found), found)
 			}
-			if diff := cmp.Diff([]int{0, length + 1}, found[0].Cut); diff != "" {
-				t.Errorf("cut: -want +got\n%s", diff)
-			}
+			check.Equal(t, "cut", []int{0, length + 1}, found[0].Cut)
 		})
 	}
 }

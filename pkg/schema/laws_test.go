@@ -3,7 +3,6 @@ package schema_test
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json" // reads integers as such
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // law is what holds for every schema and all objects, of whatever shape.
@@ -67,9 +67,7 @@ func (l law) check(t *testing.T, choices tape) {
 	s.schema = parse(t, s.document)
 	before := s.objects()
 	l(t, s)
-	if diff := cmp.Diff(before, s.objects()); diff != "" {
-		t.Errorf("an argument was changed: -before +after\n%s", diff)
-	}
+	check.Equal(t, "the arguments afterwards", before, s.objects())
 	if t.Failed() {
 		t.Logf("schema %s\nfirst %s\nlive %s\nsecond %s", text(t, s.document), text(t, s.first), text(t, s.live), text(t, s.second))
 	}
@@ -82,12 +80,7 @@ func TestLaws(t *testing.T) {
 	}
 	for name, l := range laws() {
 		t.Run(name, func(t *testing.T) {
-			random := rand.NewChaCha8([32]byte{1})
-			for range samples {
-				choices := make(tape, 400)
-				if _, err := random.Read(choices); err != nil {
-					t.Fatal(err)
-				}
+			for choices := range tapes(t, 1, 400, samples) {
 				if l.check(t, choices); t.Failed() {
 					return
 				}
@@ -112,9 +105,7 @@ func checkSelf(t *testing.T, s sample) {
 				t.Errorf("Compare(x, x) finds %v", difference)
 			}
 		}
-		if satisfies(s.document, desired) != (len(found) == 0) {
-			t.Errorf("Compare(x, x) finds %v, lengths are legal: %v", found, len(found) != 0)
-		}
+		check.Equal(t, "Compare(x, x) finds nothing", satisfies(s.document, desired), len(found) == 0)
 		if patch := s.schema.Patch(desired, desired); len(patch) > 0 {
 			t.Errorf("Patch(x, x) is %v", patch)
 		}
@@ -126,41 +117,29 @@ func checkSelf(t *testing.T, s sample) {
 func checkOverlay(t *testing.T, s sample) {
 	t.Helper()
 	for _, desired := range s.desired() {
-		checkOverlayOf(t, s, desired)
-	}
-}
-
-func checkOverlayOf(t *testing.T, s sample, desired object) {
-	t.Helper()
-	overlaid := s.schema.Overlay(desired, s.live)
-	for _, difference := range s.schema.Compare(desired, overlaid).Drift() {
-		want, _ := difference.Want.([]any)
-		impossible := difference.Kind == schema.TooShort && len(want) == 0 ||
-			difference.Kind == schema.TooLong && len(difference.Cut) == 0
-		if !impossible {
-			t.Errorf("after Overlay: %v", difference)
+		overlaid := s.schema.Overlay(desired, s.live)
+		for _, difference := range s.schema.Compare(desired, overlaid).Drift() {
+			want, _ := difference.Want.([]any)
+			impossible := difference.Kind == schema.TooShort && len(want) == 0 ||
+				difference.Kind == schema.TooLong && len(difference.Cut) == 0
+			if !impossible {
+				t.Errorf("after Overlay: %v", difference)
+			}
 		}
+		if patch := s.schema.Patch(desired, overlaid); len(patch) > 0 {
+			t.Errorf("after Overlay a patch is left: %v", patch)
+		}
+		checkUntouched(t, s.document, s.live, overlaid)
 	}
-	if patch := s.schema.Patch(desired, overlaid); len(patch) > 0 {
-		t.Errorf("after Overlay a patch is left: %v", patch)
-	}
-	checkUntouched(t, s.document, s.live, overlaid)
 }
 
 // What a server makes of the patch is the overlay.
 func checkPatch(t *testing.T, s sample) {
 	t.Helper()
 	for _, desired := range s.desired() {
-		checkPatchOf(t, s, desired)
-	}
-}
-
-func checkPatchOf(t *testing.T, s sample, desired object) {
-	t.Helper()
-	operations := s.schema.Patch(desired, s.live)
-	got := normal(t, patched(t, s.live, operations))
-	if diff := cmp.Diff(normal(t, s.schema.Overlay(desired, s.live)), got); diff != "" {
-		t.Errorf("Patch %v: -overlay +patched\n%s", operations, diff)
+		operations := s.schema.Patch(desired, s.live)
+		want, got := s.schema.Overlay(desired, s.live), patched(t, s.live, operations)
+		check.Equal(t, fmt.Sprintf("what Patch %v leads to", operations), normal(t, want), normal(t, got))
 	}
 }
 
@@ -168,17 +147,13 @@ func checkPatchOf(t *testing.T, s sample, desired object) {
 func patched(t *testing.T, live object, operations schema.Patch) object {
 	t.Helper()
 	patch, err := jsonpatch.DecodePatch([]byte(text(t, append(schema.Patch{}, operations...))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	result, err := patch.Apply([]byte(text(t, live)))
 	if err != nil {
 		t.Fatalf("apply %v: %v", operations, err)
 	}
 	var got object
-	if err := utiljson.Unmarshal(result, &got); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, utiljson.Unmarshal(result, &got))
 	return got
 }
 
@@ -189,24 +164,18 @@ func checkProjection(t *testing.T, s sample) {
 	for _, desired := range s.desired() {
 		checkProjectionOf(t, s, desired)
 		once := s.schema.ObservedPart(desired)
-		if diff := cmp.Diff(once, s.schema.ObservedPart(once)); diff != "" {
-			t.Errorf("ObservedPart: -once +twice\n%s", diff)
-		}
+		check.Equal(t, "ObservedPart, twice", once, s.schema.ObservedPart(once))
 	}
 	noisy := runtime.DeepCopyJSON(s.live)
 	noisy["not observed"] = "noise"
 	once := s.schema.Project(s.first, s.live)
-	if diff := cmp.Diff(once, s.schema.Project(s.first, noisy)); diff != "" {
-		t.Errorf("Project sees what is not observed: -without +with\n%s", diff)
-	}
+	check.Equal(t, "Project, with what is not observed", once, s.schema.Project(s.first, noisy))
 	if hasKeys(s.document) {
 		return // without its key an element is not found again
 	}
 	bare, _ := withoutLengths(once).(object)
 	again := withoutLengths(s.schema.Project(s.first, runtime.DeepCopyJSON(bare)))
-	if diff := cmp.Diff(any(bare), again); diff != "" {
-		t.Errorf("Project: -once +twice\n%s", diff)
-	}
+	check.Equal(t, "Project, twice", any(bare), again)
 }
 
 func checkProjectionOf(t *testing.T, s sample, desired object) {
@@ -225,9 +194,7 @@ func checkProjectionOf(t *testing.T, s sample, desired object) {
 	}
 	direct := places(s.schema.Compare(desired, s.live))
 	projected := places(s.schema.CompareProjection(desired, s.schema.Project(desired, s.live)))
-	if diff := cmp.Diff(direct, projected); diff != "" {
-		t.Errorf("CompareProjection: -of the object +of its projection\n%s", diff)
-	}
+	check.Equal(t, "CompareProjection", direct, projected)
 }
 
 var indices = regexp.MustCompile(`\[\d+\]`)
@@ -263,9 +230,7 @@ func checkLearning(t *testing.T, s sample) {
 		return // its lists are aligned by index now, and by key when that has been learned
 	}
 	known := s.schema.LateInitialize(s.first, s.live)
-	if diff := cmp.Diff(known, s.schema.LateInitialize(known, s.live)); diff != "" {
-		t.Errorf("LateInitialize: -once +twice\n%s", diff)
-	}
+	check.Equal(t, "LateInitialize, twice", known, s.schema.LateInitialize(known, s.live))
 	if unknown := s.schema.Compare(known, s.live).Unknown(); len(unknown) > 0 && !hasGap(s.live) {
 		t.Errorf("after LateInitialize: %v", unknown)
 	}
@@ -329,18 +294,14 @@ func checkForms(t *testing.T, s sample) {
 	if drift := accepted.Compare(s.first, written).Drift(); len(drift) > 0 && fits(s.document, s.first) && !hasKeys(s.document) && satisfies(s.document, s.first) {
 		t.Errorf("what was accepted differs: %v", drift)
 	}
-	if diff := cmp.Diff(s.schema.Document(), accepted.Document()); diff != "" {
-		t.Errorf("the document is another one: -before +after\n%s", diff)
-	}
+	check.Equal(t, "the document afterwards", s.schema.Document(), accepted.Document())
 	before, after := s.schema.Compare(s.first, s.live), accepted.Compare(s.first, s.live)
 	for _, difference := range after {
 		if !slices.ContainsFunc(before, func(former schema.Difference) bool { return isWithin(difference.Path, former.Path) }) {
 			t.Errorf("accepting brings %v, before %v", difference, before)
 		}
 	}
-	if diff := cmp.Diff(len(s.schema.Compare(s.first, s.first)), len(accepted.Compare(s.first, s.first))); diff != "" {
-		t.Errorf("the desired object itself: -before +after\n%s", diff)
-	}
+	check.Equal(t, "differences of the desired object from itself", len(s.schema.Compare(s.first, s.first)), len(accepted.Compare(s.first, s.first)))
 }
 
 // isWithin tells if a path is the other or leads further.
@@ -422,13 +383,9 @@ func checkLearned(t *testing.T, s sample) {
 	t.Helper()
 	known := s.schema.LateInitialize(s.first, s.live)
 	learned := s.schema.Learned(known, s.first)
-	if diff := cmp.Diff(known, s.schema.Retain(s.first, learned)); diff != "" {
-		t.Errorf("Retain(manifest, Learned(desired, manifest)): -desired +got\n%s", diff)
-	}
+	check.Equal(t, "Retain(manifest, Learned(desired, manifest))", known, s.schema.Retain(s.first, learned))
 	changed := s.schema.LateInitialize(s.schema.Retain(s.second, learned), s.live)
-	if diff := cmp.Diff(changed, s.schema.Retain(s.second, s.schema.Learned(changed, s.second))); diff != "" {
-		t.Errorf("after a change of the manifest: -desired +got\n%s", diff)
-	}
+	check.Equal(t, "after a change of the manifest", changed, s.schema.Retain(s.second, s.schema.Learned(changed, s.second)))
 }
 
 // Whoever changes a result changes no argument. (What Compare finds is shared,
@@ -447,9 +404,7 @@ func checkIndependent(t *testing.T, s sample) {
 	}
 	for name, result := range results {
 		scribble(result)
-		if diff := cmp.Diff(before, s.objects()); diff != "" {
-			t.Fatalf("%s gives a part of an argument: -before +after a change of the result\n%s", name, diff)
-		}
+		check.Equal(t, "the arguments after a change of the result of "+name, before, s.objects())
 	}
 }
 
@@ -582,9 +537,7 @@ func has(fields object, name string) bool {
 func text(t *testing.T, value any) string {
 	t.Helper()
 	encoded, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(encoded)
 }
 
@@ -592,9 +545,7 @@ func text(t *testing.T, value any) string {
 func normal(t *testing.T, value any) any {
 	t.Helper()
 	var decoded any
-	if err := json.Unmarshal([]byte(text(t, value)), &decoded); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal([]byte(text(t, value)), &decoded))
 	return decoded
 }
 
@@ -606,9 +557,7 @@ func checkShare(t *testing.T, s sample) {
 	all = append(all, s.schema.Observe("metadata", "c"), s.schema.Observe("a"), s.schema.Unobserve("a"))
 	for range 2 { // the second time all of it is there
 		for i, each := range all {
-			if alone, shared := fmt.Sprintf("%+v", each), fmt.Sprintf("%+v", pool.Share(each)); shared != alone {
-				t.Errorf("number %d: shared it is %s, and alone %s", i, shared, alone)
-			}
+			check.Equal(t, fmt.Sprintf("number %d, shared", i), fmt.Sprintf("%+v", each), fmt.Sprintf("%+v", pool.Share(each)))
 		}
 	}
 }

@@ -5,20 +5,15 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestMangle(t *testing.T) {
 	forEach(t, "mangle.yaml", func(t *testing.T, c testCase) {
 		set, findings := schema.Mangle(c.mangleArguments())
-		if diff := cmp.Diff(c.texts("findings"), places(findings)); diff != "" {
-			t.Errorf("findings: -want +got\n%s", diff)
-		}
-		if invalid := len(findings.Errors()) > 0; invalid != (set == nil) {
-			t.Errorf("errors: %v, set: %v", findings.Errors(), set)
-		}
+		check.Equal(t, "findings", c.texts("findings"), places(findings))
+		check.Equal(t, "there are errors", set == nil, len(findings.Errors()) > 0)
 		if _, ok := c["mangled"]; ok {
 			c.check(t, "mangled", set.Documents())
 		}
@@ -56,9 +51,7 @@ func places(findings schema.Findings) []string {
 // The rules of the specification, section 3.
 func TestMangleCasesKnowEveryRule(t *testing.T) {
 	text, err := os.ReadFile("testdata/mangle.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, code := range []string{
 		"manifest-field-missing", "not-an-object", "apiVersion-missing", "kind-missing", "metadata-missing",
 		"metadata-not-object", "name-missing", "identity-not-string", "not-in-manifest", "value-not-null",

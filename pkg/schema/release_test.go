@@ -1,13 +1,14 @@
 package schema_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestReleased(t *testing.T) {
@@ -87,9 +88,7 @@ func checkChange(t *testing.T, c change) {
 	t.Helper()
 	before := []object{runtime.DeepCopyJSON(c.desired), runtime.DeepCopyJSON(c.projection), runtime.DeepCopyJSON(c.learned), runtime.DeepCopyJSON(c.changed)}
 	released := c.present.Released(c.desired, c.projection, c.learned, c.changed)
-	if diff := cmp.Diff(before, []object{c.desired, c.projection, c.learned, c.changed}); diff != "" {
-		t.Errorf("an argument was changed: -before +after\n%s", diff)
-	}
+	check.Equal(t, "the arguments afterwards", before, []object{c.desired, c.projection, c.learned, c.changed})
 	if len(released) == 0 {
 		return
 	}
@@ -101,9 +100,7 @@ func checkChange(t *testing.T, c change) {
 		checkOurs(t, c, difference)
 	}
 	after := patched(t, c.changed, patch)
-	if diff := cmp.Diff(normal(t, c.present.Project(c.desired, c.changed)), normal(t, c.present.Project(c.desired, after))); diff != "" {
-		t.Errorf("%v changes what is observed: -before +after\n%s", patch, diff)
-	}
+	check.Equal(t, fmt.Sprintf("what is observed after %v", patch), normal(t, c.present.Project(c.desired, c.changed)), normal(t, c.present.Project(c.desired, after)))
 	if twice := c.present.Released(c.desired, c.projection, c.learned, after); len(twice) > 0 {
 		t.Errorf("%v, and then %v", patch, twice.Patch())
 	}
@@ -216,9 +213,7 @@ func checkForget(t *testing.T, s sample) {
 			}
 		}
 		again := s.schema.Retain(s.first, s.schema.Learned(forgotten, s.first))
-		if diff := cmp.Diff(forgotten, again); diff != "" {
-			t.Errorf("what was forgotten comes back: -forgotten +again\n%s", diff)
-		}
+		check.Equal(t, "what was forgotten, after another turn", forgotten, again)
 		if left := valuesAt(s.schema.Learned(forgotten, s.first), field); len(left) > 0 && !hasKeys(s.document) {
 			t.Errorf("at %v is left what was learned: %v", field, left)
 		}

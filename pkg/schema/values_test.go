@@ -1,20 +1,20 @@
 package schema_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestValues(t *testing.T) {
 	const control = "{observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}"
 	type value struct {
-		path, place string
-		want, have  any
+		Path, Place string
+		Want, Have  any
 	}
 	for _, c := range []struct {
 		why, schema, desired, live string
@@ -48,9 +48,7 @@ func TestValues(t *testing.T) {
 			for _, v := range s.Values(complete(decode(t, c.desired)), complete(decode(t, c.live))) {
 				got = append(got, value{v.Path.String(), v.Place.String(), v.Want, v.Have})
 			}
-			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(value{})); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "values", c.want, got)
 		})
 	}
 }
@@ -58,12 +56,7 @@ func TestValues(t *testing.T) {
 // Both ways of a value lead to it, and each difference is one of a value, of several,
 // of a list as such, or of an element in which nothing is observed.
 func TestValuesLaw(t *testing.T) {
-	random := rand.NewChaCha8([32]byte{2})
-	for range 500 {
-		choices := make(tape, 400)
-		if _, err := random.Read(choices); err != nil {
-			t.Fatal(err)
-		}
+	for choices := range tapes(t, 2, 400, 500) {
 		if law(checkValues).check(t, choices); t.Failed() {
 			return
 		}
