@@ -14,6 +14,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Whatever the object, there are mistakes that can be read, each in a line, or a workload that the
@@ -67,9 +68,7 @@ func seeds(f *testing.F) [][]byte {
 	var texts [][]byte
 	for _, object := range objects {
 		text, err := json.Marshal(object)
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.Must(f, err)
 		texts = append(texts, text)
 	}
 	return texts
@@ -84,13 +83,9 @@ func isTaken(t *testing.T, h habitat.Habitat) {
 		t.Error(err)
 	}
 	observed, err := schema.Default(workload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	text, err := json.Marshal(workload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var typed any = &appsv1.StatefulSet{}
 	if h.CustomVersion == habitat.V1beta1 {
 		typed = &appsv1.Deployment{}
@@ -99,9 +94,7 @@ func isTaken(t *testing.T, h habitat.Habitat) {
 		t.Fatalf("%v, %v: %s", err, unknown, text)
 	}
 	kept, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, difference := range observed.ByValue().Compare(workload, kept) {
 		if difference.Want != "" { // such variables have no value afterwards
 			t.Errorf("%s: %v becomes %v", difference.Path, difference.Want, difference.Have)

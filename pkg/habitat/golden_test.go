@@ -1,15 +1,13 @@
 package habitat_test
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // golden is a case of testdata/golden: a Habitat, or the namespace of a peer file,
@@ -30,29 +28,14 @@ type golden struct {
 // at any time: KRAKE_WRITE_GOLDEN=yes fills in what is generated for cases that have
 // nothing yet, and for no others.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/golden/*.yaml")
-	if err != nil || len(files) < 7 {
-		t.Fatalf("%d cases, error %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			text := read(t, file)
-			var want golden
-			if err := yaml.UnmarshalStrict([]byte(text), &want); err != nil {
-				t.Fatal(err)
-			}
-			got := want
-			got.Manifest, got.ObserverSchema = generated(t, want)
-			if want.Manifest+want.ObserverSchema == "" && os.Getenv("KRAKE_WRITE_GOLDEN") == "yes" {
-				text += "manifest: |\n" + indented(got.Manifest) + "observer_schema: |\n" + indented(got.ObserverSchema)
-				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			equal(t, want.Why, want, got)
-		})
-	}
+	check.Golden(t, "testdata/golden/*.yaml", 7, func(t *testing.T, want golden) (got golden, missing string) {
+		got = want
+		got.Manifest, got.ObserverSchema = generated(t, want)
+		if want.Manifest+want.ObserverSchema == "" {
+			missing = "manifest: |\n" + check.Indented(got.Manifest) + "observer_schema: |\n" + check.Indented(got.ObserverSchema)
+		}
+		return got, missing
+	})
 }
 
 // generated gives manifest and observer schema of a case.
@@ -64,21 +47,13 @@ func generated(t *testing.T, of golden) (string, string) {
 	}
 	workload := parse(t, decode(t, marshal(t, of.Habitat))).Workload(of.FilesImage)
 	observed, err := schema.Default(workload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return marshal(t, workload), marshal(t, observed.Document())
 }
 
 func marshal(t *testing.T, value any) string {
 	t.Helper()
 	text, err := yaml.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(text)
-}
-
-func indented(text string) string {
-	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestParse(t *testing.T) {
@@ -33,7 +34,7 @@ func TestParse(t *testing.T) {
 			},
 		},
 	}
-	equal(t, "v1beta2", want, parse(t, decode(t, greeter)))
+	check.Equal(t, "v1beta2", want, parse(t, decode(t, greeter)))
 
 	want = habitat.Habitat{
 		NamespacedName: types.NamespacedName{Namespace: "shop", Name: "old"},
@@ -48,9 +49,9 @@ func TestParse(t *testing.T) {
 			},
 		},
 	}
-	equal(t, "v1beta1", want, parse(t, decode(t, old)))
-	equal(t, "v1beta1 that nobody says", want, parse(t, set(t, decode(t, old), "customVersion", gone{})))
-	equal(t, "v1beta1 as an empty text", want, parse(t, set(t, decode(t, old), "customVersion", "")))
+	check.Equal(t, "v1beta1", want, parse(t, decode(t, old)))
+	check.Equal(t, "v1beta1 that nobody says", want, parse(t, set(t, decode(t, old), "customVersion", gone{})))
+	check.Equal(t, "v1beta1 as an empty text", want, parse(t, set(t, decode(t, old), "customVersion", "")))
 }
 
 // verdict is what is said of a Habitat in which one value is another one.
@@ -65,7 +66,7 @@ type verdict struct {
 func (v verdict) check(t *testing.T, object map[string]any) {
 	t.Helper()
 	_, mistakes := habitat.Parse(set(t, object, v.path, v.value))
-	equal(t, fmt.Sprintf("%s = %v", v.path, v.value), v.want, texts(mistakes))
+	check.Equal(t, fmt.Sprintf("%s = %v", v.path, v.value), v.want, texts(mistakes))
 }
 
 func checkAll(t *testing.T, object map[string]any, verdicts []verdict) {
@@ -238,7 +239,7 @@ func TestSizesAreCanonical(t *testing.T) {
 		"1000M": "1G", "1e9": "1e9", "1000000000": "1G", "1E3": "1e3", "4Ei": "4Ei", "0.1n": "1n", "1e-99": "1e-9",
 	} {
 		h := parse(t, set(t, decode(t, greeter), "spec.v1beta2.persistentStorage.size", given))
-		equal(t, given, want, h.Spec.Storage.Size)
+		check.Equal(t, given, want, h.Spec.Storage.Size)
 	}
 }
 
@@ -327,8 +328,8 @@ func TestParseV1beta1(t *testing.T) {
 // Of an unknown version nothing but the version is said.
 func TestUnknownVersionsAreNotLookedAt(t *testing.T) {
 	h, mistakes := habitat.Parse(decode(t, `{metadata: {name: a, namespace: b, uid: c, generation: 4}, customVersion: v1, spec: {v1: {anything: 1}}}`))
-	equal(t, "mistakes", said(`customVersion: Unsupported value: "v1": supported values: "v1beta1", "v1beta2"`), texts(mistakes))
-	equal(t, "identity", habitat.Habitat{
+	check.Equal(t, "mistakes", said(`customVersion: Unsupported value: "v1": supported values: "v1beta1", "v1beta2"`), texts(mistakes))
+	check.Equal(t, "identity", habitat.Habitat{
 		NamespacedName: types.NamespacedName{Namespace: "b", Name: "a"}, UID: "c", Generation: 4, CustomVersion: "v1",
 	}, h)
 }
@@ -338,10 +339,10 @@ func TestCustomVersionOf(t *testing.T) {
 		"v1beta1": {}, "v1beta2": {"customVersion": "v1beta2"}, "v9": {"customVersion": "v9"},
 		"5": {"customVersion": int64(5)}, "map[a:b]": {"customVersion": map[string]any{"a": "b"}},
 	} {
-		equal(t, want, want, habitat.CustomVersionOf(object))
+		check.Equal(t, want, want, habitat.CustomVersionOf(object))
 	}
-	equal(t, "empty", "v1beta1", habitat.CustomVersionOf(map[string]any{"customVersion": ""}))
-	equal(t, "null", "v1beta1", habitat.CustomVersionOf(map[string]any{"customVersion": nil}))
+	check.Equal(t, "empty", "v1beta1", habitat.CustomVersionOf(map[string]any{"customVersion": ""}))
+	check.Equal(t, "null", "v1beta1", habitat.CustomVersionOf(map[string]any{"customVersion": nil}))
 }
 
 // Values that no JSON has are mistakes, and no reason to crash.
@@ -365,7 +366,7 @@ func TestNullsAreAbsent(t *testing.T) {
 		"spec.image", "spec.v1beta2.unknown", "spec.v1beta2.service.unknown", "spec.v1beta2.env.0.valueFrom", "spec.v1beta2.env.1.value",
 		"spec.v1beta2.env.1.valueFrom.secretKeyRef", "spec.v1beta2.env.1.valueFrom.fieldRef.apiVersion", "spec.v1beta2.persistentStorage.unknown",
 	} {
-		equal(t, path, want, parse(t, set(t, object, path, nil)))
+		check.Equal(t, path, want, parse(t, set(t, object, path, nil)))
 	}
 }
 

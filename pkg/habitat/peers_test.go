@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // after is a time of a test.
@@ -52,8 +53,8 @@ func TestChoosePeer(t *testing.T) {
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			before := slices.Clone(test.pods)
-			equal(t, "peer", test.want, habitat.ChoosePeer(test.current, test.pods))
-			equal(t, "the Pods afterwards", before, test.pods)
+			check.Equal(t, "peer", test.want, habitat.ChoosePeer(test.current, test.pods))
+			check.Equal(t, "the Pods afterwards", before, test.pods)
 		})
 	}
 }
@@ -85,9 +86,7 @@ func FuzzChoosePeer(f *testing.F) {
 		}
 		slices.Reverse(given)
 		for range given {
-			if got := habitat.ChoosePeer(current, given); got != chosen {
-				t.Errorf("%q, and in another order %q", chosen, got)
-			}
+			check.Equal(t, "peer, in another order", chosen, habitat.ChoosePeer(current, given))
 			given = append(given[1:], given[0])
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // observedLeaves is how many values the samples of the reference have that are
@@ -34,7 +35,7 @@ func TestSamplesOfTheReference(t *testing.T) {
 	}
 	t.Run("the peer file", func(t *testing.T) { leaves += checkPeerSample(t, folder) })
 	t.Logf("%d observed leaves", leaves)
-	equal(t, "observed leaves", observedLeaves, leaves)
+	check.Equal(t, "observed leaves", observedLeaves, leaves)
 }
 
 // checkSample gives the number of observed leaves.
@@ -43,17 +44,15 @@ func checkSample(t *testing.T, name string) int {
 	h := parse(t, habitatIn(t, name+".input.yaml"))
 	workload := h.Workload(habitat.DefaultFilesImage)
 	expected := documentsOf(t, read(t, name+".expected.yaml"))[0]
-	equal(t, "workload", set(t, expected, "spec.updateStrategy.type", habitat.RollingUpdate), workload)
+	check.Equal(t, "workload", set(t, expected, "spec.updateStrategy.type", habitat.RollingUpdate), workload)
 
 	original, observed := applicationIn(t, name+".application.yaml")
-	equal(t, "manifest of the Application", set(t, original, "spec.updateStrategy.type", habitat.RollingUpdate), workload)
+	check.Equal(t, "manifest of the Application", set(t, original, "spec.updateStrategy.type", habitat.RollingUpdate), workload)
 	standard, err := schema.Default(workload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "observer schema of the Application", observed, standard.Document())
+	check.Must(t, err)
+	check.Equal(t, "observer schema of the Application", observed, standard.Document())
 	leaves := scalars(workload)
-	equal(t, "leaves that are observed", leaves, observedIn(observed))
+	check.Equal(t, "leaves that are observed", leaves, observedIn(observed))
 	return leaves
 }
 
@@ -61,10 +60,10 @@ func checkPeerSample(t *testing.T, folder string) int {
 	t.Helper()
 	resource, observed := habitat.PeerConfigMap("shop")
 	manifest, schema := applicationIn(t, filepath.Join(folder, "00-peers-per-namespace.application.yaml"))
-	equal(t, "manifest of the Application", manifest, resource)
-	equal(t, "observer schema of the Application", schema, observed)
+	check.Equal(t, "manifest of the Application", manifest, resource)
+	check.Equal(t, "observer schema of the Application", schema, observed)
 	states := documentsOf(t, read(t, filepath.Join(folder, "00-peers-per-namespace.expected.yaml")))
-	equal(t, "without a Pod", states[0], resource)
+	check.Equal(t, "without a Pod", states[0], resource)
 	return observedIn(observed)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // The workloads of the samples were written by hand, from what a supervisor needs.
@@ -23,7 +24,7 @@ func TestWorkload(t *testing.T) {
 			sample := decode(t, read(t, file))
 			h := parse(t, sample["habitat"].(map[string]any))
 			image, _ := sample["files_image"].(string)
-			equal(t, sample["why"].(string), sample["workload"], any(h.Workload(image)))
+			check.Equal(t, sample["why"].(string), sample["workload"], any(h.Workload(image)))
 		})
 	}
 }
@@ -35,11 +36,11 @@ func TestWorkloadsAreTheirOwn(t *testing.T) {
 	want := runtime.DeepCopyJSON(h.Workload("busybox"))
 	spoil(h.Workload("busybox"))
 	spoil(object)
-	equal(t, "the workload", want, h.Workload("busybox"))
+	check.Equal(t, "the workload", want, h.Workload("busybox"))
 	again, _ := habitat.PeerConfigMap("shop")
 	spoil(again)
 	resource, _ := habitat.PeerConfigMap("shop")
-	equal(t, "the name of the peer file", "peer-watch-file", resource["metadata"].(map[string]any)["name"])
+	check.Equal(t, "the name of the peer file", "peer-watch-file", resource["metadata"].(map[string]any)["name"])
 }
 
 // spoil changes all values in an object.
@@ -90,13 +91,13 @@ func TestSecrets(t *testing.T) {
 
 func TestPeerConfigMap(t *testing.T) {
 	resource, observed := habitat.PeerConfigMap("attic")
-	equal(t, "resource", decode(t, `
+	check.Equal(t, "resource", decode(t, `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: peer-watch-file, namespace: attic, labels: {habitat: "true"}}
 data: {peer-watch-file: ""}
 `), resource)
-	equal(t, "observer schema", decode(t, `
+	check.Equal(t, "observer schema", decode(t, `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: peer-watch-file, namespace: null, labels: {habitat: null}}
@@ -110,5 +111,5 @@ metadata: {name: peer-watch-file, namespace: null, labels: {habitat: null}}
 	if len(documents) != 1 {
 		t.Fatalf("%d schemas", len(documents))
 	}
-	equal(t, "what is observed", observed, documents[0])
+	check.Equal(t, "what is observed", observed, documents[0])
 }

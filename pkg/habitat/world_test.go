@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // greeter is a Habitat of v1beta2 in which all fields are set.
@@ -109,9 +109,7 @@ func set(t testing.TB, object map[string]any, path string, value any) map[string
 			at = holder[step]
 		case []any:
 			index, err := strconv.Atoi(step)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if last {
 				holder[index] = value
 			}
@@ -132,19 +130,10 @@ func texts(mistakes field.ErrorList) []string {
 	return told
 }
 
-func equal(t testing.TB, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: -want +got\n%s", what, diff)
-	}
-}
-
 func read(t testing.TB, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(text)
 }
 

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // What the agent of the present cluster, that of a former one and that of
@@ -49,7 +50,7 @@ func TestCheckAgentUpdate(t *testing.T) {
 			[]any{"metadata.finalizers"}, []any{"metadata.finalizers"}}, // a former one adds none
 		{"its own finalizer, once it holds nothing", func(cm *corev1.ConfigMap) { cm.Finalizers = cm.Finalizers[:1] },
 			[]any{}, []any{"metadata.finalizers"}},
-		{"immutable", func(cm *corev1.ConfigMap) { yes := true; cm.Immutable = &yes }, []any{"immutable"}, []any{"immutable"}},
+		{"immutable", func(cm *corev1.ConfigMap) { cm.Immutable = new(true) }, []any{"immutable"}, []any{"immutable"}},
 		{"owners", func(cm *corev1.ConfigMap) { cm.OwnerReferences = []metav1.OwnerReference{{Name: "a"}} },
 			[]any{"metadata.ownerReferences"}, []any{"metadata.ownerReferences"}},
 		{"to unmake the Application", func(cm *corev1.ConfigMap) { cm.Annotations = nil },
@@ -61,9 +62,9 @@ func TestCheckAgentUpdate(t *testing.T) {
 			was.Labels["holder.krake.dev/edge"] = "true" // it was there once, and still holds objects
 			cm := was.DeepCopy()
 			test.change(cm)
-			equal(t, "refused to the agent of the present cluster", test.present, places(mutate.CheckAgentUpdate(cm, was, "local")))
-			equal(t, "refused to the agent of a former cluster", test.former, places(mutate.CheckAgentUpdate(cm, was, "edge")))
-			equal(t, "refused to the agent of another cluster", 1, len(mutate.CheckAgentUpdate(cm, was, "other")))
+			check.Equal(t, "refused to the agent of the present cluster", test.present, places(mutate.CheckAgentUpdate(cm, was, "local")))
+			check.Equal(t, "refused to the agent of a former cluster", test.former, places(mutate.CheckAgentUpdate(cm, was, "edge")))
+			check.Equal(t, "refused to the agent of another cluster", 1, len(mutate.CheckAgentUpdate(cm, was, "other")))
 		})
 	}
 }
@@ -71,5 +72,5 @@ func TestCheckAgentUpdate(t *testing.T) {
 func TestCheckAgentUpdateMakesNoApplication(t *testing.T) {
 	was := stored(t)
 	was.Annotations = nil
-	equal(t, "refusals", []any{"metadata.annotations[krake.dev/application]"}, places(mutate.CheckAgentUpdate(stored(t), was, "local")))
+	check.Equal(t, "refusals", []any{"metadata.annotations[krake.dev/application]"}, places(mutate.CheckAgentUpdate(stored(t), was, "local")))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func refTo(group, resource, namespace, name string) manifest.Ref {
@@ -84,7 +85,7 @@ func TestNeeds(t *testing.T) {
 			for _, need := range (mutate.Accounts{}).Needs(cm, stored, test.wanted, test.left) {
 				got = append(got, need.Path+": "+need.String())
 			}
-			equal(t, "needs", test.want, got)
+			check.Equal(t, "needs", test.want, got)
 		})
 	}
 }
@@ -115,9 +116,9 @@ func TestAccounts(t *testing.T) {
 			if need.Because != "" {
 				got += ": " + need.Because
 			}
-			equal(t, test.why+": path", "metadata.annotations[krake.dev/service-account]", need.Path)
+			check.Equal(t, test.why+": path", "metadata.annotations[krake.dev/service-account]", need.Path)
 		}
-		equal(t, test.why, test.want, got)
+		check.Equal(t, test.why, test.want, got)
 	}
 }
 
@@ -125,5 +126,5 @@ func TestLeft(t *testing.T) {
 	a, b := refTo("", "configmaps", "demo", "a"), refTo("", "configmaps", "demo", "b")
 	newer := a
 	newer.Resource.Version = "v2"
-	equal(t, "left", []manifest.Ref{b}, mutate.Left([]manifest.Ref{newer}, []manifest.Ref{a, {}, b}))
+	check.Equal(t, "left", []manifest.Ref{b}, mutate.Left([]manifest.Ref{newer}, []manifest.Ref{a, {}, b}))
 }

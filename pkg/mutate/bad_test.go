@@ -25,6 +25,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // What an input may cost. Allocations do not depend on the machine; of the time,
@@ -116,9 +117,7 @@ func writePart(b *strings.Builder, raw []byte) error {
 func badInputs(t testing.TB, file string) []badInput {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "bad", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var inputs []badInput
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
 		document, err := reader.Read()
@@ -166,9 +165,7 @@ func expanded(t testing.TB, document []byte) [][]byte {
 		one := document
 		for name, value := range values {
 			quoted, err := json.Marshal(fmt.Sprint(value))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			one = bytes.ReplaceAll(one, []byte("$"+name), quoted[1:len(quoted)-1])
 		}
 		all = append(all, one)
@@ -208,17 +205,11 @@ func merged(t testing.TB, cm *corev1.ConfigMap, patch []byte) *corev1.ConfigMap 
 		return cm
 	}
 	text, err := json.Marshal(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	text, err = jsonpatch.MergePatch(text, patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var after corev1.ConfigMap
-	if err := json.Unmarshal(text, &after); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(text, &after))
 	return &after
 }
 
@@ -399,9 +390,7 @@ func (b badInput) judge(t testing.TB) verdict {
 func badFiles(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "bad", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for i := range paths {
 		paths[i] = filepath.Base(paths[i])
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func located(apiVersion, kind, resource, namespace, name string, clusterScoped bool) mutate.Object {
@@ -77,12 +78,12 @@ func TestConfine(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			refs, refusals := test.scope.Confine(mutate.HomeOf("demo", false), test.objects)
-			equal(t, "refusals", test.refusals, messages(refusals))
+			check.Equal(t, "refusals", test.refusals, messages(refusals))
 			var places []string
 			for _, ref := range refs {
 				places = append(places, ref.Namespace+"/"+ref.Name)
 			}
-			equal(t, "places", test.places, places)
+			check.Equal(t, "places", test.places, places)
 		})
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 type object = map[string]any
@@ -73,22 +73,22 @@ func desire(t *testing.T, spec application.Spec, learned []object) mutate.Desire
 
 func TestDesireTheSong(t *testing.T) {
 	desired := desire(t, song(), nil)
-	equal(t, "mangled observer schema", decode(t, song().ObserverSchema+`---
+	check.Equal(t, "mangled observer schema", decode(t, song().ObserverSchema+`---
 apiVersion: v1
 kind: Artist
 metadata: {name: gainsbourg}
 spec: {birth: null, death: null}
 `), desired.Mangled.Documents())
-	equal(t, "desired state", decode(t, song().Manifest), desired.Resources)
-	equal(t, "manifest", decode(t, song().Manifest), desired.Manifest)
+	check.Equal(t, "desired state", decode(t, song().Manifest), desired.Resources)
+	check.Equal(t, "manifest", decode(t, song().Manifest), desired.Manifest)
 }
 
 func TestDesireKnowsWhatWasLearned(t *testing.T) {
 	desired := desire(t, song(), key3())
 	want := decode(t, song().Manifest)
 	want[0]["spec"].(object)["key3"] = "kilestlai"
-	equal(t, "desired state", want, desired.Resources)
-	equal(t, "manifest", decode(t, song().Manifest), desired.Manifest)
+	check.Equal(t, "desired state", want, desired.Resources)
+	check.Equal(t, "manifest", decode(t, song().Manifest), desired.Manifest)
 }
 
 // The containers of a Pod have names: what was learned of one stays with it when
@@ -99,7 +99,7 @@ func TestDesireKnowsOfWhichElementItWasLearned(t *testing.T) {
 		ObserverSchema: `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{imagePullPolicy: null}, {imagePullPolicy: null},
 			{observer_schema_list_min_length: 2, observer_schema_list_max_length: 2}]}}`,
 	}, decode(t, "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, imagePullPolicy: Always}]}}"))
-	equal(t, "containers", any(decode(t, "{containers: [{name: b}, {name: a, imagePullPolicy: Always}]}")[0]), desired.Resources[0]["spec"])
+	check.Equal(t, "containers", any(decode(t, "{containers: [{name: b}, {name: a, imagePullPolicy: Always}]}")[0]), desired.Resources[0]["spec"])
 }
 
 // What only a server can write is not observed.
@@ -107,7 +107,7 @@ func TestDesireObservesNothingOfTheServers(t *testing.T) {
 	desired := desire(t, application.Spec{
 		Manifest: "{apiVersion: v1, kind: Song, metadata: {name: a, creationTimestamp: null, finalizers: []}, status: {a: 1}}",
 	}, nil)
-	equal(t, "schema", decode(t, "{apiVersion: v1, kind: Song, metadata: {name: a, finalizers: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}"),
+	check.Equal(t, "schema", decode(t, "{apiVersion: v1, kind: Song, metadata: {name: a, finalizers: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}"),
 		desired.Mangled.Documents())
 }
 
@@ -116,13 +116,13 @@ func TestDesireForgetsWhatLeftTheManifest(t *testing.T) {
 	_, spec.Manifest, _ = strings.Cut(spec.Manifest, "---\n")
 	spec.ObserverSchema = ""
 	desired := desire(t, spec, key3())
-	equal(t, "desired state", decode(t, spec.Manifest), desired.Resources)
+	check.Equal(t, "desired state", decode(t, spec.Manifest), desired.Resources)
 }
 
 func TestDesireNothing(t *testing.T) {
 	desired := desire(t, application.Spec{}, key3())
-	equal(t, "mangled observer schema", []object{}, desired.Mangled.Documents())
-	equal(t, "desired state", []object{}, desired.Resources)
+	check.Equal(t, "mangled observer schema", []object{}, desired.Mangled.Documents())
+	check.Equal(t, "desired state", []object{}, desired.Resources)
 }
 
 // Schemas are in the order of the resources, whatever order the user gave them.
@@ -131,9 +131,7 @@ func TestDesireSchemasGoWithResources(t *testing.T) {
 	spec.ObserverSchema = "apiVersion: v1\nkind: Artist\nmetadata: {name: gainsbourg}\n---\n" + spec.ObserverSchema
 	desired := desire(t, spec, nil)
 	for i, resource := range desired.Resources {
-		if got := desired.Schemas[i].ID().Kind; got != resource["kind"] {
-			t.Errorf("resource %d is a %s, its schema is that of a %s", i, resource["kind"], got)
-		}
+		check.Equal(t, fmt.Sprintf("kind of schema %d", i), resource["kind"], any(desired.Schemas[i].ID().Kind))
 	}
 }
 
@@ -143,14 +141,14 @@ func TestDesireIsAPureFunction(t *testing.T) {
 	first := desire(t, song(), learned)
 	state, mangled := runtime.DeepCopyJSONValue(list(first.Resources)), list(first.Mangled.Documents())
 	second := desire(t, song(), learned)
-	equal(t, "the second desired state", state, any(list(second.Resources)))
-	equal(t, "the second schema", mangled, list(second.Mangled.Documents()))
-	equal(t, "what was learned", key3(), learned)
+	check.Equal(t, "the second desired state", state, any(list(second.Resources)))
+	check.Equal(t, "the second schema", mangled, list(second.Mangled.Documents()))
+	check.Equal(t, "what was learned", key3(), learned)
 
 	second.Resources[0]["spec"].(object)["key3"] = "changed by the caller"
-	equal(t, "the first desired state", state, any(list(first.Resources)))
-	equal(t, "what was learned", key3(), learned)
-	equal(t, "the manifest", decode(t, song().Manifest), second.Manifest)
+	check.Equal(t, "the first desired state", state, any(list(first.Resources)))
+	check.Equal(t, "what was learned", key3(), learned)
+	check.Equal(t, "the manifest", decode(t, song().Manifest), second.Manifest)
 }
 
 func TestDesireRefuses(t *testing.T) {
@@ -159,7 +157,7 @@ func TestDesireRefuses(t *testing.T) {
 			schema, _ := test["observer_schema"].(string)
 			spec := application.Spec{Manifest: test["manifest"].(string), ObserverSchema: schema}
 			desired, refusals := mutate.Desire(spec, nil)
-			equal(t, "refusals", test["refusals"], any(messages(refusals)))
+			check.Equal(t, "refusals", test["refusals"], any(messages(refusals)))
 			if desired.Mangled != nil || desired.Resources != nil {
 				t.Errorf("a result beside the refusals: %v", desired)
 			}
@@ -197,7 +195,7 @@ func TestDesireLimits(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			_, refusals := mutate.Desire(test.spec, nil)
-			equal(t, "refusals", test.want, messages(refusals))
+			check.Equal(t, "refusals", test.want, messages(refusals))
 		})
 	}
 }
@@ -205,7 +203,7 @@ func TestDesireLimits(t *testing.T) {
 // A forged status.learned can make an Application unreadable, and nothing else.
 func TestDesireRefusesLearnedValuesWithoutIdentity(t *testing.T) {
 	_, refusals := mutate.Desire(song(), []object{{"spec": object{"key3": "hunter2"}}})
-	equal(t, "refusals", []any{
+	check.Equal(t, "refusals", []any{
 		"data.status.learned: Invalid value: resource 0: the resource lacks apiVersion, kind, metadata.name",
 	}, messages(refusals))
 }
@@ -217,24 +215,20 @@ func TestDesireTrustsNoLearnedValueOverTheManifest(t *testing.T) {
 	forged[0]["spec"] = object{"key1": "forged", "key2": "forged", "key4": "forged", "rythms": []any{"forged", "forged", "forged"}}
 	forged = append(forged, object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "forged"}})
 	desired := desire(t, song(), forged)
-	equal(t, "desired state", decode(t, song().Manifest), desired.Resources)
+	check.Equal(t, "desired state", decode(t, song().Manifest), desired.Resources)
 }
 
 func cases(t *testing.T, path string) []object {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return decode(t, string(text))
 }
 
 func decode(t *testing.T, text string) []object {
 	t.Helper()
 	resources, err := manifest.Decode([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	objects := make([]object, 0, len(resources))
 	for _, resource := range resources {
 		objects = append(objects, resource.(object))
@@ -256,11 +250,4 @@ func messages(refusals field.ErrorList) []any {
 		texts = append(texts, refusal.Error())
 	}
 	return texts
-}
-
-func equal[T any](t *testing.T, what string, want, got T) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: -want +got\n%s", what, diff)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // mostSeed is the length of the longest text of the corpus that a fuzzer starts
@@ -46,7 +47,7 @@ func FuzzDesire(f *testing.F) {
 		spec := application.Spec{Manifest: manifest, ObserverSchema: observerSchema}
 		first, refusals := mutate.Desire(spec, key3())
 		second, refusedAgain := mutate.Desire(spec, key3())
-		equal(t, "refusals", messages(refusals), messages(refusedAgain))
+		check.Equal(t, "refusals", messages(refusals), messages(refusedAgain))
 		// Not by go-cmp, which takes twice as long for each list within a list.
 		if !reflect.DeepEqual(first.Resources, second.Resources) || !reflect.DeepEqual(first.Mangled.Documents(), second.Mangled.Documents()) {
 			t.Errorf("the second time it gives something else:\n%v\n%v", first, second)
@@ -133,7 +134,7 @@ func FuzzWishes(f *testing.F) {
 			}
 		}
 		_, misunderstood := application.WishesOf(cm)
-		equal(t, "admitted", len(misunderstood) == 0, checkPrepared(t, cm, nil))
+		check.Equal(t, "admitted", len(misunderstood) == 0, checkPrepared(t, cm, nil))
 		if suspicious := mutate.SuspectHold(cm, &corev1.ConfigMap{}, time.Unix(1767366245, 0)); len(suspicious) > 0 && len(misunderstood) > 0 {
 			t.Errorf("what is refused is warned of: %v", suspicious)
 		}
@@ -142,12 +143,12 @@ func FuzzWishes(f *testing.F) {
 		was.Annotations = cm.Annotations
 		edited := was.DeepCopy()
 		edited.Labels["team"] = "red"
-		equal(t, "an edit of something else", true, checkPrepared(t, edited, was))
+		check.Equal(t, "an edit of something else", true, checkPrepared(t, edited, was))
 		edited.Annotations[application.ModeAnnotation] = later
 		_, misunderstood = application.WishesOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Annotations: map[string]string{application.ModeAnnotation: later},
 		}})
-		equal(t, "an edit of the mode", len(misunderstood) == 0 || mode != "" && later == mode, checkPrepared(t, edited, was))
+		check.Equal(t, "an edit of the mode", len(misunderstood) == 0 || mode != "" && later == mode, checkPrepared(t, edited, was))
 	})
 }
 
@@ -160,9 +161,7 @@ func learned(t *testing.T, cm *corev1.ConfigMap) {
 	}
 	app.Learned, app.Finalized = key3(), true
 	app.Status = application.Status{ObservedSpec: app.Spec.Digest(), State: application.StateRunning}
-	if err := app.Record(cm); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, app.Record(cm))
 }
 
 // checkPrepared prepares a request, and checks what must be so of every one. It
@@ -171,20 +170,20 @@ func checkPrepared(t *testing.T, cm, stored *corev1.ConfigMap) bool {
 	t.Helper()
 	sent, before := cm.DeepCopy(), stored.DeepCopy()
 	prepared := prepare(cm, stored)
-	equal(t, "the stored object", before, stored)
+	check.Equal(t, "the stored object", before, stored)
 	again := sent.DeepCopy()
-	equal(t, "what is told of the same request", told(prepared), told(prepare(again, stored)))
+	check.Equal(t, "what is told of the same request", told(prepared), told(prepare(again, stored)))
 	if len(prepared.Refusals) > 0 {
 		return false
 	}
-	equal(t, "what is made of the same request", cm, again)
+	check.Equal(t, "what is made of the same request", cm, again)
 	twice := cm.DeepCopy()
 	second := prepare(twice, stored)
 	second.Warnings = prepared.Warnings // of forged status there is none left to warn of
-	equal(t, "what is told the second time", told(prepared), told(second))
-	equal(t, "what is prepared twice", cm, twice)
+	check.Equal(t, "what is told the second time", told(prepared), told(second))
+	check.Equal(t, "what is prepared twice", cm, twice)
 	checkUnforged(t, cm, stored)
-	equal(t, "the user's text", application.SpecOf(sent), application.SpecOf(cm))
+	check.Equal(t, "the user's text", application.SpecOf(sent), application.SpecOf(cm))
 	if app, err := application.Read(cm); !readable(app, err) && isReadable(stored) {
 		t.Errorf("what is published cannot be read: %v", err)
 	}
@@ -223,7 +222,7 @@ func checkUnforged(t *testing.T, cm, stored *corev1.ConfigMap) {
 	honest := cm.DeepCopy()
 	dropStatus(honest)
 	prepare(honest, stored)
-	equal(t, "what an honest request gives", honest, cm)
+	check.Equal(t, "what an honest request gives", honest, cm)
 	for key, value := range cm.Data {
 		if application.IsAgentKey(key) && stored.Data[key] != value {
 			t.Errorf("data %s is forged: %q", key, value)

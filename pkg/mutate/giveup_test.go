@@ -11,6 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // moved is held by the cluster that it comes from.
@@ -18,15 +19,11 @@ func moved(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	cm := stored(t)
 	app, err := application.Read(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for n := range 120 {
 		app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "v1", Kind: "Song", Namespace: "demo", Name: fmt.Sprintf("song-%d", n)})
 	}
-	if err := app.Record(cm); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, app.Record(cm))
 	was := cm.DeepCopy()
 	cm.Annotations["krake.dev/cluster"] = "edge"
 	prepareUpdate(t, cm, was)
@@ -37,7 +34,7 @@ func moved(t *testing.T) *corev1.ConfigMap {
 // there is said; the one where the Application is goes on.
 func TestGiveUpAFormerCluster(t *testing.T) {
 	was := moved(t)
-	equal(t, "holders", []string{"edge", "local"}, application.HoldersOf(was))
+	check.Equal(t, "holders", []string{"edge", "local"}, application.HoldersOf(was))
 	cm := was.DeepCopy()
 	cm.Annotations["krake.dev/force-delete"] = "local"
 	want := cm.DeepCopy()
@@ -45,9 +42,9 @@ func TestGiveUpAFormerCluster(t *testing.T) {
 	delete(want.Labels, "holder.krake.dev/local")
 	want.Finalizers = []string{"example.org/mine"}
 	prepared := mutate.PrepareForUpdate(cm, was)
-	equal(t, "refusals", []any{}, messages(prepared.Refusals))
-	equal(t, "ConfigMap", want, cm)
-	equal(t, "warnings", 10, len(prepared.Warnings))
+	check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
+	check.Equal(t, "ConfigMap", want, cm)
+	check.Equal(t, "warnings", 10, len(prepared.Warnings))
 	named := 0
 	for _, warning := range prepared.Warnings {
 		if !strings.HasPrefix(warning, "left as it is on cluster local, which is given up: v1 Song demo/song-") || len(warning) > 250 {
@@ -68,8 +65,8 @@ func TestGiveUpWithAnotherSpec(t *testing.T) {
 	cm.Data["spec.manifest"] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}"
 	cm.Data["spec.observer_schema"] = ""
 	prepared := mutate.PrepareForUpdate(cm, was)
-	equal(t, "refusals", []any{}, messages(prepared.Refusals))
-	equal(t, "holders", []string{"edge"}, application.HoldersOf(cm))
+	check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
+	check.Equal(t, "holders", []string{"edge"}, application.HoldersOf(cm))
 }
 
 func TestWhatCannotBeGivenUp(t *testing.T) {
@@ -80,20 +77,19 @@ func TestWhatCannotBeGivenUp(t *testing.T) {
 		was := moved(t)
 		cm := was.DeepCopy()
 		cm.Annotations["krake.dev/force-delete"] = value
-		equal(t, "refusals", []any{want}, messages(mutate.PrepareForUpdate(cm, was).Refusals))
+		check.Equal(t, "refusals", []any{want}, messages(mutate.PrepareForUpdate(cm, was).Refusals))
 	}
 }
 
 // All of a deleted one are given up at once.
 func TestGiveUpADeletedApplication(t *testing.T) {
 	was := moved(t)
-	now := metav1.Now()
-	was.DeletionTimestamp = &now
+	was.DeletionTimestamp = new(metav1.Now())
 	cm := was.DeepCopy()
 	cm.Annotations["krake.dev/force-delete"] = "true"
 	prepared := mutate.PrepareForUpdate(cm, was)
-	equal(t, "holders", nil, application.HoldersOf(cm))
-	equal(t, "warnings", 10, len(prepared.Warnings)) // edge has nothing yet
+	check.Equal(t, "holders", nil, application.HoldersOf(cm))
+	check.Equal(t, "warnings", 10, len(prepared.Warnings)) // edge has nothing yet
 }
 
 // What one cluster has assigned is not published for another.
@@ -102,17 +98,15 @@ func TestMovingLeavesWhatWasLearned(t *testing.T) {
 	cm := was.DeepCopy()
 	cm.Annotations["krake.dev/cluster"] = "edge"
 	prepareUpdate(t, cm, was)
-	equal(t, "desired", desire(t, song(), nil).Resources, appliedBy(t, cm))
+	check.Equal(t, "desired", desire(t, song(), nil).Resources, appliedBy(t, cm))
 	cm.Annotations["krake.dev/cluster"] = "local"
 	prepareUpdate(t, cm, was)
-	equal(t, "desired back home", desire(t, song(), key3()).Resources, appliedBy(t, cm))
+	check.Equal(t, "desired back home", desire(t, song(), key3()).Resources, appliedBy(t, cm))
 }
 
 func appliedBy(t *testing.T, cm *corev1.ConfigMap) []map[string]any {
 	t.Helper()
 	app, err := application.Read(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return app.LastApplied.Objects()
 }

@@ -1,17 +1,12 @@
 package mutate_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // golden is a case of testdata/golden/v1: a spec and what an agent learned, and
@@ -38,31 +33,16 @@ type golden struct {
 // KRAKE_WRITE_GOLDEN=yes fills in the documents of cases that have none, and of
 // no others.
 func TestGolden(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join("testdata", "golden", application.Format, "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(paths) < 12 {
-		t.Fatalf("there are only %d cases", len(paths))
-	}
-	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var want golden
-			if err := yaml.UnmarshalStrict(text, &want); err != nil {
-				t.Fatal(err)
-			}
-			got := want.documents(t)
-			if want.Mangled+want.Applied == "" && os.Getenv("KRAKE_WRITE_GOLDEN") == "yes" {
-				got.append(t, path)
-				return
-			}
-			equal(t, "documents", want, got)
-		})
-	}
+	check.Golden(t, "testdata/golden/"+application.Format+"/*.yaml", 12, func(t *testing.T, want golden) (got golden, missing string) {
+		got = want.documents(t)
+		if want.Mangled+want.Applied != "" {
+			return got, ""
+		}
+		if got.Translated != "" {
+			missing = "translated_manifest: |-\n" + check.Indented(got.Translated)
+		}
+		return got, missing + "mangled_observer_schema: |-\n" + check.Indented(got.Mangled) + "last_applied_manifest: |-\n" + check.Indented(got.Applied)
+	})
 }
 
 // documents gives the case with the documents that this program stores when the
@@ -74,13 +54,9 @@ func (g golden) documents(t *testing.T) golden {
 	prepareCreate(t, stored)
 	learned := decode(t, g.Learned)
 	app, err := application.Read(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	app.Learned = learned
-	if err := app.Record(stored); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, app.Record(stored))
 	cm := stored.DeepCopy()
 	cm.Data[application.ManifestKey] = g.Manifest
 	if g.Tosca != "" {
@@ -95,16 +71,12 @@ func (g golden) documents(t *testing.T) golden {
 	prepareUpdate(t, cm, stored)
 
 	app, err = application.Read(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	desired, refusals := mutate.Desire(app.Spec, app.Learned)
-	equal(t, "refusals of the agent", []any{}, messages(refusals))
+	check.Equal(t, "refusals of the agent", []any{}, messages(refusals))
 	computed := stored.DeepCopy()
-	if err := application.Publish(computed, application.Documents{Translated: desired.Translated, Mangled: desired.Mangled.Documents(), Applied: desired.Resources}); err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "what the agent applies", cm.Data[application.LastAppliedKey], computed.Data[application.LastAppliedKey])
+	check.Must(t, application.Publish(computed, application.Documents{Translated: desired.Translated, Mangled: desired.Mangled.Documents(), Applied: desired.Resources}))
+	check.Equal(t, "what the agent applies", cm.Data[application.LastAppliedKey], computed.Data[application.LastAppliedKey])
 
 	g.Translated = cm.Data[application.TranslatedKey]
 	g.Mangled, g.Applied = cm.Data[application.MangledSchemaKey], cm.Data[application.LastAppliedKey]
@@ -112,21 +84,4 @@ func (g golden) documents(t *testing.T) golden {
 		t.Error(err)
 	}
 	return g
-}
-
-// append puts the documents at the end of the case's file.
-func (g golden) append(t *testing.T, path string) {
-	t.Helper()
-	documents := ""
-	if g.Translated != "" {
-		documents = fmt.Sprintf("translated_manifest: |-\n  %s\n", g.Translated)
-	}
-	documents += fmt.Sprintf("mangled_observer_schema: |-\n  %s\nlast_applied_manifest: |-\n  %s\n", g.Mangled, g.Applied)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, append(text, documents...), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -3,6 +3,7 @@ package mutate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // What holds for the hooks of all manifests and observer schemas.
@@ -54,9 +56,7 @@ func checkInjection(t *testing.T, choices tape) int {
 		}
 	}
 	plain, err := align(mangled(t, resources, custom)).Of(resources)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	s := injected(t, hooks, resources, custom)
 	tried := 0
 	for i, resource := range resources {
@@ -198,9 +198,7 @@ func places(found schema.Differences) []string {
 func text(t *testing.T, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(text)
 }
 
@@ -304,7 +302,7 @@ func (c *tape) node(name string, value any) any {
 
 func (c *tape) fields(value object) object {
 	fields := object{}
-	for _, name := range names(value) {
+	for _, name := range slices.Sorted(maps.Keys(value)) {
 		if c.below(5) > 0 {
 			fields[name] = c.node(name, value[name])
 		}
@@ -346,15 +344,6 @@ func (c *tape) list(values []any) []any {
 	return append(items, object{minLengthKey: int64(least), maxLengthKey: int64(most)})
 }
 
-func names(fields object) []string {
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // live gives a live object: of what is not structure, anything may be otherwise.
 func (c *tape) live(resource object) object {
 	live, _ := c.lived("", resource).(object)
@@ -366,7 +355,7 @@ func (c *tape) lived(name string, value any) any {
 	switch value := value.(type) {
 	case object:
 		fields := object{}
-		for _, name := range names(value) {
+		for _, name := range slices.Sorted(maps.Keys(value)) {
 			fields[name] = c.lived(name, value[name])
 		}
 		if c.below(4) == 1 {

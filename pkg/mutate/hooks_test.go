@@ -4,20 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // The six defects of the reference that were measured (hooks.md 3.3), none of
@@ -81,7 +77,7 @@ func TestDefect2(t *testing.T) {
 // A variable of the user's with the name of a hook's is refused: it is not counted twice.
 func TestDefect3(t *testing.T) {
 	_, refusals := inject(complete(), decode(t, fmt.Sprintf(deployment, "[{name: A}, {name: KRAKE_COMPLETE_TOKEN, value: mine}]")), nil)
-	equal(t, "refusals", []string{
+	check.Equal(t, "refusals", []string{
 		"data.spec.manifest[0].spec.template.spec.containers[0].env[1].name: Forbidden: it is what the hook complete adds: choose another one, or take the hook out of annotation krake.dev/hooks",
 	}, texts(refusals))
 }
@@ -101,7 +97,7 @@ func TestDefect4(t *testing.T) {
 `, at(s.schemas[0].Document(), "spec.template.spec.containers.0.env"))
 	live := runtime.DeepCopyJSON(s.resources[0])
 	change(live, "spec.template.spec.containers.0.env.1.value", func(any) any { return "changed" })
-	equal(t, "differences of what is not observed", 0, len(s.schemas[0].Compare(s.resources[0], live)))
+	check.Equal(t, "differences of what is not observed", 0, len(s.schemas[0].Compare(s.resources[0], live)))
 	s.checkTampering(t, 0)
 }
 
@@ -120,7 +116,7 @@ func TestHooksAskForNothingElse(t *testing.T) {
 	} {
 		s := hooked(t, complete(), fmt.Sprintf(deployment, "[{name: A, value: a}, {name: B, value: b}]"), fmt.Sprintf(custom, list))
 		env, _ := at(s.schemas[0].Document(), "spec.template.spec.containers.0.env").([]any)
-		equal(t, list, any(want), env[len(env)-1].(object)[minLengthKey])
+		check.Equal(t, list, any(want), env[len(env)-1].(object)[minLengthKey])
 		s.checkTampering(t, 0)
 		if want > 2 {
 			continue
@@ -128,7 +124,7 @@ func TestHooksAskForNothingElse(t *testing.T) {
 		for _, left := range []int{1, 2} { // B, or none of the two
 			live := runtime.DeepCopyJSON(s.resources[0])
 			change(live, "spec.template.spec.containers.0.env", func(items any) any { return items.([]any)[left:] })
-			equal(t, list+": differences without what is not observed", 0, len(s.schemas[0].Compare(s.resources[0], live).Drift()))
+			check.Equal(t, list+": differences without what is not observed", 0, len(s.schemas[0].Compare(s.resources[0], live).Drift()))
 		}
 	}
 }
@@ -157,11 +153,11 @@ func TestHooksMissContainers(t *testing.T) {
 			s := hooked(t, complete(), text, fmt.Sprintf(custom, test.items, test.least, test.most))
 			containers, _ := at(s.schemas[0].Document(), "spec.containers").([]any)
 			control, _ := containers[3].(object)
-			equal(t, "bounds", test.want, []int64{control[minLengthKey].(int64), control[maxLengthKey].(int64)})
-			equal(t, "warnings", test.want[0] > int64(test.least), len(s.warnings) > 0)
+			check.Equal(t, "bounds", test.want, []int64{control[minLengthKey].(int64), control[maxLengthKey].(int64)})
+			check.Equal(t, "warnings", test.want[0] > int64(test.least), len(s.warnings) > 0)
 			live := runtime.DeepCopyJSON(s.resources[0])
 			change(live, "spec.containers", func(items any) any { return items.([]any)[1:] })
-			equal(t, "the first one is missed", test.missed, len(s.schemas[0].Compare(s.resources[0], live).Drift()) > 0)
+			check.Equal(t, "the first one is missed", test.missed, len(s.schemas[0].Compare(s.resources[0], live).Drift()) > 0)
 		})
 	}
 }
@@ -173,14 +169,12 @@ func TestDefect5(t *testing.T) {
 	var secrets []string
 	for i, resource := range s.resources[2:] {
 		id, err := manifest.Identify(resource)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		secrets = append(secrets, id.String())
 		_, certs := below(s.schemas[i+2].Document(), "data")["key.pem"]
-		equal(t, id.String()+" is one of certificates", s.secrets[i].Certs, certs)
+		check.Equal(t, id.String()+" is one of certificates", s.secrets[i].Certs, certs)
 	}
-	equal(t, "secrets", []string{
+	check.Equal(t, "secrets", []string{
 		"v1 Secret one/app-krake-complete-secret-certs", "v1 Secret two/app-krake-complete-secret-certs",
 		"v1 Secret one/app-krake-complete-secret-token", "v1 Secret two/app-krake-complete-secret-token",
 	}, secrets)
@@ -189,11 +183,9 @@ func TestDefect5(t *testing.T) {
 	learned := runtime.DeepCopyJSON(s.resources[5])
 	learned["data"] = object{"krake_complete_token": "sha256:two"}
 	retained, err := s.set.Retain(s.resources, []object{learned})
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "what is known of the first", nil, retained[4]["data"])
-	equal(t, "what is known of the second", learned["data"], retained[5]["data"])
+	check.Must(t, err)
+	check.Equal(t, "what is known of the first", nil, retained[4]["data"])
+	check.Equal(t, "what is known of the second", learned["data"], retained[5]["data"])
 }
 
 // Where nobody can call, there are no Secrets, and the user is told.
@@ -205,9 +197,9 @@ func TestDefect6(t *testing.T) {
 		"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {initContainers: [{name: web}]}}",
 	} {
 		s := hooked(t, both(), text, "")
-		equal(t, "resources", decode(t, text), s.resources)
-		equal(t, "secrets", 0, len(s.secrets))
-		equal(t, "warnings", []string{
+		check.Equal(t, "resources", decode(t, text), s.resources)
+		check.Equal(t, "secrets", 0, len(s.secrets))
+		check.Equal(t, "warnings", []string{
 			"metadata.annotations[krake.dev/hooks]: the manifest has no workload with containers that could call a hook, so that nothing is added: add one, or leave the annotation out",
 		}, s.warnings)
 	}
@@ -217,9 +209,9 @@ func TestDefect6(t *testing.T) {
 func TestNoHooks(t *testing.T) {
 	resources := decode(t, fmt.Sprintf(deployment, "[{name: KRAKE_COMPLETE_TOKEN}]"))
 	injected, refusals := inject(application.Hooks{}, resources, nil)
-	equal(t, "refusals", 0, len(refusals))
-	equal(t, "resources", resources, injected.resources)
-	equal(t, "what is told", 0, len(injected.warnings)+len(injected.custom)+len(injected.secrets))
+	check.Equal(t, "refusals", 0, len(refusals))
+	check.Equal(t, "resources", resources, injected.resources)
+	check.Equal(t, "what is told", 0, len(injected.warnings)+len(injected.custom)+len(injected.secrets))
 }
 
 // Each kind has its Pods elsewhere. With the default schema nothing drifts, and
@@ -244,11 +236,11 @@ func TestHooksOfEachKind(t *testing.T) {
 			text := fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: web}, spec: %s}", apiVersion, kind, spec)
 			for _, custom := range []string{"", fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: web}}", apiVersion, kind)} {
 				s := hooked(t, hooks, text, custom)
-				equal(t, kind+": secrets", 4, len(s.secrets))
+				check.Equal(t, kind+": secrets", 4, len(s.secrets))
 				if found := s.schemas[0].Compare(s.resources[0], s.resources[0]); len(found) > 0 {
 					t.Errorf("%s differs from itself: %v", kind, found)
 				}
-				equal(t, kind+": what was tried", map[bool]int{false: 2*(2+4) + 2, true: 3*(2+4) + 2}[init], s.checkTampering(t, 0))
+				check.Equal(t, kind+": what was tried", map[bool]int{false: 2*(2+4) + 2, true: 3*(2+4) + 2}[init], s.checkTampering(t, 0))
 			}
 		}
 	}
@@ -286,8 +278,8 @@ func TestHooksShareNothing(t *testing.T) {
 		change(s.resources[0], "spec.containers.0."+place+".name", func(any) any { return "changed" })
 		change(s.custom[0], "spec.containers.0."+place+".name", func(any) any { return "changed" })
 	}
-	equal(t, "the other container", second, at(s.resources[0], "spec.containers.1"))
-	equal(t, "the arguments", before, object{"resources": valuesOf(resources), "custom": valuesOf(custom)})
+	check.Equal(t, "the other container", second, at(s.resources[0], "spec.containers.1"))
+	check.Equal(t, "the arguments", before, object{"resources": valuesOf(resources), "custom": valuesOf(custom)})
 }
 
 // What is already there stays: variables from elsewhere, and the order.
@@ -300,7 +292,7 @@ func TestHooksKeepWhatIsThere(t *testing.T) {
 	for _, list := range []string{"spec.volumes", "spec.containers.0.env", "spec.containers.0.volumeMounts"} {
 		change(got, list, func(items any) any { return items.([]any)[:1] })
 	}
-	equal(t, "without what was added", want, got)
+	check.Equal(t, "without what was added", want, got)
 }
 
 // A workload that no API server takes is left as it is, and refused elsewhere.
@@ -316,12 +308,12 @@ func TestHooksLeaveAloneWhatIsMalformed(t *testing.T) {
 	} {
 		text := "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: " + spec + "}"
 		s := hooked(t, hooks, text, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}")
-		equal(t, "resources", decode(t, text), s.resources)
+		check.Equal(t, "resources", decode(t, text), s.resources)
 	}
 	for _, resources := range [][]object{nil, {nil}, {{}}, {nil, {"apiVersion": "v1", "kind": "Pod", "spec": object{"containers": []any{object{}}}}}} {
 		injected, refusals := inject(hooks, resources, nil)
-		equal(t, "resources", len(resources), len(injected.resources))
-		equal(t, "refusals", 0, len(refusals))
+		check.Equal(t, "resources", len(resources), len(injected.resources))
+		check.Equal(t, "refusals", 0, len(refusals))
 	}
 }
 
@@ -396,7 +388,7 @@ func TestHooksRefuse(t *testing.T) {
 			resources, custom := decode(t, test.manifest), decode(t, test.custom)
 			mangled(t, resources, custom)
 			injected, refusals := inject(test.hooks, resources, custom)
-			equal(t, "refusals", append([]string{}, test.want...), texts(refusals))
+			check.Equal(t, "refusals", append([]string{}, test.want...), texts(refusals))
 			if len(test.want) == 0 {
 				mangled(t, injected.resources, injected.custom)
 			} else if injected.resources != nil {
@@ -432,7 +424,7 @@ func TestHooksWarn(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			equal(t, "warnings", append([]string{}, test.want...), append([]string{}, hooked(t, test.hooks, test.manifest, test.custom).warnings...))
+			check.Equal(t, "warnings", append([]string{}, test.want...), append([]string{}, hooked(t, test.hooks, test.manifest, test.custom).warnings...))
 		})
 	}
 }
@@ -459,12 +451,12 @@ func TestHookSecretsInNamespaces(t *testing.T) {
 			for i, resource := range s.resources[len(s.resources)-len(s.secrets):] {
 				got = append(got, below(resource, "metadata")["namespace"])
 				observed := s.schemas[len(s.resources)-len(s.secrets)+i]
-				equal(t, "the namespace is observed", got[i] != nil, observed.Observes("metadata", "namespace"))
+				check.Equal(t, "the namespace is observed", got[i] != nil, observed.Observes("metadata", "namespace"))
 				for _, path := range [][]string{{"data", s.secrets[i].keys()[0]}, {"type"}} {
-					equal(t, fmt.Sprint(path, " is observed"), true, observed.Observes(path...))
+					check.Equal(t, fmt.Sprint(path, " is observed"), true, observed.Observes(path...))
 				}
 			}
-			equal(t, "namespaces", test.want, got)
+			check.Equal(t, "namespaces", test.want, got)
 		})
 	}
 }
@@ -484,13 +476,13 @@ func TestHookSecretsAreHealed(t *testing.T) {
 		desired := s.schemas[at].LateInitialize(s.resources[at], live)
 		data = below(live, "data")
 		data["other"] = "sha256:other"
-		equal(t, "differences with another key", 0, len(s.schemas[at].Compare(desired, live)))
+		check.Equal(t, "differences with another key", 0, len(s.schemas[at].Compare(desired, live)))
 		for _, key := range secret.keys() {
 			changed := runtime.DeepCopyJSON(live)
 			below(changed, "data")[key] = "sha256:changed"
-			equal(t, "after a change of "+key, live, s.schemas[at].Overlay(desired, changed))
+			check.Equal(t, "after a change of "+key, live, s.schemas[at].Overlay(desired, changed))
 			delete(below(changed, "data"), key)
-			equal(t, "after a removal of "+key, live, s.schemas[at].Overlay(desired, changed))
+			check.Equal(t, "after a removal of "+key, live, s.schemas[at].Overlay(desired, changed))
 		}
 	}
 }
@@ -511,31 +503,13 @@ type hookCase struct {
 // A change of one of these is a change of the format, see TestGolden.
 // KRAKE_WRITE_GOLDEN=yes fills in the results of cases that have none.
 func TestHooksGolden(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join("testdata", "hooks", "*.yaml"))
-	if err != nil || len(paths) < 6 {
-		t.Fatalf("%d cases, %v", len(paths), err)
-	}
-	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var want hookCase
-			if err := yaml.UnmarshalStrict(text, &want); err != nil {
-				t.Fatal(err)
-			}
-			got := want.injected(t)
-			if want.Resources == "" && os.Getenv("KRAKE_WRITE_GOLDEN") == "yes" {
-				text = fmt.Appendf(text, "resources: |\n%scustom: |\n%s", indented(got.Resources), indented(got.Custom))
-				if err := os.WriteFile(path, text, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			equal(t, "injected", want, got)
-		})
-	}
+	check.Golden(t, "testdata/hooks/*.yaml", 6, func(t *testing.T, want hookCase) (got hookCase, missing string) {
+		got = want.injected(t)
+		if want.Resources == "" {
+			missing = "resources: |\n" + check.Indented(got.Resources) + "custom: |\n" + check.Indented(got.Custom)
+		}
+		return got, missing
+	})
 }
 
 func (c hookCase) injected(t *testing.T) hookCase {
@@ -554,15 +528,9 @@ func lines(t *testing.T, documents []object) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	for _, document := range documents {
-		if err := encoder.Encode(document); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, encoder.Encode(document))
 	}
 	return b.String()
-}
-
-func indented(text string) string {
-	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
 }
 
 // subject is an injection, with the schemas of its resources as an agent has them.
@@ -588,7 +556,7 @@ func injected(t *testing.T, hooks application.Hooks, resources, custom []object)
 	if len(refusals) > 0 {
 		t.Fatalf("refused: %v", refusals)
 	}
-	equal(t, "the arguments", before, [][]object{resources, custom})
+	check.Equal(t, "the arguments", before, [][]object{resources, custom})
 	s := subject{injection: result, set: align(mangled(t, result.resources, result.custom))}
 	var err error
 	if s.schemas, err = s.set.Of(s.resources); err != nil {
@@ -621,7 +589,7 @@ func (s subject) checkTampering(t *testing.T, i int) int {
 		if found := s.schemas[i].Compare(desired, live).Drift(); len(found) == 0 {
 			t.Errorf("nobody misses %s", what)
 		}
-		equal(t, "after the repair of "+what, inOrder, sorted(s.schemas[i].Overlay(desired, live)))
+		check.Equal(t, "after the repair of "+what, inOrder, sorted(s.schemas[i].Overlay(desired, live)))
 	}
 	for _, place := range addedIn(desired) {
 		list, index, _ := cutLast(place)
@@ -639,7 +607,7 @@ func (s subject) checkTampering(t *testing.T, i int) int {
 			if len(found) != 1 {
 				t.Errorf("a change of %s.%s is not one difference: %v", place, value, found)
 			}
-			equal(t, "after the repair of "+place+"."+value, desired, s.schemas[i].Overlay(desired, live))
+			check.Equal(t, "after the repair of "+place+"."+value, desired, s.schemas[i].Overlay(desired, live))
 		}
 	}
 	return tried
@@ -770,9 +738,7 @@ type object = map[string]any
 func decode(t *testing.T, text string) []object {
 	t.Helper()
 	values, err := manifest.Decode([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return objectsOf(values)
 }
 
@@ -792,18 +758,8 @@ func texts[E error](refusals []E) []string {
 	return texts
 }
 
-func equal[T any](t *testing.T, what string, want, got T) {
-	t.Helper()
-	if reflect.DeepEqual(want, got) { // much faster than go-cmp
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: -want +got\n%s", what, diff)
-	}
-}
-
 func equalYAML(t *testing.T, what, want string, got any) {
 	t.Helper()
 	values := decode(t, "value: "+strings.ReplaceAll("\n"+want, "\n", "\n  "))
-	equal(t, what, values[0]["value"], got)
+	check.Equal(t, what, values[0]["value"], got)
 }

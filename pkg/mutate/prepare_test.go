@@ -11,6 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // submitted gives the Song as a user sends it.
@@ -36,15 +37,11 @@ func stored(t *testing.T) *corev1.ConfigMap {
 	cm := submitted()
 	prepareCreate(t, cm)
 	app, err := application.Read(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	app.Learned, app.Finalized = key3(), true
 	app.LastApplied = application.Publishing(desire(t, song(), key3()).Resources)
 	app.Status = application.Status{ObservedSpec: app.Spec.Digest(), State: application.StateRunning}
-	if err := app.Record(cm); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, app.Record(cm))
 	cm.UID, cm.ResourceVersion = "u1", "7"
 	return cm
 }
@@ -76,7 +73,7 @@ func prepareUpdate(t *testing.T, cm, stored *corev1.ConfigMap) {
 	if prepared := mutate.PrepareForUpdate(cm, stored); len(prepared.Refusals) > 0 {
 		t.Fatal(prepared.Refusals)
 	}
-	equal(t, "the stored object", before, stored)
+	check.Equal(t, "the stored object", before, stored)
 }
 
 func TestCreatePublishesTheStatusDocuments(t *testing.T) {
@@ -90,7 +87,7 @@ func TestCreatePublishesTheStatusDocuments(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Artist","metadata":{"name":"gainsbourg"},"spec":{"birth":1928,"death":1991}}]`
 	cm := submitted()
 	prepareCreate(t, cm)
-	equal(t, "ConfigMap", want, cm)
+	check.Equal(t, "ConfigMap", want, cm)
 }
 
 func TestCreateThrowsForgedStatusAway(t *testing.T) {
@@ -100,7 +97,7 @@ func TestCreateThrowsForgedStatusAway(t *testing.T) {
 	cm := submitted()
 	forge(cm)
 	prepareCreate(t, cm)
-	equal(t, "ConfigMap", want, cm)
+	check.Equal(t, "ConfigMap", want, cm)
 }
 
 // A plain ConfigMap may have anything under our keys: it was never admitted.
@@ -114,11 +111,10 @@ func TestAnnotatingAConfigMapCreatesAnApplication(t *testing.T) {
 	cm := submitted()
 	forge(cm)
 	prepareUpdate(t, cm, plain)
-	equal(t, "ConfigMap", want, cm)
+	check.Equal(t, "ConfigMap", want, cm)
 }
 
 func TestCreateRefuses(t *testing.T) {
-	immutable := true
 	tests := []struct {
 		why    string
 		change func(cm *corev1.ConfigMap)
@@ -126,7 +122,7 @@ func TestCreateRefuses(t *testing.T) {
 	}{
 		{"no name yet", func(cm *corev1.ConfigMap) { cm.Name, cm.GenerateName = "", "web-" },
 			"metadata.generateName: Forbidden: an Application owns its objects by its name: set metadata.name"},
-		{"immutable", func(cm *corev1.ConfigMap) { cm.Immutable = &immutable },
+		{"immutable", func(cm *corev1.ConfigMap) { cm.Immutable = new(true) },
 			"immutable: Forbidden: the status of an Application is kept in the ConfigMap: leave immutable out"},
 		{"another format", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/application"] = "v2" },
 			`metadata.annotations[krake.dev/application]: Unsupported value: "v2": supported values: "v1"`},
@@ -164,9 +160,8 @@ func TestCreateRefuses(t *testing.T) {
 }
 
 func TestCreateTellsAllThatTheConfigMapLacks(t *testing.T) {
-	immutable := true
-	refusals := mutate.PrepareForCreate(&corev1.ConfigMap{Immutable: &immutable}).Refusals
-	equal(t, "refusals", []any{
+	refusals := mutate.PrepareForCreate(&corev1.ConfigMap{Immutable: new(true)}).Refusals
+	check.Equal(t, "refusals", []any{
 		"metadata.generateName: Forbidden: an Application owns its objects by its name: set metadata.name",
 		"immutable: Forbidden: the status of an Application is kept in the ConfigMap: leave immutable out",
 		`metadata.annotations[krake.dev/application]: Unsupported value: "": supported values: "v1"`,
@@ -176,7 +171,7 @@ func TestCreateTellsAllThatTheConfigMapLacks(t *testing.T) {
 
 func TestCreateWarns(t *testing.T) {
 	warnings := mutate.PrepareForCreate(submitted()).Warnings
-	equal(t, "warnings", []string{
+	check.Equal(t, "warnings", []string{
 		"data.spec.observer_schema[0].spec.rythms: observer_schema_list_min_length is below the manifest's 2 elements, so they may be removed",
 	}, warnings)
 }
@@ -189,7 +184,7 @@ func TestUpdateRestoresTheStoredStatus(t *testing.T) {
 	prepareUpdate(t, cm, was)
 	want := was.DeepCopy()
 	want.BinaryData = map[string][]byte{"picture": {1}}
-	equal(t, "ConfigMap", want, cm)
+	check.Equal(t, "ConfigMap", want, cm)
 }
 
 func TestUpdateRestoresCompressedDocuments(t *testing.T) {
@@ -199,7 +194,7 @@ func TestUpdateRestoresCompressedDocuments(t *testing.T) {
 	cm := submitted()
 	cm.Data["status.learned"] = "forged"
 	prepareUpdate(t, cm, was)
-	equal(t, "binary data", was.BinaryData, cm.BinaryData)
+	check.Equal(t, "binary data", was.BinaryData, cm.BinaryData)
 	if got, ok := cm.Data["status.learned"]; ok {
 		t.Errorf("beside it the forged document is left: %s", got)
 	}
@@ -212,7 +207,7 @@ func TestReplaceKeepsWhatIsOurs(t *testing.T) {
 	cm := submitted()
 	cm.UID, cm.ResourceVersion = was.UID, was.ResourceVersion
 	prepareUpdate(t, cm, was)
-	equal(t, "ConfigMap", was, cm)
+	check.Equal(t, "ConfigMap", was, cm)
 }
 
 func TestReplaceWithoutAnyLabelKeepsOurs(t *testing.T) {
@@ -220,7 +215,7 @@ func TestReplaceWithoutAnyLabelKeepsOurs(t *testing.T) {
 	cm := submitted()
 	cm.Labels = nil
 	prepareUpdate(t, cm, was)
-	equal(t, "labels", map[string]string{
+	check.Equal(t, "labels", map[string]string{
 		"krake.dev/cluster": "local", "krake.dev/state": "RUNNING", "holder.krake.dev/local": "true",
 	}, cm.Labels)
 }
@@ -232,7 +227,7 @@ func TestUpdateChangesTheFinalizersOfOthers(t *testing.T) {
 	cm := was.DeepCopy()
 	cm.Finalizers = []string{"example.org/b", "example.org/mine", "example.org/a"}
 	prepareUpdate(t, cm, was)
-	equal(t, "finalizers", []string{"example.org/b", "example.org/a", "local.krake.dev/resources", "example.org/mine"}, cm.Finalizers)
+	check.Equal(t, "finalizers", []string{"example.org/b", "example.org/a", "local.krake.dev/resources", "example.org/mine"}, cm.Finalizers)
 }
 
 // An upgrade and its rollback write nothing: documents are those of the version
@@ -247,7 +242,7 @@ func TestUpdateOfAnUnchangedSpecRewritesNothing(t *testing.T) {
 	cm.Data["note"] = "changed"
 	want := cm.DeepCopy()
 	prepareUpdate(t, cm, was)
-	equal(t, "ConfigMap", want, cm)
+	check.Equal(t, "ConfigMap", want, cm)
 }
 
 // It was created before the webhook was there, with whatever in it.
@@ -257,7 +252,7 @@ func TestUpdateAdmitsWhatWasNeverAdmitted(t *testing.T) {
 	prepareUpdate(t, cm, was)
 	want := submitted()
 	prepareCreate(t, want)
-	equal(t, "ConfigMap", want, cm)
+	check.Equal(t, "ConfigMap", want, cm)
 }
 
 func TestUpdateOfTheSpecComputesAgain(t *testing.T) {
@@ -270,7 +265,7 @@ func TestUpdateOfTheSpecComputesAgain(t *testing.T) {
 		t.Fatal("the stored Song has learned nothing")
 	}
 	prepareUpdate(t, cm, was)
-	equal(t, "ConfigMap", want, cm)
+	check.Equal(t, "ConfigMap", want, cm)
 }
 
 func TestUpdateOfTheSchemaComputesAgain(t *testing.T) {
@@ -279,11 +274,9 @@ func TestUpdateOfTheSchemaComputesAgain(t *testing.T) {
 	delete(cm.Data, "spec.observer_schema")
 	prepareUpdate(t, cm, was)
 	app, err := application.Read(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "desired state", decode(t, song().Manifest), app.LastApplied.Objects()) // key3 is not observed any more
-	equal(t, "what was learned is the agent's", key3(), app.Learned)
+	check.Must(t, err)
+	check.Equal(t, "desired state", decode(t, song().Manifest), app.LastApplied.Objects()) // key3 is not observed any more
+	check.Equal(t, "what was learned is the agent's", key3(), app.Learned)
 }
 
 func TestMoveToAnotherCluster(t *testing.T) {
@@ -291,15 +284,14 @@ func TestMoveToAnotherCluster(t *testing.T) {
 	cm := was.DeepCopy()
 	cm.Annotations["krake.dev/cluster"] = "edge"
 	prepareUpdate(t, cm, was)
-	equal(t, "labels", map[string]string{
+	check.Equal(t, "labels", map[string]string{
 		"team": "blue", "krake.dev/state": "RUNNING", "krake.dev/cluster": "edge",
 		"holder.krake.dev/edge": "true", "holder.krake.dev/local": "true", // it still has the objects
 	}, cm.Labels)
-	equal(t, "finalizers", was.Finalizers, cm.Finalizers)
+	check.Equal(t, "finalizers", was.Finalizers, cm.Finalizers)
 }
 
 func TestUpdateRefuses(t *testing.T) {
-	immutable := true
 	tests := []struct {
 		why    string
 		change func(cm *corev1.ConfigMap)
@@ -309,7 +301,7 @@ func TestUpdateRefuses(t *testing.T) {
 			"metadata.annotations[krake.dev/application]: Forbidden: an Application cannot be turned back into a plain ConfigMap: delete it"},
 		{"no annotations at all", func(cm *corev1.ConfigMap) { cm.Annotations = nil },
 			"metadata.annotations[krake.dev/application]: Forbidden: an Application cannot be turned back into a plain ConfigMap: delete it"},
-		{"to be immutable", func(cm *corev1.ConfigMap) { cm.Immutable = &immutable },
+		{"to be immutable", func(cm *corev1.ConfigMap) { cm.Immutable = new(true) },
 			"immutable: Forbidden: the status of an Application is kept in the ConfigMap: leave immutable out"},
 		{"another format", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/application"] = "v2" },
 			`metadata.annotations[krake.dev/application]: Unsupported value: "v2": supported values: "v1"`},
@@ -324,7 +316,7 @@ func TestUpdateRefuses(t *testing.T) {
 			cm := was.DeepCopy()
 			test.change(cm)
 			refusals := mutate.PrepareForUpdate(cm, was).Refusals
-			equal(t, "refusals", []any{test.want}, messages(refusals))
+			check.Equal(t, "refusals", []any{test.want}, messages(refusals))
 		})
 	}
 }
@@ -337,15 +329,14 @@ func TestUpdateRefusesWhatCannotBeRead(t *testing.T) {
 	cm := was.DeepCopy()
 	cm.Data["spec.manifest"] += "\n"
 	refusals := mutate.PrepareForUpdate(cm, was).Refusals
-	equal(t, "refusals", []any{"data: Invalid value: decode status.learned: unexpected end of JSON input"}, messages(refusals))
+	check.Equal(t, "refusals", []any{"data: Invalid value: decode status.learned: unexpected end of JSON input"}, messages(refusals))
 }
 
 // What is being deleted is not computed any more: what is ours stays until its
 // agents take it away, or the user gives up on what they hold.
 func TestUpdateOfADeletingApplication(t *testing.T) {
 	was := stored(t)
-	now := metav1.Now()
-	was.DeletionTimestamp = &now
+	was.DeletionTimestamp = new(metav1.Now())
 	cm := was.DeepCopy()
 	forge(cm)
 	cm.Finalizers, cm.BinaryData = nil, nil
@@ -354,29 +345,28 @@ func TestUpdateOfADeletingApplication(t *testing.T) {
 	want.Data["spec.manifest"] = "a: &x 1"
 	want.Finalizers = []string{"local.krake.dev/resources"}
 	prepareUpdate(t, cm, was)
-	equal(t, "ConfigMap", want, cm)
+	check.Equal(t, "ConfigMap", want, cm)
 
 	cm.Annotations["krake.dev/force-delete"] = "false"
 	prepareUpdate(t, cm, was)
-	equal(t, "finalizers", []string{"local.krake.dev/resources"}, cm.Finalizers)
+	check.Equal(t, "finalizers", []string{"local.krake.dev/resources"}, cm.Finalizers)
 	cm.Annotations["krake.dev/force-delete"] = "true"
 	prepareUpdate(t, cm, was)
-	equal(t, "finalizers of what is given up on", []string{}, cm.Finalizers)
+	check.Equal(t, "finalizers of what is given up on", []string{}, cm.Finalizers)
 }
 
 // Nobody gets past the webhook by saying that the Application is being deleted.
 func TestUpdateByARequestThatSaysDeleted(t *testing.T) {
 	was := stored(t)
 	cm := was.DeepCopy()
-	now := metav1.Now()
-	cm.DeletionTimestamp = &now
+	cm.DeletionTimestamp = new(metav1.Now())
 	cm.Data["spec.manifest"], cm.Data["status.last_applied_manifest"] = "a: &x 1", "forged"
 	cm.Annotations["krake.dev/force-delete"] = "true"
-	equal(t, "refusals", 1, len(mutate.PrepareForUpdate(cm, was).Refusals))
+	check.Equal(t, "refusals", 1, len(mutate.PrepareForUpdate(cm, was).Refusals))
 	cm.Data["spec.manifest"] = was.Data["spec.manifest"]
 	prepareUpdate(t, cm, was)
-	equal(t, "data", was.Data, cm.Data)
-	equal(t, "finalizers", was.Finalizers, cm.Finalizers)
+	check.Equal(t, "data", was.Data, cm.Data)
+	check.Equal(t, "finalizers", was.Finalizers, cm.Finalizers)
 }
 
 // The garbage collector has no rights on what an Application creates, and asks
@@ -390,7 +380,7 @@ func TestUpdateOfLinksAdmitsNothing(t *testing.T) {
 	if prepared := mutate.PrepareForUpdate(cm, was); prepared.Checked {
 		t.Error("rights are asked for")
 	}
-	equal(t, "ConfigMap", want, cm)
+	check.Equal(t, "ConfigMap", want, cm)
 }
 
 // Rights are asked for whenever something is to be carried out, and only then.
@@ -424,10 +414,10 @@ func TestUpdateAsksForRights(t *testing.T) {
 			cm := was.DeepCopy()
 			test.change(cm)
 			prepared := mutate.PrepareForUpdate(cm, was)
-			equal(t, "refusals", []any{}, messages(prepared.Refusals))
-			equal(t, "asked", test.want, prepared.Checked)
+			check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
+			check.Equal(t, "asked", test.want, prepared.Checked)
 			if test.want {
-				equal(t, "former", []manifest.ID{
+				check.Equal(t, "former", []manifest.ID{
 					{APIVersion: "v1", Kind: "Song", Name: "top50"}, {APIVersion: "v1", Kind: "Artist", Name: "gainsbourg"},
 				}, prepared.Former)
 			}
@@ -447,9 +437,9 @@ func TestUpdateBackToTheDefaults(t *testing.T) {
 		delete(cm.Annotations, annotation)
 		want := cm.DeepCopy()
 		prepared := mutate.PrepareForUpdate(cm, was)
-		equal(t, "refusals", []any{}, messages(prepared.Refusals))
-		equal(t, "asked without "+annotation, asked, prepared.Checked)
-		equal(t, "ConfigMap", want, cm)
+		check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
+		check.Equal(t, "asked without "+annotation, asked, prepared.Checked)
+		check.Equal(t, "ConfigMap", want, cm)
 	}
 }
 
@@ -473,7 +463,7 @@ func TestPrepareTwiceIsPrepareOnce(t *testing.T) {
 	prepareCreate(t, once)
 	twice := once.DeepCopy()
 	prepareCreate(t, twice)
-	equal(t, "created", once, twice)
+	check.Equal(t, "created", once, twice)
 
 	was := stored(t)
 	changed := was.DeepCopy()
@@ -482,7 +472,7 @@ func TestPrepareTwiceIsPrepareOnce(t *testing.T) {
 	prepareUpdate(t, changed, was)
 	again := changed.DeepCopy()
 	prepareUpdate(t, again, was)
-	equal(t, "updated", changed, again)
+	check.Equal(t, "updated", changed, again)
 }
 
 func TestSummary(t *testing.T) {
@@ -490,9 +480,7 @@ func TestSummary(t *testing.T) {
 		field.Forbidden(field.NewPath("immutable"), "a"),
 		field.Required(field.NewPath("data"), "b"),
 	}
-	if got, want := mutate.Summary(refusals), "immutable: Forbidden: a; data: Required value: b"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.Equal(t, "summary", "immutable: Forbidden: a; data: Required value: b", mutate.Summary(refusals))
 }
 
 // Whoever sets status is told that it has no effect, and nobody else is: not who
@@ -500,16 +488,16 @@ func TestSummary(t *testing.T) {
 func TestStatusThatIsIgnored(t *testing.T) {
 	cm := submitted()
 	forge(cm)
-	equal(t, "warnings of a creation", "binaryData.inventory.far, binaryData.status.learned, data.inventory.edge, 10 more: "+
+	check.Equal(t, "warnings of a creation", "binaryData.inventory.far, binaryData.status.learned, data.inventory.edge, 10 more: "+
 		"only webhook and agents write it, so that what the request says of it is without effect", mutate.PrepareForCreate(cm).Warnings[0])
-	equal(t, "warnings of the same, asked again", 1, len(mutate.PrepareForCreate(cm).Warnings)) // that of the schema
+	check.Equal(t, "warnings of the same, asked again", 1, len(mutate.PrepareForCreate(cm).Warnings)) // that of the schema
 
 	was := stored(t)
-	equal(t, "warnings of what is stored", 0, len(mutate.PrepareForUpdate(was.DeepCopy(), was).Warnings))
-	equal(t, "warnings of a request without status", 0, len(mutate.PrepareForUpdate(submitted(), was).Warnings))
+	check.Equal(t, "warnings of what is stored", 0, len(mutate.PrepareForUpdate(was.DeepCopy(), was).Warnings))
+	check.Equal(t, "warnings of a request without status", 0, len(mutate.PrepareForUpdate(submitted(), was).Warnings))
 	labelled := was.DeepCopy()
 	labelled.Labels["krake.dev/state"] = "FAILED"
-	equal(t, "warnings of a label", []string{
+	check.Equal(t, "warnings of a label", []string{
 		"metadata.labels[krake.dev/state]: only webhook and agents write it, so that what the request says of it is without effect",
 	}, mutate.PrepareForUpdate(labelled, was).Warnings)
 }

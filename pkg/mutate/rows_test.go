@@ -15,6 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // The rows of the threat model that concern what a user writes. Those whose
@@ -202,8 +203,7 @@ func (g *generator) decorate(cm *corev1.ConfigMap) {
 		cm.Annotations[pick(g, []string{"krake.dev/x", "krake.dev/force-delete", "note"})] = "true"
 	}
 	if g.chance(3) {
-		immutable := g.chance(50)
-		cm.Immutable = &immutable
+		cm.Immutable = new(g.chance(50))
 	}
 }
 
@@ -284,7 +284,7 @@ func TestSizesAreRefusedJustAboveTheirLimits(t *testing.T) {
 				t.Log(text)
 				return
 			}
-			equal(t, "refusals", test.want, told)
+			check.Equal(t, "refusals", test.want, told)
 			if got.allocated > mostAllocated || got.taken > mostTime {
 				t.Errorf("it takes %s and %d MiB", got.taken, got.allocated>>20)
 			}
@@ -307,9 +307,7 @@ func TestDeepNestingIsAnErrorAndNoPanic(t *testing.T) {
 			cm := submitted()
 			cm.Data = map[string]string{"spec.manifest": resource(form(depth))}
 			got := judge(cm, nil, "")
-			if refused := len(got.refusals) > 0; refused != (depth+1 > manifest.MaxDepth) {
-				t.Errorf("%d %s within the resource: %v", depth, name, got.refusals)
-			}
+			check.Equal(t, fmt.Sprintf("%d %s within the resource: refused", depth, name), depth+1 > manifest.MaxDepth, len(got.refusals) > 0)
 		}
 	}
 	inputs := badInputs(t, "depth.yaml")

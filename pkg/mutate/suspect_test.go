@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func places(refusals field.ErrorList) []any {
@@ -65,8 +66,8 @@ func TestSuspicious(t *testing.T) {
 				cm.Data["spec.observer_schema"] = test.schema
 			}
 			prepared := mutate.PrepareForCreate(cm)
-			equal(t, "refusals", []any{}, messages(prepared.Refusals))
-			equal(t, "warnings", test.want, prepared.Warnings)
+			check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
+			check.Equal(t, "warnings", test.want, prepared.Warnings)
 		})
 	}
 }
@@ -85,7 +86,7 @@ func TestUnreadable(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			cm := submitted()
 			cm.Data = map[string]string{"spec.manifest": test.manifest}
-			equal(t, "refusals", []any{test.want}, messages(mutate.PrepareForCreate(cm).Refusals))
+			check.Equal(t, "refusals", []any{test.want}, messages(mutate.PrepareForCreate(cm).Refusals))
 		})
 	}
 }
@@ -136,13 +137,13 @@ func TestSuspectHold(t *testing.T) {
 				maps.Copy(was.Annotations, test.stored)
 			}
 			maps.Copy(cm.Annotations, test.set)
-			equal(t, "warnings", test.want, mutate.SuspectHold(cm, was, now))
+			check.Equal(t, "warnings", test.want, mutate.SuspectHold(cm, was, now))
 		})
 	}
 	t.Run("what a plain ConfigMap had counts for nothing", func(t *testing.T) {
 		cm, plain := submitted(), submitted()
 		cm.Annotations[until] = "2025-01-01T00:00:00Z"
 		plain.Annotations = map[string]string{until: "2025-01-01T00:00:00Z"}
-		equal(t, "warnings", []string{past}, mutate.SuspectHold(cm, plain, now))
+		check.Equal(t, "warnings", []string{past}, mutate.SuspectHold(cm, plain, now))
 	})
 }
