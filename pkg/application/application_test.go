@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // configMap gives an Application as a user writes it.
@@ -38,21 +38,15 @@ func TestIsApplication(t *testing.T) {
 
 func TestClusterOf(t *testing.T) {
 	cm := configMap()
-	if got := application.ClusterOf(cm); got != "local" {
-		t.Errorf("without an annotation the cluster is %q", got)
-	}
+	check.Equal(t, "cluster without an annotation", "local", application.ClusterOf(cm))
 	cm.Annotations["krake.dev/cluster"] = "edge"
-	if got := application.ClusterOf(cm); got != "edge" {
-		t.Errorf("got %q", got)
-	}
+	check.Equal(t, "cluster", "edge", application.ClusterOf(cm))
 }
 
 func TestDigest(t *testing.T) {
 	spec := application.Spec{Manifest: "ab", ObserverSchema: "c"}
 	// Another digest would tell of every Application that its spec has changed.
-	if got, want := spec.Digest(), "sha256:115323e562c4a4fdf7ceacedca660dc4bbe1389dab9323aad08440907c7426d0"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Equal(t, "digest", "sha256:115323e562c4a4fdf7ceacedca660dc4bbe1389dab9323aad08440907c7426d0", spec.Digest())
 	for _, other := range []application.Spec{
 		{Manifest: "abc"},
 		{Manifest: "a", ObserverSchema: "bc"}, // the same text, cut elsewhere
@@ -90,9 +84,7 @@ func TestSameFor(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			changed := configMap()
 			test.change(changed)
-			if got := application.SameFor(configMap(), changed, "local"); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
+			check.Equal(t, "the same", test.want, application.SameFor(configMap(), changed, "local"))
 		})
 	}
 }
@@ -122,9 +114,8 @@ func TestWishes(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			got, refusals := application.WishesOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations}})
-			if diff := cmp.Diff(c.want, got); diff != "" || len(refusals) != c.refusals {
-				t.Errorf("%d refusals, wishes (-want +got):\n%s", len(refusals), diff)
-			}
+			check.Equal(t, "wishes", c.want, got)
+			check.Equal(t, "number of refusals", c.refusals, len(refusals))
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 type object = map[string]any
@@ -47,23 +47,17 @@ func running() *application.Application {
 
 func record(t *testing.T, app *application.Application, cm *corev1.ConfigMap) {
 	t.Helper()
-	if err := app.Record(cm); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, app.Record(cm))
 }
 
 func TestReadGivesWhatRecordWrote(t *testing.T) {
 	cm := configMap()
 	record(t, running(), cm)
 	got, err := application.Read(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	want := running()
 	want.Vouch, want.Vouched = "4188368a117fcbd3be1372bf7142c422", true
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-recorded +read\n%s", diff)
-	}
+	check.Equal(t, "what is read", want, got)
 }
 
 // Only the agent of the holder writes its inventory, and so what it says there of
@@ -81,9 +75,7 @@ func TestVouched(t *testing.T) {
 		record(t, running(), cm)
 		forge(cm)
 		app, err := application.Read(cm)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if app.Vouched {
 			t.Errorf("%s: vouched for", name)
 		}
@@ -98,12 +90,8 @@ func TestReadOfAFreshApplication(t *testing.T) {
 		Spec: application.Spec{Manifest: "kind: Song\n"},
 	}
 	got, err := application.Read(configMap())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Must(t, err)
+	check.Equal(t, "Application", want, got)
 }
 
 // Each agent reads its own inventory and its own finalizer.
@@ -112,9 +100,7 @@ func TestReadIsForTheTargetCluster(t *testing.T) {
 	record(t, running(), cm)
 	cm.Annotations["krake.dev/cluster"] = "edge"
 	got, err := application.Read(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if got.Cluster != "edge" || got.Finalized || len(got.Inventory) > 0 {
 		t.Errorf("cluster %s, finalized %v, inventory %v", got.Cluster, got.Finalized, got.Inventory)
 	}
@@ -141,18 +127,12 @@ func TestDamagedDocuments(t *testing.T) {
 	cm.Data["status.learned"] = "{"
 	cm.BinaryData = map[string][]byte{"inventory.local": []byte("no gzip")}
 	app, err := application.Read(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for key, want := range map[string]string{"status": "decode status:", "status.learned": "decode status.learned:", "inventory.local": "expand inventory.local:"} {
-		if err := app.Damaged[key]; err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in: %v", want, err)
-		}
+		check.Fails(t, key, app.Damaged[key], want)
 	}
 	app.Status.State = application.StateFailed
-	if err := app.Record(cm); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, app.Record(cm))
 	if cm.Data["status"] != `{"state":"FAILED"}` || cm.Data["status.learned"] != "{" || string(cm.BinaryData["inventory.local"]) != "no gzip" {
 		t.Errorf("recorded: %v, %v", cm.Data, cm.BinaryData)
 	}
@@ -179,21 +159,16 @@ func TestRecordWritesWhatIsTheAgentsAndNothingElse(t *testing.T) {
 	want.Data["inventory.local"] = `[{"apiVersion":"v1","kind":"Song","namespace":"demo","name":"top50","vouch":"4188368a117fcbd3be1372bf7142c422"}]`
 
 	record(t, running(), cm)
-	if diff := cmp.Diff(want, cm); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "recorded", want, cm)
 	record(t, running(), cm)
-	if diff := cmp.Diff(want, cm); diff != "" {
-		t.Errorf("the second time it writes something else: -want +got\n%s", diff)
-	}
+	check.Equal(t, "the second time", want, cm)
 }
 
 // The last record of a deleting Application lets it go: everything that the
 // agent put on it is gone, and what others hold stays.
 func TestRecordLetsGo(t *testing.T) {
 	cm := configMap()
-	now := metav1.Now()
-	cm.DeletionTimestamp = &now
+	cm.DeletionTimestamp = new(metav1.Now())
 	cm.Labels = map[string]string{"holder.krake.dev/local": "true", "holder.krake.dev/edge": "true"}
 	cm.Finalizers = []string{"local.krake.dev/resources", "edge.krake.dev/resources"}
 	app := running()
@@ -206,15 +181,9 @@ func TestRecordLetsGo(t *testing.T) {
 	seen := cm.Finalizers
 	app.Finalized, app.Inventory = false, nil
 	record(t, app, cm)
-	if diff := cmp.Diff([]string{"local.krake.dev/resources", "edge.krake.dev/resources"}, seen); diff != "" {
-		t.Errorf("a list that others may have was changed: -want +got\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"edge.krake.dev/resources"}, cm.Finalizers); diff != "" {
-		t.Errorf("finalizers: -want +got\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"holder.krake.dev/edge": "true", "krake.dev/state": "RUNNING"}, cm.Labels); diff != "" {
-		t.Errorf("labels: -want +got\n%s", diff)
-	}
+	check.Equal(t, "a list that others may have", []string{"local.krake.dev/resources", "edge.krake.dev/resources"}, seen)
+	check.Equal(t, "finalizers", []string{"edge.krake.dev/resources"}, cm.Finalizers)
+	check.Equal(t, "labels", map[string]string{"holder.krake.dev/edge": "true", "krake.dev/state": "RUNNING"}, cm.Labels)
 	if _, ok := cm.Data["inventory.local"]; ok {
 		t.Error("an empty inventory is still written")
 	}
@@ -226,12 +195,8 @@ func TestPublish(t *testing.T) {
 	want.Labels = map[string]string{"krake.dev/cluster": "local", "holder.krake.dev/local": "true"}
 	want.Data["status.mangled_observer_schema"] = `[{"spec":{"a":null}}]`
 	want.Data["status.last_applied_manifest"] = `[]`
-	if err := application.Publish(cm, application.Documents{Mangled: []object{{"spec": object{"a": nil}}}, Applied: []object{}}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, cm); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Must(t, application.Publish(cm, application.Documents{Mangled: []object{{"spec": object{"a": nil}}}, Applied: []object{}}))
+	check.Equal(t, "published", want, cm)
 }
 
 // Equal documents are equal bytes, so that nothing is written where nothing changed.
@@ -257,17 +222,13 @@ func TestDocumentsAreCanonical(t *testing.T) {
 			app.Learned = append(app.Learned, document(20)...)
 		}
 		record(t, app, second)
-		if diff := cmp.Diff(first, second); diff != "" {
-			t.Fatalf("%d documents: -first +second\n%s", size, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%d documents", size), first, second)
 	}
 	cm := configMap()
 	app := running()
 	app.Learned = []object{{"b": "<&>", "a": int64(1)}}
 	record(t, app, cm)
-	if got, want := cm.Data["status.learned"], `[{"a":1,"b":"<&>"}]`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Equal(t, "what was learned", `[{"a":1,"b":"<&>"}]`, cm.Data["status.learned"])
 }
 
 // large gives a document of about that many bytes.
@@ -287,21 +248,15 @@ func TestLargeDocumentsAreCompressed(t *testing.T) {
 		t.Errorf("compressed it has %d bytes", got)
 	}
 	got, err := application.Read(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(app.LastObserved, got.LastObserved); diff != "" {
-		t.Errorf("-recorded +read\n%s", diff)
-	}
+	check.Must(t, err)
+	check.Equal(t, "what is read", app.LastObserved, got.LastObserved)
 
 	app.LastObserved = application.Publishing(large(10))
 	record(t, app, cm)
 	if _, ok := cm.BinaryData["status.last_observed_manifest"]; ok {
 		t.Error("the large document is still there beside the small one")
 	}
-	if got, want := cm.Data["status.last_observed_manifest"], `[{"text":"xxxxxxxxxx"}]`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Equal(t, "what was observed", `[{"text":"xxxxxxxxxx"}]`, cm.Data["status.last_observed_manifest"])
 }
 
 // Whoever may write a ConfigMap could make every agent that reads it hold
@@ -312,9 +267,7 @@ func TestReadRefusesADocumentThatExpandsTooFar(t *testing.T) {
 	if _, err := w.Write(bytes.Repeat([]byte(" "), 64<<20)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, w.Close())
 	cm := configMap()
 	cm.BinaryData = map[string][]byte{"status.learned": bytes.Repeat(part.Bytes(), 8)} // half a gigabyte
 	var before, after runtime.MemStats
@@ -323,9 +276,8 @@ func TestReadRefusesADocumentThatExpandsTooFar(t *testing.T) {
 	if app, err := application.Read(cm); err != nil || app.Damaged["status.learned"] == nil || app.Damaged["status.learned"].Error() != want {
 		t.Errorf("Read: got %v, %v, want %s", app, err, want)
 	}
-	if _, err := application.LearnedOf(cm, "local"); err == nil || err.Error() != want {
-		t.Errorf("LearnedOf: got %v, want %s", err, want)
-	}
+	_, err := application.LearnedOf(cm, "local")
+	check.Equal(t, "error of LearnedOf", want, check.Message(err))
 	runtime.ReadMemStats(&after)
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 256<<20 {
 		t.Errorf("it was expanded first: %d bytes", allocated)
@@ -339,12 +291,8 @@ func TestLearnedOf(t *testing.T) {
 	}
 	record(t, running(), cm)
 	got, err := application.LearnedOf(cm, "local")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(running().Learned, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Must(t, err)
+	check.Equal(t, "what was learned", running().Learned, got)
 }
 
 // What has no room is left out, in this order, and said; what is held is always
@@ -385,9 +333,7 @@ func TestRecordWithoutRoom(t *testing.T) {
 					Objects: []application.ObjectStatus{{Message: noise(8 << 10), Hold: &application.Hold{Asked: "2026-01-02T15:04:05Z"}}},
 				},
 			}
-			if err := app.Record(cm); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, app.Record(cm))
 			size := 0
 			for _, text := range cm.Data {
 				size += len(text)
@@ -396,17 +342,13 @@ func TestRecordWithoutRoom(t *testing.T) {
 				t.Errorf("%d bytes", size)
 			}
 			got, err := application.Read(cm)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if len(got.Status.Objects) != 1 || got.Status.Objects[0].Hold == nil {
 				t.Errorf("objects: %+v (%v), and it is forgotten since when one is held", got.Status.Objects, got.Damaged)
 			}
 			found := []bool{len(got.LastObserved.Objects()) > 0, len(got.Status.Drifts) > 0, len(got.Learned) > 0, len(got.Inventory) > 0,
 				meta.IsStatusConditionTrue(got.Status.Conditions, application.TooLargeCondition)}
-			if diff := cmp.Diff([]bool{c.observed, c.history, c.learned, true, !c.observed}, found); diff != "" {
-				t.Errorf("observed fields, history, what was learned, what is held, the condition (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "observed fields, history, what was learned, what is held, the condition", []bool{c.observed, c.history, c.learned, true, !c.observed}, found)
 		})
 	}
 }

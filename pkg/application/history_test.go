@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 var midnight = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -89,12 +89,8 @@ func TestRemember(t *testing.T) {
 			before := append([]application.Drift{}, status.Drifts...)
 			former := status.Drifts
 			status.Remember(drift)
-			if diff := cmp.Diff(before, append([]application.Drift{}, former...)); diff != "" {
-				t.Errorf("%s: what the former status has was changed (-want +got):\n%s", c.why, diff)
-			}
+			check.Equal(t, c.why+": the former status", before, append([]application.Drift{}, former...))
 		}
-		if diff := cmp.Diff(c.wants, status.Drifts); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.why, diff)
-		}
+		check.Equal(t, c.why, c.wants, status.Drifts)
 	}
 }

@@ -1,6 +1,7 @@
 package application_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // moved gives an Application that was moved from the local cluster to edge, whose
@@ -21,9 +23,7 @@ func moved(t *testing.T) *corev1.ConfigMap {
 	cm.Annotations["krake.dev/cluster"] = "edge"
 	cm.Labels["holder.krake.dev/edge"] = "true"
 	app, err := application.ReadFor(cm, "edge")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	app.Finalized, app.Inventory = true, []manifest.ID{{APIVersion: "v1", Kind: "Song", Namespace: "demo", Name: "there"}}
 	app.Status = application.Status{
 		ObservedSpec: app.Spec.Digest(), State: application.StateRunning,
@@ -37,30 +37,20 @@ func moved(t *testing.T) *corev1.ConfigMap {
 // one says.
 func TestReadForAFormerCluster(t *testing.T) {
 	app, err := application.ReadFor(moved(t), "local")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if app.IsCurrent() || !app.Finalized || app.Cluster != "edge" {
 		t.Errorf("current %v, finalized %v, for cluster %s", app.IsCurrent(), app.Finalized, app.Cluster)
 	}
-	if diff := cmp.Diff(running().Inventory, app.Inventory); diff != "" {
-		t.Errorf("inventory (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"edge"}, app.OtherHolders); diff != "" {
-		t.Errorf("other holders (-want +got):\n%s", diff)
-	}
-	if app.Status.ClusterName() != "edge" {
-		t.Errorf("the status is that of %s", app.Status.ClusterName())
-	}
+	check.Equal(t, "inventory", running().Inventory, app.Inventory)
+	check.Equal(t, "other holders", []string{"edge"}, app.OtherHolders)
+	check.Equal(t, "cluster of the status", "edge", app.Status.ClusterName())
 }
 
 // It writes what is its own, and when it has nothing more, goes.
 func TestRecordOfAFormerCluster(t *testing.T) {
 	cm := moved(t)
 	app, err := application.ReadFor(cm, "local")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	app.Inventory, app.Finalized = nil, false
 	app.Status, app.Learned, app.LastApplied = application.Status{State: application.StateFailed}, nil, application.Publishing([]object{})
 	want := cm.DeepCopy()
@@ -96,12 +86,8 @@ func TestHandedOver(t *testing.T) {
 			cm := moved(t)
 			c.change(cm)
 			app, err := application.ReadFor(cm, "local")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := app.HandedOver(); got != c.want {
-				t.Errorf("handed over: %v", got)
-			}
+			check.Must(t, err)
+			check.Equal(t, "handed over", c.want, app.HandedOver())
 		})
 	}
 }
@@ -129,9 +115,7 @@ func TestWhatWakesHolders(t *testing.T) {
 			before, after := moved(t), moved(t)
 			c.change(after)
 			for cluster, wakes := range map[string]bool{"local": c.former, "edge": c.here} {
-				if got := !application.SameFor(before, after, cluster); got != wakes {
-					t.Errorf("it wakes the agent of %s: %v", cluster, got)
-				}
+				check.Equal(t, "it wakes the agent of "+cluster, wakes, !application.SameFor(before, after, cluster))
 			}
 		})
 	}
@@ -163,9 +147,7 @@ func TestGivenUp(t *testing.T) {
 	for _, c := range cases {
 		cm := moved(t)
 		cm.Annotations["krake.dev/force-delete"] = c.value
-		if diff := cmp.Diff(c.want, application.GivenUp(cm, c.deleting)); diff != "" {
-			t.Errorf("%q, deleting %v (-want +got):\n%s", c.value, c.deleting, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%q, deleting %v", c.value, c.deleting), c.want, application.GivenUp(cm, c.deleting))
 	}
 }
 
@@ -173,12 +155,8 @@ func TestGivenUp(t *testing.T) {
 func TestGiveUp(t *testing.T) {
 	cm := moved(t)
 	held := application.GiveUp(cm, "local")
-	if diff := cmp.Diff(running().Inventory, held); diff != "" {
-		t.Errorf("held (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"edge"}, application.HoldersOf(cm)); diff != "" {
-		t.Errorf("holders (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "held", running().Inventory, held)
+	check.Equal(t, "holders", []string{"edge"}, application.HoldersOf(cm))
 	if _, ok := cm.Data["inventory.local"]; ok || cm.Data["inventory.edge"] == "" {
 		t.Errorf("inventories: %v", cm.Data)
 	}

@@ -3,58 +3,37 @@ package application_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // These names are in the objects of users and in the policies that are shipped:
 // they never change within a format version.
 func TestNames(t *testing.T) {
-	got := map[string]string{
-		"format":          application.FormatAnnotation + ": " + application.Format,
-		"cluster":         application.ClusterAnnotation,
-		"local":           application.LocalCluster,
-		"manifest":        application.ManifestKey,
-		"observer schema": application.ObserverSchemaKey,
-		"mangled":         application.MangledSchemaKey,
-		"applied":         application.LastAppliedKey,
-		"observed":        application.LastObservedKey,
-		"learned":         application.LearnedKey,
-		"status":          application.StatusKey,
-		"inventory":       application.InventoryKey("edge"),
-		"holder":          application.HolderLabel("edge"),
-		"finalizer":       application.Finalizer("edge"),
-		"cluster label":   application.ClusterLabel,
-		"state label":     application.StateLabel,
-		"owned by":        application.OwnedByLabel,
-		"owner":           application.OwnerAnnotation,
-		"owner UID":       application.OwnerUIDAnnotation,
-	}
-	want := map[string]string{
-		"format":          "krake.dev/application: v1",
-		"cluster":         "krake.dev/cluster",
-		"local":           "local",
-		"manifest":        "spec.manifest",
-		"observer schema": "spec.observer_schema",
-		"mangled":         "status.mangled_observer_schema",
-		"applied":         "status.last_applied_manifest",
-		"observed":        "status.last_observed_manifest",
-		"learned":         "status.learned",
-		"status":          "status",
-		"inventory":       "inventory.edge",
-		"holder":          "holder.krake.dev/edge",
-		"finalizer":       "edge.krake.dev/resources",
-		"cluster label":   "krake.dev/cluster",
-		"state label":     "krake.dev/state",
-		"owned by":        "krake.dev/owned-by",
-		"owner":           "krake.dev/owner",
-		"owner UID":       "krake.dev/owner-uid",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
+	for _, name := range []struct{ want, got string }{
+		{"krake.dev/application: v1", application.FormatAnnotation + ": " + application.Format},
+		{"krake.dev/cluster", application.ClusterAnnotation},
+		{"local", application.LocalCluster},
+		{"spec.manifest", application.ManifestKey},
+		{"spec.observer_schema", application.ObserverSchemaKey},
+		{"status.mangled_observer_schema", application.MangledSchemaKey},
+		{"status.last_applied_manifest", application.LastAppliedKey},
+		{"status.last_observed_manifest", application.LastObservedKey},
+		{"status.learned", application.LearnedKey},
+		{"status", application.StatusKey},
+		{"inventory.edge", application.InventoryKey("edge")},
+		{"holder.krake.dev/edge", application.HolderLabel("edge")},
+		{"edge.krake.dev/resources", application.Finalizer("edge")},
+		{"krake.dev/cluster", application.ClusterLabel},
+		{"krake.dev/state", application.StateLabel},
+		{"krake.dev/owned-by", application.OwnedByLabel},
+		{"krake.dev/owner", application.OwnerAnnotation},
+		{"krake.dev/owner-uid", application.OwnerUIDAnnotation},
+	} {
+		check.Equal(t, "name", name.want, name.got)
 	}
 }
 
@@ -72,9 +51,7 @@ func TestIsReserved(t *testing.T) {
 		"":                           false,
 	}
 	for key, want := range tests {
-		if got := application.IsReserved(key); got != want {
-			t.Errorf("IsReserved(%q) = %v", key, got)
-		}
+		check.Equal(t, key, want, application.IsReserved(key))
 	}
 }
 
@@ -96,10 +73,7 @@ func TestKeysOfWebhookAndAgents(t *testing.T) {
 		"status.last_applied_manifest":   webhook, // and the agent, which computes the same
 	}
 	for key, want := range tests {
-		got := writers{Agent: application.IsAgentKey(key), Status: application.IsStatusKey(key)}
-		if got != want {
-			t.Errorf("%s: got %+v, want %+v", key, got, want)
-		}
+		check.Equal(t, key, want, writers{Agent: application.IsAgentKey(key), Status: application.IsStatusKey(key)})
 	}
 }
 
@@ -109,18 +83,14 @@ func TestStatusLabelsAndFinalizers(t *testing.T) {
 		"krake.dev/other": false, "app": false,
 	}
 	for label, want := range labels {
-		if got := application.IsStatusLabel(label); got != want {
-			t.Errorf("IsStatusLabel(%q) = %v", label, got)
-		}
+		check.Equal(t, label, want, application.IsStatusLabel(label))
 	}
 	finalizers := map[string]bool{
 		"local.krake.dev/resources": true, "edge.krake.dev/resources": true,
 		"krake.dev/resources": false, "example.org/resources": false, "foregroundDeletion": false,
 	}
 	for finalizer, want := range finalizers {
-		if got := application.IsOurFinalizer(finalizer); got != want {
-			t.Errorf("IsOurFinalizer(%q) = %v", finalizer, got)
-		}
+		check.Equal(t, finalizer, want, application.IsOurFinalizer(finalizer))
 	}
 }
 
@@ -135,9 +105,7 @@ func TestMarks(t *testing.T) {
 			"krake.dev/owner-uid": "0c6c1f6f",
 		},
 	}
-	if diff := cmp.Diff(want, application.Marks(owner, "0c6c1f6f", id)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "marks", want, application.Marks(owner, "0c6c1f6f", id))
 }
 
 // The server copies a Service's labels, and a Deployment's annotations, to

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const (
@@ -57,9 +56,7 @@ func TestParseSource(t *testing.T) {
 		if err != nil || !isURL {
 			t.Errorf("%s: a URL: %v, %v", c.why, isURL, err)
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: -want +got\n%s", c.why, diff)
-		}
+		check.Equal(t, c.why, c.want, got)
 	}
 	for _, suffix := range []string{".csar", ".zip"} {
 		want := application.Source{URL: "https://example.org/web" + suffix, Archive: true}
@@ -191,9 +188,8 @@ func TestParseSourceRefuses(t *testing.T) {
 			t.Errorf("%s: the error repeats it: %v", c.text, err)
 		}
 	}
-	if _, _, err := application.ParseSource(application.CSARKey, "https://example.org/web.yaml"); err == nil || !strings.Contains(err.Error(), "that of a template belongs under spec.tosca") {
-		t.Errorf("a template as an archive: %v", err)
-	}
+	_, _, err := application.ParseSource(application.CSARKey, "https://example.org/web.yaml")
+	check.Fails(t, "a template as an archive", err, "that of a template belongs under spec.tosca")
 }
 
 // FuzzParseSource has the laws of what is taken: it is written in one way, which is

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // The reference tells of the annotations that admission lets users write, and of no other.
@@ -21,15 +21,11 @@ func TestVocabularyHasTheAnnotationsOfUsers(t *testing.T) {
 	var told []string
 	for _, name := range application.Annotations() {
 		if name.On == "Application" {
-			if name.Writer != application.ByUser {
-				t.Errorf("%s on an Application is written by %s: nobody but users writes annotations there", name.Key, name.Writer)
-			}
+			check.Equal(t, name.Key+" on an Application: writer", application.ByUser, name.Writer)
 			told = append(told, name.Key)
 		}
 	}
-	if diff := cmp.Diff(sorted(application.UserAnnotations()), sorted(told)); diff != "" {
-		t.Errorf("annotations (-that users may write +that are told):\n%s", diff)
-	}
+	check.Equal(t, "annotations that are told", sorted(application.UserAnnotations()), sorted(told))
 }
 
 // A value that is told is one that can be read, and what is none of them is refused.
@@ -43,9 +39,7 @@ func TestVocabularyHasTheValues(t *testing.T) {
 		for _, value := range append(name.Values, "nonsense") {
 			cm := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{name.Key: value}}}
 			_, refusals := application.WishesOf(&cm)
-			if refused := len(refusals) > 0; refused != (value == "nonsense") {
-				t.Errorf("%s: %s: refused is %t", name.Key, value, refused)
-			}
+			check.Equal(t, name.Key+": "+value+" is refused", value == "nonsense", len(refusals) > 0)
 		}
 	}
 	if checked < 6 {
@@ -73,13 +67,9 @@ func TestVocabularyHasTheWriters(t *testing.T) {
 		default:
 			want = application.ByAgentOfTarget
 		}
-		if name.Writer != want {
-			t.Errorf("%s is written by %s, want %s", key, name.Writer, want)
-		}
+		check.Equal(t, key+": writer", want, name.Writer)
 	}
-	if diff := cmp.Diff(sorted(application.SpecKeys()), sorted(keys)); diff != "" {
-		t.Errorf("keys (-of the spec +that are told):\n%s", diff)
-	}
+	check.Equal(t, "keys that are told", sorted(application.SpecKeys()), sorted(keys))
 }
 
 // Every name that the package spells is told, and every state.
@@ -114,9 +104,7 @@ func constants(t *testing.T, files ...string) map[string]string {
 	values := map[string]string{}
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		ast.Inspect(parsed, func(node ast.Node) bool {
 			spec, ok := node.(*ast.ValueSpec)
 			if ok && len(spec.Values) == len(spec.Names) {

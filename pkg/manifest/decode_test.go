@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 type fields = map[string]any
@@ -37,12 +36,8 @@ func TestDecodeDocuments(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			got, err := manifest.Decode([]byte(test.text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Must(t, err)
+			check.Equal(t, "documents", test.want, got)
 		})
 	}
 }
@@ -70,9 +65,7 @@ func TestDecodeScalars(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			if diff := cmp.Diff(fields{"a": test.want}, object(t, "a: "+test.text)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "resource", fields{"a": test.want}, object(t, "a: "+test.text))
 		})
 	}
 }
@@ -103,9 +96,7 @@ func TestDecodeRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			got, err := manifest.Decode([]byte(test.text))
-			if diff := cmp.Diff(test.want, message(err)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "error", test.want, check.Message(err))
 			if got != nil {
 				t.Errorf("a result beside the error: %v", got)
 			}
@@ -140,7 +131,7 @@ func TestDecodeErrorsTellNoValues(t *testing.T) {
 		if err == nil {
 			t.Errorf("%q: no error", text)
 		}
-		if strings.Contains(message(err), "hunter2") {
+		if strings.Contains(check.Message(err), "hunter2") {
 			t.Errorf("%q: the error repeats the value: %v", text, err)
 		}
 	}
@@ -174,9 +165,7 @@ func TestDecodeRefusesAliasesBeforeExpanding(t *testing.T) {
 	text := "big: &big " + strings.Repeat("x", 200<<10) + "\nall:\n" + strings.Repeat("- *big\n", 3000)
 	started := time.Now()
 	_, err := manifest.Decode([]byte(text))
-	if want := "document 1: line 1: anchors and aliases are not supported: write the value out"; message(err) != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	check.Equal(t, "error", "document 1: line 1: anchors and aliases are not supported: write the value out", check.Message(err))
 	if took := time.Since(started); took > 2*time.Second {
 		t.Errorf("it took %s", took)
 	}
@@ -228,9 +217,7 @@ func TestDecodeLimits(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			_, err := manifest.Decode([]byte(test.text))
-			if diff := cmp.Diff(test.want, message(err)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "error", test.want, check.Message(err))
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Whatever the text, there is a result that all walkers can bear, and the same
@@ -41,7 +42,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		second, again := manifest.Decode(text)
 		// Not by go-cmp, which takes twice as long for each list within a list.
-		if !reflect.DeepEqual(first, second) || message(err) != message(again) {
+		if !reflect.DeepEqual(first, second) || check.Message(err) != check.Message(again) {
 			t.Errorf("the second time it gives something else: %v, %v\n%v\n%v", err, again, first, second)
 		}
 	})

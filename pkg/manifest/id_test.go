@@ -3,10 +3,10 @@ package manifest_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestIdentify(t *testing.T) {
@@ -50,25 +50,17 @@ func TestIdentify(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			got, err := manifest.Identify(object(t, test.yaml))
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
-			if diff := cmp.Diff(test.err, message(err)); diff != "" {
-				t.Errorf("error: -want +got\n%s", diff)
-			}
+			check.Equal(t, "identity", test.want, got)
+			check.Equal(t, "error", test.err, check.Message(err))
 		})
 	}
 }
 
 func TestIDString(t *testing.T) {
 	namespaced := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
-	if got, want := namespaced.String(), "apps/v1 Deployment demo/web"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.Equal(t, "with a namespace", "apps/v1 Deployment demo/web", namespaced.String())
 	clusterScoped := manifest.ID{APIVersion: "v1", Kind: "Node", Name: "n1"}
-	if got, want := clusterScoped.String(), "v1 Node n1"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.Equal(t, "without a namespace", "v1 Node n1", clusterScoped.String())
 }
 
 func TestGroupVersionKind(t *testing.T) {
@@ -78,9 +70,7 @@ func TestGroupVersionKind(t *testing.T) {
 		"a/b/c":   {Kind: "K"}, // does not parse: no server knows such a kind
 	}
 	for apiVersion, want := range tests {
-		if diff := cmp.Diff(want, manifest.ID{APIVersion: apiVersion, Kind: "K"}.GroupVersionKind()); diff != "" {
-			t.Errorf("%s: -want +got\n%s", apiVersion, diff)
-		}
+		check.Equal(t, apiVersion, want, manifest.ID{APIVersion: apiVersion, Kind: "K"}.GroupVersionKind())
 	}
 }
 
@@ -111,9 +101,7 @@ func TestFind(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			if got := manifest.Find(test.ids, test.wanted); got != test.want {
-				t.Errorf("got %d, want %d", got, test.want)
-			}
+			check.Equal(t, "index", test.want, manifest.Find(test.ids, test.wanted))
 		})
 	}
 }
@@ -152,9 +140,7 @@ func TestPair(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, manifest.Pair(test.left, test.right)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "partners", test.want, manifest.Pair(test.left, test.right))
 		})
 	}
 }
@@ -162,12 +148,8 @@ func TestPair(t *testing.T) {
 // A schema says no namespace, so that one without is no better a match for it.
 func TestPairNamesakes(t *testing.T) {
 	schemas, resources := []manifest.ID{config(""), config(""), config("")}, []manifest.ID{config("x"), config("")}
-	if diff := cmp.Diff([]int{0, 1, -1}, manifest.PairNamesakes(schemas, resources)); diff != "" {
-		t.Errorf("schemas to resources: -want +got\n%s", diff)
-	}
-	if diff := cmp.Diff([]int{0, 1}, manifest.PairNamesakes(resources, schemas)); diff != "" {
-		t.Errorf("resources to schemas: -want +got\n%s", diff)
-	}
+	check.Equal(t, "schemas to resources", []int{0, 1, -1}, manifest.PairNamesakes(schemas, resources))
+	check.Equal(t, "resources to schemas", []int{0, 1}, manifest.PairNamesakes(resources, schemas))
 }
 
 // object decodes the text of one resource.
@@ -182,11 +164,4 @@ func object(t *testing.T, text string) map[string]any {
 		t.Fatalf("no object: %s", text)
 	}
 	return fields
-}
-
-func message(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -3,9 +3,8 @@ package manifest_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func marks() manifest.Marks {
@@ -37,12 +36,8 @@ func TestMarksOn(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			resource := object(t, test.yaml)
 			got := marks().On(resource)
-			if diff := cmp.Diff(object(t, test.want), got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
-			if diff := cmp.Diff(object(t, test.yaml), resource); diff != "" {
-				t.Errorf("the argument was changed: -before +after\n%s", diff)
-			}
+			check.Equal(t, "marked resource", object(t, test.want), got)
+			check.Equal(t, "the argument afterwards", object(t, test.yaml), resource)
 		})
 	}
 }
@@ -61,9 +56,7 @@ func TestMarksProve(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			if got := marks().Prove(object(t, test.yaml)); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
+			check.Equal(t, "they prove it", test.want, marks().Prove(object(t, test.yaml)))
 		})
 	}
 	if (manifest.Marks{}).Prove(object(t, "{metadata: {annotations: {a: b}}}")) {

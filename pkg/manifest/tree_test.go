@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestDecodeTree(t *testing.T) {
@@ -28,12 +27,8 @@ func TestDecodeTree(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			tree, err := manifest.DecodeTree([]byte(test.text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, describe(tree)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Must(t, err)
+			check.Equal(t, "tree", test.want, describe(tree))
 		})
 	}
 }
@@ -52,9 +47,7 @@ func TestDecodeTreeRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			tree, err := manifest.DecodeTree([]byte(test.text))
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
+			check.Fails(t, "text", err, test.want)
 			if tree != nil {
 				t.Error("a tree beside the error")
 			}
