@@ -4,11 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 type object = map[string]any
@@ -16,9 +15,7 @@ type object = map[string]any
 func decode(t *testing.T, yaml string) object {
 	t.Helper()
 	documents, err := manifest.Decode([]byte(yaml))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return documents[0].(object)
 }
 
@@ -49,12 +46,8 @@ func TestWritten(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.why, func(t *testing.T) {
 			written, err := apitypes.Written(decode(t, c.manifest))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, written["spec"]); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Must(t, err)
+			check.Equal(t, "what is written", c.want, written["spec"])
 		})
 	}
 }
@@ -63,13 +56,9 @@ func TestWritten(t *testing.T) {
 func TestWrittenIsOwn(t *testing.T) {
 	manifest := decode(t, "{apiVersion: v1, kind: Service, spec: {added: {a: 1}}}")
 	written, err := apitypes.Written(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	written["spec"].(object)["added"].(object)["a"] = "scribbled"
-	if diff := cmp.Diff(decode(t, "{added: {a: 1}}"), manifest["spec"]); diff != "" {
-		t.Errorf("-before +after\n%s", diff)
-	}
+	check.Equal(t, "the manifest afterwards", any(decode(t, "{added: {a: 1}}")), manifest["spec"])
 }
 
 // What a server would read as a number with a million digits is not read here.
@@ -136,9 +125,7 @@ func TestKeys(t *testing.T) {
 					place = place.Field(name)
 				}
 			}
-			if diff := cmp.Diff(c.want, place.Keys()); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "keys", c.want, place.Keys())
 		})
 	}
 	if unknown := apitypes.BuiltIn().Of(manifest.ID{APIVersion: "music.example.com/v1", Kind: "Song"}); unknown != nil {
@@ -171,16 +158,12 @@ func TestRefine(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			desired := decode(t, c.desired)
 			observed, err := schema.Default(desired)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			var paths []string
 			for _, difference := range apitypes.BuiltIn().Refine(observed, desired).Compare(desired, decode(t, c.live)) {
 				paths = append(paths, difference.Path.String())
 			}
-			if diff := cmp.Diff(c.want, paths); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "paths of drift", c.want, paths)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/krake-observer/krake-observer/pkg/health"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestAddress(t *testing.T) {
@@ -30,9 +31,7 @@ func TestAddress(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			live := decode(t, c.service)
 			live["apiVersion"], live["kind"] = "v1", "Service"
-			if got := health.Of(live).Address; got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			check.Equal(t, "address", c.want, health.Of(live).Address)
 		})
 	}
 }
@@ -45,15 +44,11 @@ func TestAddressIsBounded(t *testing.T) {
 		want = append(want, fmt.Sprint(port+1))
 	}
 	live := decode(t, "{apiVersion: v1, kind: Service, spec: {clusterIP: 10.0.0.1, ports: ["+strings.Join(ports, ",")+"]}}")
-	if got, want := health.Of(live).Address, "10.0.0.1:"+strings.Join(want[:16], ",")+",..."; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.Equal(t, "address", "10.0.0.1:"+strings.Join(want[:16], ",")+",...", health.Of(live).Address)
 }
 
 // A Service of another group, such as that of Knative, is no Service.
 func TestOnlyServicesHaveAddresses(t *testing.T) {
 	live := decode(t, "{apiVersion: serving.knative.dev/v1, kind: Service, spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}}")
-	if got := health.Of(live).Address; got != "" {
-		t.Errorf("got %q", got)
-	}
+	check.Equal(t, "address", "", health.Of(live).Address)
 }

@@ -2,6 +2,7 @@ package health_test
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -11,18 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/health"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // samples are objects of all shapes that matter.
 func samples(t testing.TB) []object {
 	var all []object
-	for _, cases := range [][]struct {
-		why, live string
-		want      health.Health
-	}{workloads, jobs, bare, others} {
-		for _, c := range cases {
-			all = append(all, decode(t, c.live))
-		}
+	for _, c := range examples() {
+		all = append(all, decode(t, c.live))
 	}
 	for _, service := range []string{
 		`{apiVersion: v1, kind: Service, spec: {type: LoadBalancer, clusterIP: 10.0.0.1, ports: [{port: 80, nodePort: 31000}]}, status: {loadBalancer: {ingress: [{ip: 192.0.2.1}, {hostname: a}]}}}`,
@@ -52,13 +49,10 @@ func TestOfManagesWhateverTypes(t *testing.T) {
 func mangle(random *rand.Rand, value any) {
 	switch value := value.(type) {
 	case object:
-		keys := make([]string, 0, len(value))
-		for key := range value {
-			keys = append(keys, key)
-		}
-		if slices.Sort(keys); len(keys) == 0 {
+		if len(value) == 0 {
 			return
 		}
+		keys := slices.Sorted(maps.Keys(value))
 		key := keys[random.IntN(len(keys))]
 		if random.IntN(3) == 0 {
 			value[key] = anything(random)
@@ -116,9 +110,7 @@ func checkLaws(t *testing.T, live object) {
 func FuzzOf(f *testing.F) {
 	for _, sample := range samples(f) {
 		text, err := json.Marshal(sample)
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.Must(f, err)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

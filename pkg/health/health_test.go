@@ -1,14 +1,14 @@
 package health_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/health"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 type object = map[string]any
@@ -16,9 +16,7 @@ type object = map[string]any
 func decode(t testing.TB, yaml string) object {
 	t.Helper()
 	documents, err := manifest.Decode([]byte(yaml))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return documents[0].(object)
 }
 
@@ -27,12 +25,18 @@ func workload(status health.Status, message string, state health.State, pods hea
 	return health.Health{Status: status, Message: message, Workload: true, State: state, Pods: pods}
 }
 
-// The figures are as the controllers of Kubernetes write them, who leave zeros
-// out of most.
-var workloads = []struct {
+// example is a live object with its health.
+type example struct {
 	why, live string
 	want      health.Health
-}{
+}
+
+// examples are all of them.
+func examples() []example { return slices.Concat(workloads, jobs, bare, others) }
+
+// The figures are as the controllers of Kubernetes write them, who leave zeros
+// out of most.
+var workloads = []example{
 	{"a Deployment as it is most of the time", `
 apiVersion: apps/v1
 kind: Deployment
@@ -157,10 +161,7 @@ status: {currentNumberScheduled: 0, desiredNumberScheduled: 0, numberMisschedule
 		health.Health{Status: health.StatusCurrent, Message: "Resource is always ready", State: health.StateRunning}},
 }
 
-var jobs = []struct {
-	why, live string
-	want      health.Health
-}{
+var jobs = []example{
 	{"a Job that runs; a Pod that failed is tried again", `
 apiVersion: batch/v1
 kind: Job
@@ -222,10 +223,7 @@ status: {succeeded: 1, conditions: [{type: Complete, status: "True"}]}`,
 		workload(health.StatusInProgress, "Job not started", health.StateDegraded, health.Pods{Desired: 1})},
 }
 
-var bare = []struct {
-	why, live string
-	want      health.Health
-}{
+var bare = []example{
 	{"a Pod that is ready, whatever it went through before", `
 apiVersion: v1
 kind: Pod
@@ -339,10 +337,7 @@ status: {phase: Running, conditions: [{type: Ready, status: "True"}]}`,
 
 const unreadable = "a field that kstatus reads is of a type that it does not expect"
 
-var others = []struct {
-	why, live string
-	want      health.Health
-}{
+var others = []example{
 	{"what runs nothing is well", `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}`,
 		health.Health{Status: health.StatusCurrent, Message: "Resource is always ready", State: health.StateRunning}},
@@ -391,30 +386,19 @@ status: {conditions: [{type: NamesAccepted, status: "False", reason: ListKindCon
 }
 
 func TestOf(t *testing.T) {
-	for _, cases := range [][]struct {
-		why, live string
-		want      health.Health
-	}{workloads, jobs, bare, others} {
-		for _, c := range cases {
-			t.Run(c.why, func(t *testing.T) {
-				live := decode(t, c.live)
-				if diff := cmp.Diff(c.want, health.Of(live)); diff != "" {
-					t.Errorf("-want +got\n%s", diff)
-				}
-				if diff := cmp.Diff(decode(t, c.live), live); diff != "" {
-					t.Errorf("the object was changed: -before +after\n%s", diff)
-				}
-			})
-		}
+	for _, c := range examples() {
+		t.Run(c.why, func(t *testing.T) {
+			live := decode(t, c.live)
+			check.Equal(t, "health", c.want, health.Of(live))
+			check.Equal(t, "the object afterwards", decode(t, c.live), live)
+		})
 	}
 }
 
 func TestOfNothing(t *testing.T) {
 	want := health.Health{Status: health.StatusCurrent, Message: "Resource is current", State: health.StateRunning}
 	for _, live := range []object{nil, {}} {
-		if diff := cmp.Diff(want, health.Of(live)); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		check.Equal(t, "health", want, health.Of(live))
 	}
 }
 

@@ -3,9 +3,8 @@ package health_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/health"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestRollUp(t *testing.T) {
@@ -48,9 +47,7 @@ func TestRollUp(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			var got rolledUp
 			got.State, got.Pods, got.Workloads = health.RollUp(c.all)
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "all of them", c.want, got)
 		})
 	}
 }

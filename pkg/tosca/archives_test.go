@@ -15,10 +15,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/tosca"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const (
@@ -37,20 +36,21 @@ func entry(name string) member {
 // packed makes an archive.
 func packed(tb testing.TB, members ...member) []byte {
 	tb.Helper()
+	return zipped(tb, members, func(w *zip.Writer, m member) (io.Writer, error) { return w.Create(m.name) })
+}
+
+// zipped makes an archive whose entries are begun by create.
+func zipped(tb testing.TB, members []member, create func(w *zip.Writer, m member) (io.Writer, error)) []byte {
+	tb.Helper()
 	var text bytes.Buffer
 	writer := zip.NewWriter(&text)
 	for _, m := range members {
-		file, err := writer.Create(m.name)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if _, err := io.WriteString(file, m.text); err != nil {
-			tb.Fatal(err)
-		}
+		file, err := create(writer, m)
+		check.Must(tb, err)
+		_, err = io.WriteString(file, m.text)
+		check.Must(tb, err)
 	}
-	if err := writer.Close(); err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, writer.Close())
 	return text.Bytes()
 }
 
@@ -174,17 +174,11 @@ func TestTranslateFS(t *testing.T) {
 func TestTranslateFSReadsNoLinks(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{"secret": "a: b", "csar/" + meta: "Entry-Definitions: entry.yaml"} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700), os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700), os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600)))
 	}
-	if err := os.Symlink("../secret", filepath.Join(folder, "csar/entry.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.Symlink("../secret", filepath.Join(folder, "csar/entry.yaml")))
 	_, err := tosca.TranslateFS(os.DirFS(filepath.Join(folder, "csar")))
-	if err == nil || !strings.Contains(err.Error(), "entry.yaml: no regular file: neither links nor folders are read") {
-		t.Error(err)
-	}
+	check.Fails(t, "a link", err, "entry.yaml: no regular file: neither links nor folders are read")
 	if _, err := tosca.TranslateFS(os.DirFS(filepath.Join(folder, "nowhere"))); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
@@ -220,12 +214,8 @@ func TestTranslateFrom(t *testing.T) {
 				return nil, offline
 			})
 			variant{want: test.want, err: test.err}.check(t, got, err)
-			if diff := cmp.Diff(test.asked, asked); diff != "" {
-				t.Errorf("what was asked for: -want +got\n%s", diff)
-			}
-			if unread := strings.Contains(test.err, "no route"); unread != errors.Is(err, offline) {
-				t.Errorf("the cause is not in %v", err)
-			}
+			check.Equal(t, "what was asked for", test.asked, asked)
+			check.Equal(t, "the cause is in the error", strings.Contains(test.err, "no route"), errors.Is(err, offline))
 		})
 	}
 }
@@ -298,25 +288,13 @@ func TestTranslateCraftedArchive(t *testing.T) {
 // withHeader adds a file with a header that is changed.
 func withHeader(tb testing.TB, members []member, change func(*zip.FileHeader)) []byte {
 	tb.Helper()
-	var text bytes.Buffer
-	writer := zip.NewWriter(&text)
-	for _, m := range append(members, member{"more.txt", ""}) {
+	return zipped(tb, append(members, member{"more.txt", ""}), func(w *zip.Writer, m member) (io.Writer, error) {
 		header := &zip.FileHeader{Name: m.name, Method: zip.Deflate}
 		if m.name == "more.txt" {
 			change(header)
 		}
-		file, err := writer.CreateHeader(header)
-		if err == nil && m.text != "" {
-			_, err = io.WriteString(file, m.text)
-		}
-		if err != nil {
-			tb.Fatal(err)
-		}
-	}
-	if err := writer.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return text.Bytes()
+		return w.CreateHeader(header)
+	})
 }
 
 // manyEntries is a central directory of nothing but the shortest headers, and an end
@@ -360,13 +338,11 @@ func TestErrorsRepeatNoValues(t *testing.T) {
 		`{spec: {get_property: [SELF, spec, ` + secret + `]}}`, `{spec: {get_input: ` + secret + `}}`, `{spec: {get_property: [` + secret + `, spec]}}`,
 		`{spec: x, port: ` + secret + `}`, `{spec: "` + secret + `: b: c"}`,
 	} {
-		_, err := tosca.Translate([]byte(version + typed(", port: {type: integer, required: false}") + withInputs("{x: {type: integer, default: "+secret+"}}", properties)))
-		if err == nil || strings.Contains(err.Error(), secret) {
-			t.Errorf("%s: %v", properties, err)
-		}
-		_, err = tosca.Translate([]byte(version + typed(", port: {type: integer, required: false}") + nodes(properties)))
-		if err == nil || strings.Contains(err.Error(), secret) {
-			t.Errorf("%s: %v", properties, err)
+		for _, topology := range []string{withInputs("{x: {type: integer, default: "+secret+"}}", properties), nodes(properties)} {
+			_, err := tosca.Translate([]byte(version + typed(", port: {type: integer, required: false}") + topology))
+			if err == nil || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: %v", topology, err)
+			}
 		}
 	}
 }
@@ -389,9 +365,7 @@ func TestErrorsAreShort(t *testing.T) {
 // The result is the caller's: no two manifests share anything.
 func TestManifestsAreApart(t *testing.T) {
 	got, err := tosca.Translate([]byte(version + nodes(`{spec: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}`, `{spec: {get_property: [a, spec]}}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	got[0].(map[string]any)["metadata"].(map[string]any)["name"] = "changed"
 	id, err := manifest.Identify(got[1].(map[string]any))
 	if err != nil || id.Name != "a" {

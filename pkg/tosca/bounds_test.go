@@ -8,6 +8,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/tosca"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Whatever somebody sends, it takes neither the memory of the Pod nor its time. The
@@ -43,7 +44,7 @@ func TestHostileInputIsCheap(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			_, err := test.translate(test.input)
 			runtime.ReadMemStats(&after)
-			if message := messageOf(err); !strings.Contains(message, test.err) || test.err == "" && err != nil {
+			if message := check.Message(err); !strings.Contains(message, test.err) || test.err == "" && err != nil {
 				t.Errorf("the error is %s, and should have %q", message, test.err)
 			}
 			megabytes, took := (after.TotalAlloc-before.TotalAlloc)>>20, time.Since(began)

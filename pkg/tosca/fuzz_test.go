@@ -2,13 +2,14 @@ package tosca_test
 
 import (
 	"archive/zip"
-	"bytes"
 	"encoding/json"
+	"io"
 	"reflect"
 	"testing"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/tosca"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // largestSeed keeps the corpus one of small inputs: the limits have tests of their own.
@@ -45,28 +46,16 @@ func FuzzTranslateArchive(f *testing.F) {
 // that they can be changed where they are.
 func unsealed(tb testing.TB, members ...member) []byte {
 	tb.Helper()
-	var text bytes.Buffer
-	writer := zip.NewWriter(&text)
-	for _, m := range members {
+	return zipped(tb, members, func(w *zip.Writer, m member) (io.Writer, error) {
 		size := uint64(len(m.text))
-		file, err := writer.CreateRaw(&zip.FileHeader{Name: m.name, CompressedSize64: size, UncompressedSize64: size})
-		if err == nil {
-			_, err = file.Write([]byte(m.text))
-		}
-		if err != nil {
-			tb.Fatal(err)
-		}
-	}
-	if err := writer.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return text.Bytes()
+		return w.CreateRaw(&zip.FileHeader{Name: m.name, CompressedSize64: size, UncompressedSize64: size})
+	})
 }
 
 func obeysTheLaws(t *testing.T, translate func([]byte) ([]any, error), text []byte) {
 	first, err := translate(text)
 	second, again := translate(text)
-	if !reflect.DeepEqual(first, second) || messageOf(err) != messageOf(again) {
+	if !reflect.DeepEqual(first, second) || check.Message(err) != check.Message(again) {
 		t.Errorf("the second time it gives something else: %v, %v\n%v\n%v", err, again, first, second)
 	}
 	if err != nil {
@@ -87,20 +76,11 @@ func obeysTheLaws(t *testing.T, translate func([]byte) ([]any, error), text []by
 		}
 	}
 	published, err := json.Marshal(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	// What was translated is a manifest: it is published, and read again, as one. The
 	// escapes of HTML and the brackets are not counted.
 	read, err := manifest.Decode(published)
 	if len(published) <= manifest.MaxBytes && (err != nil || !reflect.DeepEqual(read, first)) {
 		t.Errorf("read again it is something else: %v\n%v\n%v", err, read, first)
 	}
-}
-
-func messageOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

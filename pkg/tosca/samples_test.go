@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/tosca"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // The samples of the reference are not part of this repository: they are read from
@@ -27,12 +26,8 @@ func TestSamplesOfTheReference(t *testing.T) {
 		name := strings.TrimSuffix(file, ".expected.yaml")
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			want, err := manifest.Decode(read(t, file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, translateSample(t, name)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Must(t, err)
+			check.Equal(t, "manifests", want, translateSample(t, name))
 		})
 	}
 }
@@ -44,23 +39,17 @@ func translateSample(t *testing.T, name string) []any {
 		return translated(t)(tosca.Translate(text))
 	}
 	root, err := os.OpenRoot(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	unpacked := translated(t)(tosca.TranslateFS(root.FS()))
 	packed := translated(t)(tosca.TranslateArchive(read(t, name+".csar")))
-	if diff := cmp.Diff(unpacked, packed); diff != "" {
-		t.Errorf("packed it is another one: -unpacked +packed\n%s", diff)
-	}
+	check.Equal(t, "packed, and not unpacked", unpacked, packed)
 	return packed
 }
 
 func translated(t *testing.T) func([]any, error) []any {
 	return func(resources []any, err error) []any {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return resources
 	}
 }
@@ -68,8 +57,6 @@ func translated(t *testing.T) func([]any, error) []any {
 func read(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return text
 }

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/tosca"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const (
@@ -320,19 +319,11 @@ func (v variant) check(t *testing.T, got []any, err error) {
 		if got != nil {
 			t.Errorf("manifests beside the error: %v", got)
 		}
-		if err == nil || !strings.Contains(err.Error(), v.err) {
-			t.Errorf("the error is %v\nand should have %s", err, v.err)
-		}
+		check.Fails(t, "translation", err, v.err)
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	want, err := manifest.Decode([]byte(v.want))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Must(t, err)
+	check.Equal(t, "manifests", want, got)
 }
