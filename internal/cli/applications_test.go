@@ -11,6 +11,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const webManifest = `
@@ -53,9 +54,7 @@ func created(name string, annotations ...string) *corev1.ConfigMap {
 func admitted(t *testing.T, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
 	objects := []map[string]any{{"kind": "Deployment"}, {"kind": "Service"}}
-	if err := application.Publish(cm, application.Documents{Mangled: objects, Applied: objects}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, application.Publish(cm, application.Documents{Mangled: objects, Applied: objects}))
 	return cm
 }
 
@@ -64,9 +63,7 @@ func admitted(t *testing.T, cm *corev1.ConfigMap) *corev1.ConfigMap {
 func recorded(t *testing.T, cm *corev1.ConfigMap, edit func(app *application.Application)) *corev1.ConfigMap {
 	t.Helper()
 	app, err := application.Read(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	app.Finalized, app.LastApplied = true, application.Publishing([]map[string]any{{"kind": "Deployment"}, {"kind": "Service"}})
 	app.Inventory = []manifest.ID{idOf("Deployment", "web"), idOf("Service", "web")}
 	app.Status = application.Status{
@@ -89,9 +86,7 @@ func recorded(t *testing.T, cm *corev1.ConfigMap, edit func(app *application.App
 	if edit != nil {
 		edit(app)
 	}
-	if err := app.Record(cm); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, app.Record(cm))
 	return cm
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // scaled is a Deployment that kubectl has created, an autoscaler has scaled, and somebody
@@ -96,10 +96,7 @@ func blamed(t *testing.T) blame {
 	t.Helper()
 	app := admittedOf(t, deployment, deploymentSchema)
 	app.Learned = []map[string]any{parsed(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {strategy: {type: Recreate}}}`)}
-	expected, err := expect(app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expected := expectedOf(t, app)
 	return blameOf(app, expected[0], markedAs("web", "1", parsed(t, scaled)), false)
 }
 
@@ -107,9 +104,7 @@ func blamed(t *testing.T) blame {
 func TestBlame(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	if err := printBlames(&out, []blame{blamed(t)}, false, now); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, printBlames(&out, []blame{blamed(t)}, false, now))
 	want := `
 apps/v1 Deployment demo/web
 DRIFT   PATH                                            VALUE      DESIRED             MANAGER                           OPERATION   SINCE
@@ -120,17 +115,13 @@ DRIFT   PATH                                            VALUE      DESIRED      
 *       spec.template.spec.containers[1].image          nginx:2    nginx:1             kubectl-edit                      Update      60m
 -       spec.template.spec.containers[1].name           web        web                 kubectl-client-side-apply         Update      120m
 `
-	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), out.String()); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "table", strings.TrimPrefix(want, "\n"), out.String())
 }
 
 // The document has the same, and no private value either.
 func TestBlameDocument(t *testing.T) {
 	text, err := json.Marshal(blamed(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if strings.Contains(string(text), "hunter2") {
 		t.Errorf("a private value is told: %s", text)
 	}
@@ -148,15 +139,10 @@ func TestBlameDocument(t *testing.T) {
 // What is not there has no fields to blame anybody for, and a list its length.
 func TestBlameOfWhatIsMissing(t *testing.T) {
 	app := admittedOf(t, service, serviceSchema)
-	expected, err := expect(app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expected := expectedOf(t, app)
 	var out bytes.Buffer
 	short := markedAs("web", "1", parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: []}}`))
-	if err := printBlames(&out, []blame{blameOf(app, expected[0], nil, false), blameOf(app, expected[0], short, false)}, true, time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, printBlames(&out, []blame{blameOf(app, expected[0], nil, false), blameOf(app, expected[0], short, false)}, true, time.Time{}))
 	want := `
 v1 Service demo/web
   there is no such object
@@ -168,17 +154,12 @@ DRIFT   PATH                     VALUE        DESIRED         MANAGER   OPERATIO
 -       spec.type                NodePort     NodePort        <none>    <none>      <unknown>
 *       spec.ports               0 elements   more elements   <none>    <none>      <none>
 `
-	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), out.String()); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "table", strings.TrimPrefix(want, "\n"), out.String())
 }
 
 func TestChosen(t *testing.T) {
 	app := admittedOf(t, deployment+"---"+service, "")
-	expected, err := expect(app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expected := expectedOf(t, app)
 	for _, c := range []struct{ named, want, err string }{
 		{"", "Deployment Service", ""},
 		{"deployment/web", "Deployment", ""},
@@ -194,8 +175,7 @@ func TestChosen(t *testing.T) {
 		for _, one := range found {
 			kinds = append(kinds, one.ID.Kind)
 		}
-		if got := strings.Join(kinds, " "); got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%q: %s, %v, want %s, %s", c.named, got, err, c.want, c.err)
-		}
+		check.Fails(t, c.named, err, c.err)
+		check.Equal(t, c.named, c.want, strings.Join(kinds, " "))
 	}
 }

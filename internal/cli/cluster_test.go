@@ -15,7 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // cluster is an API server that serves objects by their paths, and the discovery of
@@ -57,13 +57,8 @@ func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // store puts the Application demo/web there, as admission leaves it.
 func (c cluster) store(t *testing.T, manifest, observerSchema string) *corev1.ConfigMap {
 	t.Helper()
-	cm := &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: manifest, application.ObserverSchemaKey: observerSchema}}
-	cm.APIVersion, cm.Kind, cm.Namespace, cm.Name = "v1", "ConfigMap", "demo", "web"
-	cm.Annotations = map[string]string{application.FormatAnnotation: application.Format}
-	if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
-		t.Fatal(prepared.Refusals)
-	}
-	cm.UID, cm.ResourceVersion = "1", "1"
+	cm := prepared(t, manifest, observerSchema)
+	cm.APIVersion, cm.Kind = "v1", "ConfigMap"
 	c["/api/v1/namespaces/demo/configmaps/web"] = cm
 	return cm
 }
@@ -73,17 +68,22 @@ func (c cluster) run(t *testing.T, files map[string]string, arguments ...string)
 	t.Helper()
 	server := httptest.NewServer(c)
 	defer server.Close()
+	return invoke(t, files, append(arguments, "--server", server.URL, "--namespace", "demo", "--cache-dir", t.TempDir())...)
+}
+
+// invoke runs kubectl krake in a folder with these files, of which "-" is its input.
+func invoke(t *testing.T, files map[string]string, arguments ...string) (out, says string, status int) {
+	t.Helper()
 	folder := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	t.Chdir(folder)
 	t.Setenv("KUBECONFIG", filepath.Join(folder, "none"))
-	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
+	streams, in, stdout, stderr := genericiooptions.NewTestIOStreams()
+	in.WriteString(files["-"])
 	command := NewCommand(streams)
-	command.SetArgs(append(arguments, "--server", server.URL, "--namespace", "demo", "--cache-dir", folder))
+	command.SetArgs(arguments)
 	status = Fail(command.ExecuteContext(t.Context()), stderr)
 	return stdout.String(), stderr.String(), status
 }

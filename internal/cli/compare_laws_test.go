@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // pair is an observer schema with a desired and a live object.
@@ -28,13 +30,9 @@ func pairs(t *testing.T) []pair {
 	var found []pair
 	for _, file := range []string{"compare", "keyed", "overlay", "patch", "late_initialize", "released"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "pkg", "schema", "testdata", file+".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		cases, err := manifest.Decode(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for _, value := range cases {
 			c := value.(map[string]any)
 			document, ok := c["schema"].(map[string]any)
@@ -86,9 +84,7 @@ func TestDiffIsEmptyIfNothingDiffers(t *testing.T) {
 			for _, lives := range []map[string]any{live, desired, p.schema.LateInitialize(desired, live), p.schema.Overlay(desired, live)} {
 				for _, kind := range []string{"Song", "Secret"} {
 					c := comparison{id: manifest.ID{APIVersion: "v1", Kind: kind, Name: "top50"}}
-					if err := c.observed(p.schema, desired, lives); err != nil {
-						t.Fatal(err)
-					}
+					check.Must(t, c.observed(p.schema, desired, lives))
 					found := p.schema.Compare(desired, lives)
 					if c.differs() != (len(found) > 0) || c.differs() != (c.String() != "") {
 						t.Fatalf("%s: Compare finds %v, and there is to tell: %q\ndesired %v\nlive %v", p.why, found, c.String(), desired, lives)
@@ -119,7 +115,7 @@ func edit(random *rand.Rand, value any) any {
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		for _, name := range sortedKeys(value) {
+		for _, name := range slices.Sorted(maps.Keys(value)) {
 			value[name] = edit(random, value[name])
 			if random.IntN(15) == 0 {
 				delete(value, name)
@@ -139,15 +135,6 @@ func edit(random *rand.Rand, value any) any {
 		}
 	}
 	return value
-}
-
-func sortedKeys(values map[string]any) []string {
-	var names []string
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // No value of a field that is private is told, wherever it is, in whatever shape.
@@ -172,9 +159,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 		for _, observed := range []schema.Schema{s, whole} {
 			for _, private := range []bool{false, true} {
 				comparison := comparison{id: observed.ID(), private: private}
-				if err := comparison.observed(observed, desired, live); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, comparison.observed(observed, desired, live))
 				text := comparison.String()
 				shows := private && c.kind != "Secret" // of which nothing ever is shown
 				if text == "" || strings.Contains(text, secret) != shows {
@@ -188,9 +173,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 func schemaOf(t *testing.T, resource map[string]any) schema.Schema {
 	t.Helper()
 	s, err := schema.Default(resource)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return s
 }
 
@@ -198,9 +181,7 @@ func schemaOf(t *testing.T, resource map[string]any) schema.Schema {
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
 	encoded, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	values, err := manifest.Decode(encoded)
 	if err != nil || len(values) != 1 {
 		t.Fatalf("%d values: %v", len(values), err)

@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const deployment = `
@@ -47,29 +48,35 @@ spec:
   - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 2}
 `
 
-// admittedOf gives the Application demo/web as admission leaves it, and as it is stored
-// then with an UID.
-func admittedOf(t *testing.T, manifest, observerSchema string, annotations ...string) *application.Application {
+// prepared is the ConfigMap demo/web as admission leaves it, and as it is stored then
+// with an UID.
+func prepared(t *testing.T, manifest, observerSchema string, annotations ...string) *corev1.ConfigMap {
 	t.Helper()
-	cm := &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: manifest}}
-	cm.Namespace, cm.Name = "demo", "web"
-	cm.Annotations = map[string]string{application.FormatAnnotation: application.Format}
-	for _, annotation := range annotations {
-		name, value, _ := strings.Cut(annotation, "=")
-		cm.Annotations[name] = value
-	}
+	cm := created("web", annotations...)
+	cm.Data[application.ManifestKey] = manifest
 	if observerSchema != "" {
 		cm.Data[application.ObserverSchemaKey] = observerSchema
 	}
 	if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
 		t.Fatal(prepared.Refusals)
 	}
-	cm.UID = "1"
-	app, err := application.Read(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cm.UID, cm.ResourceVersion = "1", "1"
+	return cm
+}
+
+// admittedOf is the Application of [prepared].
+func admittedOf(t *testing.T, manifest, observerSchema string, annotations ...string) *application.Application {
+	t.Helper()
+	app, err := application.Read(prepared(t, manifest, observerSchema, annotations...))
+	check.Must(t, err)
 	return app
+}
+
+func expectedOf(t *testing.T, app *application.Application) []reconcile.Expected {
+	t.Helper()
+	expected, err := expect(app)
+	check.Must(t, err)
+	return expected
 }
 
 // markedAs gives the object with the marks of an Application of demo, as if it were there.
@@ -211,13 +218,13 @@ diff live/v1.ConfigMap.demo.web desired/v1.ConfigMap.demo.web
 `,
 		},
 		{
-			why: "what would be adopted", manifest: service, live: service, annotations: []string{application.AdoptAnnotation + "=true"},
+			why: "what would be adopted", manifest: service, live: service, annotations: []string{application.AdoptAnnotation, "true"},
 			want: `
 # v1 Service web: it exists and belongs to no Application: it would be adopted
 `,
 		},
 		{
-			why: "a conflict with another Application", manifest: service, live: service, owner: "other", uid: "7", annotations: []string{application.AdoptAnnotation + "=true"},
+			why: "a conflict with another Application", manifest: service, live: service, owner: "other", uid: "7", annotations: []string{application.AdoptAnnotation, "true"},
 			want: `
 # v1 Service demo/web: conflict: it belongs to the Application demo/other, and nothing would be written as long as there is that: leave it out of one of the two
 `,
@@ -237,10 +244,7 @@ diff live/v1.ConfigMap.demo.web desired/v1.ConfigMap.demo.web
 			if c.observed != "" {
 				app.LastObserved = application.Publishing([]map[string]any{parsed(t, c.observed)})
 			}
-			expected, err := expect(app)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expected := expectedOf(t, app)
 			var live map[string]any
 			if c.live != "" {
 				live = parsed(t, c.live)
@@ -249,15 +253,9 @@ diff live/v1.ConfigMap.demo.web desired/v1.ConfigMap.demo.web
 				live = markedAs(c.owner, c.uid, live)
 			}
 			got, err := compare(app, expected[0], live, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got.String()); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
-			if got.differs() != (c.want != "") {
-				t.Errorf("differs: %v", got.differs())
-			}
+			check.Must(t, err)
+			check.Equal(t, "text", strings.TrimPrefix(c.want, "\n"), got.String())
+			check.Equal(t, "differs", c.want != "", got.differs())
 		})
 	}
 }
@@ -265,10 +263,7 @@ diff live/v1.ConfigMap.demo.web desired/v1.ConfigMap.demo.web
 // Without its label an object is out of its agent's sight, so that is told.
 func TestMissingLabel(t *testing.T) {
 	app := admittedOf(t, service, "")
-	expected, err := expect(app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expected := expectedOf(t, app)
 	live := markedAs("web", "1", parsed(t, service))
 	delete(live["metadata"].(map[string]any)["labels"].(map[string]any), application.OwnedByLabel)
 	got, err := compare(app, expected[0], live, false)
@@ -282,10 +277,7 @@ func TestExpectAfterAMove(t *testing.T) {
 	app := admittedOf(t, service, serviceSchema)
 	app.Learned = []map[string]any{parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80, nodePort: 30080}]}}`)}
 	app.Status.Cluster = "east"
-	expected, err := expect(app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expected := expectedOf(t, app)
 	if _, pinned := along(expected[0].Desired, pathOf("spec", "ports")).([]any)[0].(map[string]any)["nodePort"]; pinned {
 		t.Error("the node port of another cluster is desired")
 	}
@@ -295,10 +287,7 @@ func TestExpectAfterAMove(t *testing.T) {
 func TestMappedNamespace(t *testing.T) {
 	app := admittedOf(t, strings.Replace(service, "name: web", "name: web, namespace: demo", 1), "")
 	app.Inventory = []manifest.ID{{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"}}
-	expected, err := expect(app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expected := expectedOf(t, app)
 	id := placed(app, expected[0].ID)
 	if id.Namespace != "shop" || len(leaving(app, expected)) > 0 {
 		t.Errorf("it is looked for in %s, and %v leaves", id.Namespace, leaving(app, expected))
@@ -315,36 +304,25 @@ func TestMappedNamespace(t *testing.T) {
 		}
 	}
 	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"})
-	if id := placed(app, expected[0].ID); id.Namespace != "demo" {
-		t.Errorf("it is in its own namespace, and looked for in %s", id.Namespace)
-	}
+	check.Equal(t, "its own namespace", "demo", placed(app, expected[0].ID).Namespace)
 }
 
 func TestLeaving(t *testing.T) {
 	app := admittedOf(t, service, "")
-	expected, err := expect(app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expected := expectedOf(t, app)
 	stays := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}
 	leaves := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
 	app.Inventory = []manifest.ID{stays, leaves}
-	if diff := cmp.Diff([]manifest.ID{leaves}, leaving(app, expected)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "what leaves", []manifest.ID{leaves}, leaving(app, expected))
 	// The Secrets of a hook stay as long as there is the hook.
 	token := manifest.ID{APIVersion: "v1", Kind: "Secret", Namespace: "demo", Name: application.TokenSecret("web", application.Complete)}
 	app.Inventory = []manifest.ID{stays, token}
-	if diff := cmp.Diff([]manifest.ID{token}, leaving(app, expected)); diff != "" {
-		t.Errorf("without the hook: -want +got\n%s", diff)
-	}
+	check.Equal(t, "without the hook", []manifest.ID{token}, leaving(app, expected))
 	app.Spec.Hooks.Complete = true
 	if got := leaving(app, expected); len(got) > 0 {
 		t.Errorf("with the hook, %v leaves", got)
 	}
-	if got := becomes(app, leaves); got != "would be deleted" {
-		t.Error(got)
-	}
+	check.Equal(t, "what becomes of it", "would be deleted", becomes(app, leaves))
 	app.Adopted = []manifest.ID{leaves}
 	if got := becomes(app, leaves); !strings.HasPrefix(got, "would be left") {
 		t.Error(got)

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Names of Applications are completed, not those of other ConfigMaps.
@@ -26,12 +28,8 @@ func TestComplete(t *testing.T) {
 		{[]string{"get", "-o", ""}, "table wide json yaml :4"},
 	} {
 		e, out, _ := manyApps(t).environment()
-		if err := complete(t, e, c.typed...); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(strings.Fields(out.String()), " "); got != c.want {
-			t.Errorf("%q: %q, want %q", c.typed, got, c.want)
-		}
+		check.Must(t, complete(t, e, c.typed...))
+		check.Equal(t, strings.Join(c.typed, " "), c.want, strings.Join(strings.Fields(out.String()), " "))
 	}
 }
 

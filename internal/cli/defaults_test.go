@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Whoever asks for a proposal has nothing created.
@@ -28,18 +29,14 @@ func TestTrialsAreDry(t *testing.T) {
 	}))
 	defer server.Close()
 	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	mapping := &meta.RESTMapping{Resource: deployments, Scope: meta.RESTScopeNamespace}
 	created, err := objects{Interface: client}.trialIn(t.Context(), mapping, "demo")(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"})
 	if err != nil || along(created, pathOf("spec", "replicas")) != int64(1) {
 		t.Errorf("%v, %v", created, err)
 	}
-	if diff := cmp.Diff([]string{"POST /apis/apps/v1/namespaces/demo/deployments All"}, asked); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "asked", []string{"POST /apis/apps/v1/namespaces/demo/deployments All"}, asked)
 }
 
 // createdBy is an object as kubectl create leaves it: its managedFields do not tell the
@@ -157,18 +154,10 @@ spec:
 		if err == nil {
 			p, err = withoutDefaults(p, live, c.try)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		text, err := p.text()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(c.want, text); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.why, diff)
-		}
-		if diff := cmp.Diff(before, any(live)); diff != "" {
-			t.Errorf("%s: the object was changed (-want +got):\n%s", c.why, diff)
-		}
+		check.Must(t, err)
+		check.Equal(t, c.why, c.want, text)
+		check.Equal(t, c.why+": the object afterwards", before, live)
 	}
 }

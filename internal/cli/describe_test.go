@@ -22,8 +22,7 @@ func leavingApp(t *testing.T) *corev1.ConfigMap {
 	delete(cm.Data, application.ManifestKey)
 	cm.Data[application.ToscaKey] = "https://example.org/web/service.yaml"
 	cm.Data[application.ObserverSchemaKey] = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
-	now := ago(time.Minute)
-	cm.DeletionTimestamp = &now
+	cm.DeletionTimestamp = new(ago(time.Minute))
 	cm.Finalizers = []string{application.Finalizer("west")}
 	return recorded(t, admitted(t, cm), func(app *application.Application) {
 		app.Status.State = application.StateWaiting
@@ -50,11 +49,7 @@ func TestDescribe(t *testing.T) {
 	} {
 		h := manyApps(t)
 		h.put(leavingApp(t))
-		out, errOut, err := run(t, h, newDescribeCommand, c.name)
-		if err != nil || errOut != "" {
-			t.Fatalf("%s: %v, %q", c.name, err, errOut)
-		}
-		golden(t, c.file, out)
+		h.golden(t, c.file, newDescribeCommand, c.name)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Each thing that went wrong is told on a line of its own, with what to do about it, also
@@ -46,10 +48,6 @@ func TestVersion(t *testing.T) {
 		t.Errorf("%d: %s", status, out)
 	}
 	info := debug.BuildInfo{GoVersion: "go1", Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}}}
-	if got := versionOf(&info); got != "v1.2.3, commit abc, go1" {
-		t.Error(got)
-	}
-	if got := versionOf(nil); got != "of an unknown version" {
-		t.Error(got)
-	}
+	check.Equal(t, "version", "v1.2.3, commit abc, go1", versionOf(&info))
+	check.Equal(t, "version", "of an unknown version", versionOf(nil))
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // session is a command that goes on until the test ends.
@@ -55,9 +57,7 @@ func TestGetWatches(t *testing.T) {
 	s.says(2)
 	h.watched()
 	h.put(heldApp(t))
-	if line := s.says(3); line != "held   RUNNING   False   1 (1 open)   local     3d" {
-		t.Errorf("%q", line)
-	}
+	check.Equal(t, "line 3", "held   RUNNING   False   1 (1 open)   local     3d", s.says(3))
 	h.put(webApp(t)) // with another version, and nothing else
 	h.put(created("raw"))
 	if line := s.says(4); !strings.HasPrefix(line, "raw    NotAdmitted   Unknown") {
@@ -127,9 +127,7 @@ func TestGetWatchFails(t *testing.T) {
 		}
 		e, _, _ := h.environment()
 		err := execute(t.Context(), e, newGetCommand, slices.DeleteFunc([]string{"-w", c.name}, func(a string) bool { return a == "" })...)
-		if err == nil || !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: %v", c.why, err)
-		}
+		check.Fails(t, c.why, err, c.err)
 	}
 }
 
@@ -197,8 +195,6 @@ func TestScopeOptions(t *testing.T) {
 		{scope{names: []string{"web"}}, metav1.ListOptions{FieldSelector: "metadata.name=web"}},
 		{scope{names: []string{"web", "shop"}}, metav1.ListOptions{}},
 	} {
-		if got := c.scope.options(); got != c.want {
-			t.Errorf("%+v: %+v", c.scope, got)
-		}
+		check.Equal(t, fmt.Sprintf("%+v", c.scope), c.want, c.scope.options())
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // run runs a command, and gives what it prints.
@@ -47,8 +48,7 @@ func manyApps(t *testing.T) *hub {
 	future := created("future")
 	future.Annotations[application.FormatAnnotation] = "v9"
 	leaving := recorded(t, admitted(t, created("leaving")), nil)
-	now := ago(time.Minute)
-	leaving.DeletionTimestamp = &now
+	leaving.DeletionTimestamp = new(ago(time.Minute))
 	edited := recorded(t, admitted(t, created("edited")), nil)
 	edited.Data[application.ManifestKey] += "# another\n"
 	full := recorded(t, admitted(t, created("full")), func(app *application.Application) {
@@ -89,11 +89,7 @@ func TestGet(t *testing.T) {
 		{"several as a list", "get.json", []string{"web", "raw", "-o", "json"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			out, errOut, err := run(t, manyApps(t), newGetCommand, c.arguments...)
-			if err != nil || errOut != "" {
-				t.Fatalf("%v, %q", err, errOut)
-			}
-			golden(t, c.file, out)
+			manyApps(t).golden(t, c.file, newGetCommand, c.arguments...)
 		})
 	}
 }
@@ -122,11 +118,9 @@ func TestGetFails(t *testing.T) {
 				h.refuse("configmaps", c.refuse)
 			}
 			out, errOut, err := run(t, h, newGetCommand, strings.Fields(c.arguments)...)
-			if err == nil {
-				err = errors.New("")
-			}
-			if !strings.Contains(out, c.out) || (c.out == "") != (out == "") || !strings.Contains(errOut, c.errOut) || !strings.Contains(err.Error(), c.err) || (c.err == "") != (err.Error() == "") {
-				t.Errorf("prints %q and %q, and fails with %q", out, errOut, err)
+			check.Fails(t, c.arguments, err, c.err)
+			if !strings.Contains(out, c.out) || (c.out == "") != (out == "") || !strings.Contains(errOut, c.errOut) {
+				t.Errorf("prints %q and %q", out, errOut)
 			}
 		})
 	}

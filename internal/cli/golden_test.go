@@ -6,26 +6,31 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into testdata, for the author to read in the diff")
+
+// golden compares what a command prints, which warns of nothing, with the text of a file.
+func (h *hub) golden(t *testing.T, name string, command func(*environment) *cobra.Command, arguments ...string) {
+	t.Helper()
+	out, errOut, err := run(t, h, command, arguments...)
+	check.Must(t, err)
+	check.Equal(t, name+": warnings", "", errOut)
+	golden(t, name, out)
+}
 
 // golden compares a text with that of a file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(path, []byte(got), 0o600))
 		return
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
+	check.Must(t, err)
+	check.Equal(t, path, string(want), got)
 }

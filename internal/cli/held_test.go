@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // A hold on an object that does not differ is shown as long as the object says so, and
@@ -33,9 +34,7 @@ func TestHoldsInForce(t *testing.T) {
 		cluster := newCluster()
 		cm := recorded(t, cluster.store(t, deployment+"---"+service, ""), func(app *application.Application) {
 			at, err := application.ParseHold(until)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			app.Status.Objects[0].Hold = &application.Hold{Until: metav1.NewTime(at), Asked: until, Since: metav1.Now()}
 		})
 		if c.denied {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // driftedApp has one drift of each kind.
@@ -37,11 +38,7 @@ func TestHistory(t *testing.T) {
 	for file, arguments := range map[string][]string{
 		"history.txt": {"drifted"}, "history-wide.txt": {"drifted", "-o", "wide"}, "history.yaml": {"drifted", "-o", "yaml"},
 	} {
-		out, errOut, err := run(t, newHub(t, driftedApp(t)), newHistoryCommand, arguments...)
-		if err != nil || errOut != "" {
-			t.Fatalf("%v, %q", err, errOut)
-		}
-		golden(t, file, out)
+		newHub(t, driftedApp(t)).golden(t, file, newHistoryCommand, arguments...)
 	}
 }
 
@@ -85,8 +82,7 @@ func TestHistoryFails(t *testing.T) {
 		{"future", `unknown format version "v9"`},
 		{"", "name one Application: history NAME"},
 	} {
-		if _, _, err := run(t, newHub(t, future), newHistoryCommand, strings.Fields(c.arguments)...); err == nil || !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%q: %v", c.arguments, err)
-		}
+		_, _, err := run(t, newHub(t, future), newHistoryCommand, strings.Fields(c.arguments)...)
+		check.Fails(t, c.arguments, err, c.err)
 	}
 }

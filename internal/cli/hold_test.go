@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // writable is a hub that is written to, and the cluster with the objects as well.
@@ -52,7 +52,7 @@ const deployments = "/apis/apps/v1/namespaces/demo/deployments/web"
 
 // ServeHTTP implements http.Handler.
 func (w *writable) ServeHTTP(out http.ResponseWriter, r *http.Request) {
-	if discovered := discovery(r.URL.Path); discovered != nil {
+	if discovered, ok := newCluster()[r.URL.Path]; ok {
 		answer(out, http.StatusOK, discovered)
 		return
 	}
@@ -64,26 +64,6 @@ func (w *writable) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	default:
 		w.hub.ServeHTTP(out, r)
 	}
-}
-
-// discovery tells of the kinds that there are.
-func discovery(path string) any {
-	version := metav1.GroupVersionForDiscovery{GroupVersion: "apps/v1", Version: "v1"}
-	switch path {
-	case "/api":
-		return &metav1.APIVersions{Versions: []string{"v1"}}
-	case "/apis":
-		return &metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "apps", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}}}
-	case "/api/v1":
-		return &metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
-			{Name: "services", SingularName: "service", Kind: "Service", Namespaced: true, ShortNames: []string{"svc"}, Verbs: metav1.Verbs{"get"}},
-		}}
-	case "/apis/apps/v1":
-		return &metav1.APIResourceList{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
-			{Name: "deployments", SingularName: "deployment", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}, Verbs: metav1.Verbs{"get"}},
-		}}
-	}
-	return nil
 }
 
 func (w *writable) serveObject(out http.ResponseWriter) {
@@ -104,18 +84,14 @@ func (w *writable) servePatch(out http.ResponseWriter, r *http.Request) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		w.t.Error(err)
-	}
 	var patch struct {
 		Metadata struct {
 			ResourceVersion string             `json:"resourceVersion"`
 			Annotations     map[string]*string `json:"annotations"`
 		} `json:"metadata"`
 	}
-	if err := json.Unmarshal(body, &patch); err != nil || r.Header.Get("Content-Type") != string(types.MergePatchType) {
-		w.t.Errorf("patch %s: %v", body, err)
+	if err := json.NewDecoder(r.Body).Decode(&patch); err != nil || r.Header.Get("Content-Type") != string(types.MergePatchType) {
+		w.t.Errorf("patch %+v: %v", patch, err)
 	}
 	name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	stored := w.stored(r.URL.Path, name)
@@ -167,16 +143,11 @@ func (w *writable) check(t *testing.T, command func(*environment) *cobra.Command
 	t.Helper()
 	w.writes = nil
 	gotOut, gotErrOut, err := w.command(t, command, arguments)
-	got := ""
-	if err != nil {
-		got = err.Error()
-	}
+	got := check.Message(err)
 	if gotOut != out || gotErrOut != errOut || got != failure {
 		t.Errorf("%s\nprints %q\nwarns  %q\nfails  %q\nwant\n       %q\n       %q\n       %q", arguments, gotOut, gotErrOut, got, out, errOut, failure)
 	}
-	if diff := cmp.Diff(writes, w.writes); diff != "" {
-		t.Errorf("%s: writes (-want +got):\n%s", arguments, diff)
-	}
+	check.Equal(t, arguments+": writes", writes, w.writes)
 }
 
 func TestHold(t *testing.T) {
@@ -243,9 +214,8 @@ func TestHoldOneObject(t *testing.T) {
 	w.live = nil
 	w.check(t, newHoldCommand, "web deployment/web", "", "", "deployment.apps/web: cluster local has no such object now: see kubectl krake describe web")
 
-	if _, _, err := w.command(t, newHoldCommand, "web gadget/web"); err == nil || !strings.Contains(err.Error(), "gadget") {
-		t.Errorf("a kind that there is not: %v", err)
-	}
+	_, _, err := w.command(t, newHoldCommand, "web gadget/web")
+	check.Fails(t, "a kind that there is not", err, "gadget")
 }
 
 // The objects of another cluster are elsewhere, and nobody is asked where.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Colours change nothing but the colour: columns are where they are without.
@@ -15,20 +17,14 @@ func TestColoursKeepColumns(t *testing.T) {
 	h := manyApps(t)
 	e, _, _ := h.environment()
 	items, err := e.list(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	printed := func(p painter) string {
 		var b strings.Builder
-		if err := newTable(&b, p).print(topRows(items, true, heartbeats{}, noon)...); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, newTable(&b, p).print(topRows(items, true, heartbeats{}, noon)...))
 		return b.String()
 	}
 	coloured, plainly := printed(painter{on: true}), printed(painter{})
-	if stripped := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(coloured, ""); stripped != plainly {
-		t.Errorf("with colours:\n%s\nwithout:\n%s", stripped, plainly)
-	}
+	check.Equal(t, "without its colours", plainly, regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(coloured, ""))
 	if !strings.Contains(coloured, string(green)+"RUNNING"+string(plain)) || strings.Contains(plainly, "\x1b") {
 		t.Errorf("%q", coloured)
 	}
@@ -53,9 +49,7 @@ func TestOneLine(t *testing.T) {
 		"Größe 3 µs → 4":          "Größe 3 µs → 4",
 		"spec.replicas: 2 -> 5\a": `spec.replicas: 2 -> 5\u0007`,
 	} {
-		if got := oneLine(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		check.Equal(t, text, want, oneLine(text))
 	}
 }
 
@@ -67,9 +61,7 @@ func TestAges(t *testing.T) {
 		{shortly(12345 * time.Microsecond), "12ms"},
 		{shortly(200 * time.Second), "3m20s"},
 	} {
-		if c.got != c.want {
-			t.Errorf("%q, want %q", c.got, c.want)
-		}
+		check.Equal(t, "age", c.want, c.got)
 	}
 }
 
@@ -87,9 +79,7 @@ func TestOutputFlag(t *testing.T) {
 func TestDocumentsAreVisible(t *testing.T) {
 	const hostile = "\u009b2J\u202e\x1b[0m\U000e0041 <ok> é"
 	var b strings.Builder
-	if err := printDocument(&b, asJSON, map[string]any{"a": hostile}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, printDocument(&b, asJSON, map[string]any{"a": hostile}))
 	var read map[string]string
 	if err := json.Unmarshal([]byte(b.String()), &read); err != nil || read["a"] != hostile {
 		t.Errorf("%v, %q", err, read["a"])

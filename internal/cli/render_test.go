@@ -1,38 +1,16 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
-
-// rendered runs the command in a folder with these files.
-func rendered(t *testing.T, files map[string]string, arguments ...string) (out, says string, status int) {
-	t.Helper()
-	folder := t.TempDir()
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Chdir(folder)
-	t.Setenv("KUBECONFIG", filepath.Join(folder, "none"))
-	streams, in, stdout, stderr := genericiooptions.NewTestIOStreams()
-	in.WriteString(files["-"])
-	command := NewCommand(streams)
-	command.SetArgs(append([]string{"render"}, arguments...))
-	status = Fail(command.ExecuteContext(t.Context()), stderr)
-	return stdout.String(), stderr.String(), status
-}
 
 const applicationFile = `# What runs in the shop.
 apiVersion: v1
@@ -79,24 +57,18 @@ data:
 
 // What is printed is what the webhook would store: the same function makes it.
 func TestRender(t *testing.T) {
-	out, says, status := rendered(t, map[string]string{"web.yaml": applicationFile}, "-f", "web.yaml")
+	out, says, status := invoke(t, map[string]string{"web.yaml": applicationFile}, "render", "-f", "web.yaml")
 	if says != "web.yaml:1: left out, as it is no Application: v1 Namespace demo\n" || status != 0 {
 		t.Errorf("%d: %s", status, says)
 	}
 	var got, want corev1.ConfigMap
-	if err := yaml.UnmarshalStrict([]byte(out), &got); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, yaml.UnmarshalStrict([]byte(out), &got))
 	_, document, _ := strings.Cut(applicationFile, "---\n")
-	if err := yaml.UnmarshalStrict([]byte(document), &want); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, yaml.UnmarshalStrict([]byte(document), &want))
 	if prepared := mutate.PrepareForCreate(&want); len(prepared.Refusals) > 0 {
 		t.Fatal(prepared.Refusals)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "ConfigMap", want, got)
 }
 
 // Each mistake is told with its line, in whatever file it is.
@@ -122,7 +94,7 @@ func TestRenderPlaces(t *testing.T) {
 			if text == applicationFile {
 				t.Fatal("nothing is changed")
 			}
-			out, says, status := rendered(t, map[string]string{"web.yaml": text}, "-f", "web.yaml")
+			out, says, status := invoke(t, map[string]string{"web.yaml": text}, "render", "-f", "web.yaml")
 			warned := strings.Contains(c.want, "warning")
 			told := strings.Split(strings.ReplaceAll(says, "error: ", ""), "\n")
 			if !slices.ContainsFunc(told, func(line string) bool { return strings.HasPrefix(line, c.want) }) {
@@ -144,7 +116,7 @@ func TestRenderPlacesInOtherTexts(t *testing.T) {
 		"JSON":   "\n\n{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"web\", \"annotations\": {\"krake.dev/application\": \"v1\"}}, \"data\": {\n\n\"spec.manifest\": \"{apiVersion: v1, kind: Service, metadata: {name: web, uid: x}}\"}}",
 	} {
 		t.Run(why, func(t *testing.T) {
-			_, says, status := rendered(t, map[string]string{"-": text}, "-f", "-")
+			_, says, status := invoke(t, map[string]string{"-": text}, "render", "-f", "-")
 			if !strings.HasPrefix(says, "stdin:5: data.spec.manifest[0].metadata.uid: Forbidden") || status != 2 {
 				t.Errorf("%d: %s", status, says)
 			}
@@ -156,13 +128,13 @@ func TestRenderPlacesInOtherTexts(t *testing.T) {
 // of the two files.
 func TestRenderOfAManifest(t *testing.T) {
 	files := map[string]string{"web.yaml": service, "schema.yaml": serviceSchema}
-	out, says, status := rendered(t, files, "-f", "web.yaml", "--observer-schema", "schema.yaml", "-n", "demo")
+	out, says, status := invoke(t, files, "render", "-f", "web.yaml", "--observer-schema", "schema.yaml", "-n", "demo")
 	if status != 0 || says != "" || !strings.Contains(out, "name: web\n  namespace: demo\n") || !strings.Contains(out, `"nodePort":null`) {
 		t.Errorf("%d: %s\n%s", status, says, out)
 	}
 	files["web.yaml"] = strings.Replace(service, "kind: Service", "kind: 'a b'", 1)
 	files["schema.yaml"] = strings.Replace(serviceSchema, "type: null", "type: x", 1)
-	_, says, status = rendered(t, files, "-f", "web.yaml", "--observer-schema", "schema.yaml", "--name", "shop")
+	_, says, status = invoke(t, files, "render", "-f", "web.yaml", "--observer-schema", "schema.yaml", "--name", "shop")
 	for _, want := range []string{"web.yaml:3: data.spec.manifest[0].kind:", "schema.yaml:6: data.spec.observer_schema[0].spec.type:", "the Application shop would be refused"} {
 		if !strings.Contains(says, want) || status != 2 {
 			t.Errorf("%s is not in\n%s", want, says)
@@ -182,7 +154,7 @@ func TestRenderOfWhatCannotBe(t *testing.T) {
 		{"-f web.yaml x", "x is too much: kubectl krake render -f FILE"},
 		{"-f web.yaml -o table", "it has to be one of yaml, json"},
 	} {
-		out, says, status := rendered(t, files, strings.Fields(c.arguments)...)
+		out, says, status := invoke(t, files, strings.Fields("render "+c.arguments)...)
 		if !strings.Contains(says, c.want) || status != 2 || out != "" {
 			t.Errorf("%s: %d: %s%s, want %s", c.arguments, status, out, says, c.want)
 		}

@@ -4,11 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Of a live object, what its author has set; of a manifest, all but what others write.
@@ -188,31 +185,14 @@ type: null
 				live = parsed(t, c.live)
 			}
 			p, err := propose(resource, live, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			got, err := p.text()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Must(t, err)
+			check.Equal(t, "proposal", strings.TrimPrefix(c.want, "\n"), got)
 			if c.resource != "" {
-				checkProposal(t, c.resource, got)
+				prepared(t, c.resource, got) // the webhook takes it
 			}
 		})
-	}
-}
-
-// checkProposal looks if the webhook takes the schema for the manifest.
-func checkProposal(t *testing.T, manifest, observerSchema string) {
-	t.Helper()
-	cm := &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: manifest, application.ObserverSchemaKey: observerSchema}}
-	cm.Namespace, cm.Name = "demo", "web"
-	cm.Annotations = map[string]string{application.FormatAnnotation: application.Format}
-	if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
-		t.Error(prepared.Refusals)
 	}
 }
 
@@ -222,24 +202,15 @@ func TestProposalEndsTheDrift(t *testing.T) {
 	live := markedAs("web", "1", parsed(t, scaled))
 	differs := func(observerSchema string) bool {
 		app := admittedOf(t, deployment, observerSchema)
-		expected, err := expect(app)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expected := expectedOf(t, app)
 		c, err := compare(app, expected[0], live, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return c.differs()
 	}
 	p, err := propose(parsed(t, deployment), live, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	text, err := p.text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if !differs("") || differs(text) {
 		t.Errorf("it differs by default: %v, and with the proposal: %v", differs(""), differs(text))
 	}
@@ -247,9 +218,7 @@ func TestProposalEndsTheDrift(t *testing.T) {
 
 func TestProposeNeedsManagedFields(t *testing.T) {
 	_, err := propose(nil, parsed(t, service), nil)
-	if err == nil || !strings.Contains(err.Error(), "propose from a manifest, by -f") {
-		t.Error(err)
-	}
+	check.Fails(t, "propose", err, "propose from a manifest, by -f")
 }
 
 func TestExplain(t *testing.T) {
@@ -272,14 +241,9 @@ func TestExplain(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			app := admittedOf(t, deployment, c.schema)
 			app.Learned = []map[string]any{parsed(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {strategy: {type: Recreate}}}`)}
-			expected, err := expect(app)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expected := expectedOf(t, app)
 			path, err := parsePath(c.path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			got := explanationsOf(app, expected, path)[0].String()
 			if want := "apps/v1 Deployment web: " + c.path + " " + c.want; !strings.HasPrefix(got, want) {
 				t.Errorf("%q, want %q", got, want)
@@ -290,11 +254,8 @@ func TestExplain(t *testing.T) {
 
 // The schema of an object is found among others, and a hook told from it.
 func TestExplainAmongOthers(t *testing.T) {
-	app := admittedOf(t, service+"---"+deployment, serviceSchema+"---"+deploymentSchema, application.HooksAnnotation+"=complete")
-	expected, err := expect(app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	app := admittedOf(t, service+"---"+deployment, serviceSchema+"---"+deploymentSchema, application.HooksAnnotation, "complete")
+	expected := expectedOf(t, app)
 	for text, want := range map[string][2]string{
 		"spec.type":                            {"v1 Service web: spec.type is observed: line 6", "apps/v1 Deployment web: spec.type is not observed"},
 		"spec.replicas":                        {"v1 Service web: spec.replicas is not observed", "apps/v1 Deployment web: spec.replicas is observed: line 15 of"},
@@ -302,9 +263,7 @@ func TestExplainAmongOthers(t *testing.T) {
 		"spec.template.spec.containers[0].tty": {"v1 Service web:", "apps/v1 Deployment web: spec.template.spec.containers[0].tty is not observed: the observer schema does not name it (line 21 of"},
 	} {
 		path, err := parsePath(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for i, explanation := range explanationsOf(app, expected, path) {
 			if got := explanation.String(); !strings.HasPrefix(got, want[i]) {
 				t.Errorf("%q, want %q", got, want[i])

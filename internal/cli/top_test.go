@@ -7,17 +7,14 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestTop(t *testing.T) {
 	for file, arguments := range map[string][]string{"top.txt": nil, "top-all.txt": {"-A", "--once"}} {
 		h := manyApps(t)
 		h.put(driftedApp(t))
-		out, errOut, err := run(t, h, newTopCommand, arguments...)
-		if err != nil || errOut != "" {
-			t.Fatalf("%v, %q", err, errOut)
-		}
-		golden(t, file, out)
+		h.golden(t, file, newTopCommand, arguments...)
 	}
 	if _, errOut, err := run(t, newHub(t), newTopCommand, "-A"); err != nil || errOut != "No Applications found\n" {
 		t.Errorf("%q, %v", errOut, err)
@@ -34,13 +31,9 @@ func TestViewDraws(t *testing.T) {
 	v := view{environment: e, scope: scope{}, known: known{}, height: func() int { return 5 }}
 	step := func(why string, frames int, do func(context.Context) error) string {
 		t.Helper()
-		if err := do(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, do(t.Context()))
 		drawn := strings.Split(out.String(), clearScreen)
-		if len(drawn)-1 != frames {
-			t.Errorf("%s: drawn %d times, want %d", why, len(drawn)-1, frames)
-		}
+		check.Equal(t, why+": times drawn", frames, len(drawn)-1)
 		return drawn[len(drawn)-1]
 	}
 	changed := func(c change) func(context.Context) error {
@@ -70,15 +63,9 @@ func TestViewSparesTheHub(t *testing.T) {
 	e.now = func() time.Time { return now }
 	v := view{environment: e, known: known{}, height: e.height}
 	for range 31 {
-		if err := v.changed(t.Context(), change{listed: true, items: []item{itemOf(webApp(t))}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := v.looked(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, v.changed(t.Context(), change{listed: true, items: []item{itemOf(webApp(t))}}))
+		check.Must(t, v.looked(t.Context()))
 		now = now.Add(time.Second)
 	}
-	if asked := len(h.requests()); asked != 3 {
-		t.Errorf("%d requests in 31 s, want 3", asked)
-	}
+	check.Equal(t, "requests in 31 s", 3, len(h.requests()))
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // enrolments is a hub with clusters that were enrolled.
@@ -125,7 +126,6 @@ func TestUninstallCheckFails(t *testing.T) {
 			t.Errorf("error %v, warns %q, prints %q", err, errOut, out)
 		}
 	})
-	if _, _, err := run(t, newHub(t), newUninstallCommand); err == nil || !strings.Contains(err.Error(), "nothing is uninstalled by this command") {
-		t.Errorf("without --check: %v", err)
-	}
+	_, _, err := run(t, newHub(t), newUninstallCommand)
+	check.Fails(t, "without --check", err, "nothing is uninstalled by this command")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // text gives what a wish comes to.
@@ -52,8 +53,7 @@ func liveWeb(app *application.Application, annotations ...string) map[string]any
 }
 
 func deleted(cm *corev1.ConfigMap) *corev1.ConfigMap {
-	now := metav1.NewTime(noon)
-	cm.DeletionTimestamp = &now
+	cm.DeletionTimestamp = new(metav1.NewTime(noon))
 	return cm
 }
 
@@ -117,9 +117,7 @@ func TestResumeTellsOfObjects(t *testing.T) {
 		i := itemOf(stored)
 		i.holds = c.looked
 		w, err := resumeWisher(noon).application(i)
-		if want := "resumed; mode=-" + c.warns; w.text(err) != want {
-			t.Errorf("%s: %s\nwant %s", c.why, w.text(err), want)
-		}
+		check.Equal(t, c.why, "resumed; mode=-"+c.warns, w.text(err))
 	}
 }
 
@@ -173,9 +171,7 @@ func TestHoldsOfObjects(t *testing.T) {
 			live["metadata"].(map[string]any)["annotations"] = map[string]any{}
 		}
 		w, err := holdWisher(noon.Add(c.lasts), noon).object(app, idOf("Deployment", "web"), live)
-		if w.text(err) != c.want {
-			t.Errorf("%s: %s\nwant %s", c.why, w.text(err), c.want)
-		}
+		check.Equal(t, c.why, c.want, w.text(err))
 	}
 }
 
@@ -196,9 +192,7 @@ func TestResumeOfObjects(t *testing.T) {
 	} {
 		app := itemOf(recorded(t, admitted(t, created("web", c.annotations...)), nil)).app
 		w, err := resumeWisher(noon).object(app, idOf("Deployment", "web"), liveWeb(app, c.live...))
-		if w.text(err) != c.want {
-			t.Errorf("%s: %s\nwant %s", c.why, w.text(err), c.want)
-		}
+		check.Equal(t, c.why, c.want, w.text(err))
 	}
 }
 
@@ -226,9 +220,7 @@ func TestUntilOf(t *testing.T) {
 		if err != nil {
 			text = err.Error()
 		}
-		if text != c.want {
-			t.Errorf("%s: %s, want %s", c.why, text, c.want)
-		}
+		check.Equal(t, c.why, c.want, text)
 	}
 }
 
@@ -252,9 +244,7 @@ func TestSubjectOf(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != c.want {
-			t.Errorf("%s: %s, want %s", c.why, got, c.want)
-		}
+		check.Equal(t, c.why, c.want, got)
 	}
 }
 
@@ -273,14 +263,11 @@ func TestInInventory(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != c.want {
-			t.Errorf("%s: %s, want %s", c.why, got, c.want)
-		}
+		check.Equal(t, c.why, c.want, got)
 	}
 	app.Inventory = []manifest.ID{}
-	if _, err := inInventory(app, "Service", "", "web"); err == nil || !strings.Contains(err.Error(), "has no object yet") {
-		t.Errorf("nothing applied: %v", err)
-	}
+	_, err := inInventory(app, "Service", "", "web")
+	check.Fails(t, "nothing applied", err, "has no object yet")
 }
 
 // Wishes become patches: what was read stays as it was.
