@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // asked has the rights that were asked for: "anna: create configmaps demo/".
@@ -80,17 +80,13 @@ func TestForbidden(t *testing.T) {
 		`data.spec.manifest[0]: user "anna" may not delete configmaps in namespace "demo"; ` +
 		`data.spec.manifest[1]: user "anna" may not create, patch, delete services in namespace "demo"; ` +
 		`data.spec.manifest[2]: user "anna" may not create, patch, delete operas.music.example.com in namespace "demo": have an administrator bind a role that has these rights`
-	if diff := cmp.Diff(want, response.Result.Message); diff != "" {
-		t.Errorf("message (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "message", want, response.Result.Message)
 	var places []string
 	for _, cause := range response.Result.Details.Causes {
 		places = append(places, string(cause.Type)+" "+cause.Field)
 	}
 	want = "FieldValueForbidden data.spec.manifest[0],FieldValueForbidden data.spec.manifest[1],FieldValueForbidden data.spec.manifest[2]"
-	if got := strings.Join(places, ","); got != want {
-		t.Errorf("causes are %s", got)
-	}
+	check.Equal(t, "causes", want, strings.Join(places, ","))
 }
 
 // In strict mode an Application is its account's, named or not: its user must have
@@ -153,8 +149,8 @@ func TestReviews(t *testing.T) {
 		want := authorizationv1.SubjectAccessReviewSpec{
 			User: "anna", UID: "u1", Groups: []string{"devs"}, Extra: map[string]authorizationv1.ExtraValue{"scopes": {"a", "b"}},
 		}
-		if diff := cmp.Diff(want, spec); diff != "" && spec.User == "anna" {
-			t.Errorf("the user (-want +got):\n%s", diff)
+		if spec.User == "anna" {
+			check.Equal(t, "user", want, spec)
 		}
 		return allow, nil
 	})
@@ -176,12 +172,8 @@ func TestReviews(t *testing.T) {
 	for _, step := range steps {
 		step.do()
 		before := asked.count()
-		if response := ask(t, h, step.user, twoKinds); response.Allowed != allow {
-			t.Errorf("%s: allowed is %v", step.why, response.Allowed)
-		}
-		if got := asked.count() - before; got != step.asked {
-			t.Errorf("%s: %d rights were asked for, want %d", step.why, got, step.asked)
-		}
+		check.Equal(t, step.why+": allowed", allow, ask(t, h, step.user, twoKinds).Allowed)
+		check.Equal(t, step.why+": rights that were asked for", step.asked, asked.count()-before)
 	}
 }
 
@@ -216,9 +208,7 @@ data:
 		"metadata.annotations[krake.dev/clutser]", "data.spec.manifest[0].metadata.uid", "data.spec.manifest[2].spec.ports",
 		"data.spec.manifest[0].metadata.namespace", "data.spec.manifest[1].kind",
 	}
-	if diff := cmp.Diff(want, places); diff != "" {
-		t.Errorf("causes (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "causes", want, places)
 	if asked.count() > 0 {
 		t.Errorf("asked: %v", asked.texts)
 	}
@@ -272,15 +262,11 @@ func TestUnknownKinds(t *testing.T) {
 		t.Helper()
 		mapper.asked = 0
 		objects, err := k.objects([]manifest.ID{opera, {}, opera})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got := objects[2]; got.Resource.Resource != resource || got.ClusterScoped != clusterScoped || got.ID != opera {
 			t.Errorf("%s: it is %+v", why, got)
 		}
-		if mapper.asked != asked {
-			t.Errorf("%s: %d questions, want %d", why, mapper.asked, asked)
-		}
+		check.Equal(t, why+": questions", asked, mapper.asked)
 	}
 	look("guessed", "operas", false, 1)
 	look("not asked for again", "operas", false, 0)

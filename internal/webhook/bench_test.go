@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/latency/workload"
 )
 
@@ -47,19 +48,10 @@ func reviewOf(b *testing.B, size int) []byte {
 		ObjectMeta: metav1.ObjectMeta{Name: "app", Namespace: "demo", Annotations: map[string]string{application.FormatAnnotation: application.Format}},
 		Data:       map[string]string{application.ManifestKey: workload.Manifest(size, 1)},
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	body, err := json.Marshal(admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
-		Request: &admissionv1.AdmissionRequest{
-			UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Create,
-			UserInfo: authenticationv1.UserInfo{Username: "anna"},
-			Object:   runtime.RawExtension{Raw: object},
-		},
+	check.Must(b, err)
+	return bodyOf(b, &admissionv1.AdmissionRequest{
+		UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Create,
+		UserInfo: authenticationv1.UserInfo{Username: "anna"},
+		Object:   runtime.RawExtension{Raw: object},
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return body
 }

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // A server that is to stop goes on answering, and gives up its connections with
@@ -17,13 +19,9 @@ func TestDrain(t *testing.T) {
 	t.Cleanup(server.Close)
 	closes := func() bool {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		response, err := server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		_ = response.Body.Close()
 		return response.Close
 	}

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	strictjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Whoever reaches the port can send what it likes. There is an answer to
@@ -44,7 +44,7 @@ func FuzzHandler(f *testing.F) {
 			return
 		}
 		if isSentByServer(sent.Request.Object.Raw) && isSentByServer(sent.Request.OldObject.Raw) {
-			checkSecondAnswer(t, webhook, sent, response.Patch)
+			checkSecondAnswer(t, webhook, sent, response)
 		}
 	})
 }
@@ -74,23 +74,14 @@ func isSentByServer(object []byte) bool {
 }
 
 // checkSecondAnswer applies the patch, and sends what comes of it.
-func checkSecondAnswer(t *testing.T, webhook http.Handler, sent admissionv1.AdmissionReview, operations []byte) {
+func checkSecondAnswer(t *testing.T, webhook http.Handler, sent admissionv1.AdmissionReview, response *admissionv1.AdmissionResponse) {
 	t.Helper()
-	if len(operations) == 0 {
+	if len(response.Patch) == 0 {
 		return
 	}
-	patch, err := jsonpatch.DecodePatch(operations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent.Request.Object.Raw, err = patch.Apply(sent.Request.Object.Raw)
-	if err != nil {
-		t.Fatalf("%s does not fit: %v", operations, err)
-	}
+	sent.Request.Object.Raw = patched(t, sent.Request.Object.Raw, response)
 	body, err := json.Marshal(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if second := answerTo(t, webhook, body); !second.Allowed || len(second.Patch) > 0 {
 		t.Errorf("the second answer is another one: %s %v", second.Patch, second.Result)
 	}
@@ -123,14 +114,6 @@ func startingReviews(f *testing.F) [][]byte {
 
 func rawReview(f *testing.F, operation, user, object, stored string) []byte {
 	f.Helper()
-	texts := make([][]byte, 0, 2)
-	for _, text := range []string{object, stored} {
-		asJSON, err := yaml.YAMLToJSON([]byte(text))
-		if err != nil {
-			f.Fatal(err)
-		}
-		texts = append(texts, asJSON)
-	}
 	return fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"review","namespace":"demo",`+
-		`"name":"app","operation":%q,"userInfo":{"username":%q},"object":%s,"oldObject":%s}}`, operation, user, texts[0], texts[1])
+		`"name":"app","operation":%q,"userInfo":{"username":%q},"object":%s,"oldObject":%s}}`, operation, user, raw(f, object), raw(f, stored))
 }

@@ -1,11 +1,10 @@
 package webhook
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -27,20 +25,14 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // post sends a review to the webhook as the API server does, and gives its answer.
 func post(t *testing.T, body []byte) *admissionv1.AdmissionResponse {
 	t.Helper()
-	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body))
-	request.Header.Set("Content-Type", "application/json")
-	recorder := httptest.NewRecorder()
-	(&admission.Webhook{Handler: newTestHandler(everybody)}).ServeHTTP(recorder, request)
-	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(recorder.Body.Bytes(), &review); err != nil || review.Response == nil {
-		t.Fatalf("no answer, but %q: %v", recorder.Body, err)
-	}
-	return review.Response
+	return answerTo(t, &admission.Webhook{Handler: newTestHandler(everybody)}, body)
 }
 
 // everybody may do everything.
@@ -81,22 +73,27 @@ func review(t *testing.T, object, stored []byte) *admissionv1.AdmissionResponse 
 	if stored != nil {
 		request.Operation, request.OldObject = admissionv1.Update, runtime.RawExtension{Raw: stored}
 	}
+	return post(t, bodyOf(t, request))
+}
+
+// bodyOf is the body of the review of a request.
+func bodyOf(t testing.TB, request *admissionv1.AdmissionRequest) []byte {
+	t.Helper()
 	body, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return post(t, body)
+	check.Must(t, err)
+	return body
 }
 
-// raw reads an object from YAML.
-func raw(t *testing.T, text string) []byte {
+// raw reads an object from YAML; it is nil where there is no text.
+func raw(t testing.TB, text string) []byte {
 	t.Helper()
-	object, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
+	if text == "" {
+		return nil
 	}
+	object, err := yaml.YAMLToJSON([]byte(text))
+	check.Must(t, err)
 	return object
 }
 
@@ -110,9 +107,7 @@ func patched(t *testing.T, object []byte, response *admissionv1.AdmissionRespons
 		return object
 	}
 	patch, err := jsonpatch.DecodePatch(response.Patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	after, err := patch.Apply(object)
 	if err != nil {
 		t.Fatalf("%s does not fit: %v", response.Patch, err)
@@ -127,9 +122,7 @@ func operations(t *testing.T, patch []byte) []string {
 		return nil
 	}
 	var decoded []struct{ Op, Path string }
-	if err := json.Unmarshal(patch, &decoded); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(patch, &decoded))
 	var texts []string
 	for _, operation := range decoded {
 		texts = append(texts, operation.Op+" "+operation.Path)
@@ -146,6 +139,14 @@ const (
 	appliedOne = `[{"apiVersion":"v1","data":{"a":"1"},"kind":"ConfigMap","metadata":{"name":"config"}}]`
 	appliedTwo = `[{"apiVersion":"v1","data":{"a":"2"},"kind":"ConfigMap","metadata":{"name":"config"}}]`
 )
+
+// computed are the data that come of manifestOne.
+const computed = `
+data:
+  spec.manifest: '` + manifestOne + `'
+  status.mangled_observer_schema: '` + mangled + `'
+  status.last_applied_manifest: '` + appliedOne + `'
+`
 
 // published is what is stored of an Application with manifestOne that its agent
 // has carried out.
@@ -192,11 +193,7 @@ metadata:
   name: app
   annotations: {krake.dev/application: v1}
   labels: {krake.dev/cluster: local, holder.krake.dev/local: "true"}
-data:
-  spec.manifest: '` + manifestOne + `'
-  status.mangled_observer_schema: '` + mangled + `'
-  status.last_applied_manifest: '` + appliedOne + `'
-`,
+` + computed,
 		},
 		{
 			name: "fields that this program does not know are not its to remove",
@@ -254,11 +251,7 @@ metadata:
   annotations: {krake.dev/application: v1}
   labels: {krake.dev/cluster: local, holder.krake.dev/local: "true"}
   finalizers: [theirs.example.com/x]
-data:
-  spec.manifest: '` + manifestOne + `'
-  status.mangled_observer_schema: '` + mangled + `'
-  status.last_applied_manifest: '` + appliedOne + `'
-`,
+` + computed,
 		},
 		{name: "an update that changes nothing is not answered with a change", object: published, stored: published},
 		{
@@ -309,11 +302,7 @@ metadata:
   namespace: demo
   annotations: {krake.dev/application: v1}
   labels: {krake.dev/cluster: local, holder.krake.dev/local: "true"}
-data:
-  spec.manifest: '` + manifestOne + `'
-  status.mangled_observer_schema: '` + mangled + `'
-  status.last_applied_manifest: '` + appliedOne + `'
-`,
+` + computed,
 		},
 		{
 			name: "an Application that is being deleted is left to its agent",
@@ -325,22 +314,11 @@ data:
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			object, want := raw(t, c.object), c.want
-			if want == "" {
-				want = c.object
-			}
-			var stored []byte
-			if c.stored != "" {
-				stored = raw(t, c.stored)
-			}
+			object, stored := raw(t, c.object), raw(t, c.stored)
 			response := review(t, object, stored)
 			after := patched(t, object, response)
-			if diff := cmp.Diff(decoded(t, raw(t, want)), decoded(t, after)); diff != "" {
-				t.Errorf("object (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(c.operations, operations(t, response.Patch)); diff != "" {
-				t.Errorf("operations (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "object", decoded(t, raw(t, cmp.Or(c.want, c.object))), decoded(t, after))
+			check.Equal(t, "operations", c.operations, operations(t, response.Patch))
 			// Admission may ask twice: the second time there is nothing to add.
 			if again := review(t, after, stored); len(again.Patch) > 0 || !again.Allowed {
 				t.Errorf("asked again, the answer is %v, %s", again.Allowed, again.Patch)
@@ -352,9 +330,7 @@ data:
 func decoded(t *testing.T, text []byte) any {
 	t.Helper()
 	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(text, &value))
 	return value
 }
 
@@ -366,16 +342,12 @@ func TestDifferenceWithoutData(t *testing.T) {
 	after.Data = map[string]string{"a": "1"}
 	after.BinaryData = map[string][]byte{"b": {1}}
 	response := difference(before, after)
-	if err := response.Complete(admission.Request{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, response.Complete(admission.Request{}))
 	for _, object := range []string{`{"metadata": {"name": "app"}}`, `{"metadata": {"name": "app"}, "data": null}`, `{"metadata": {"name": "app"}, "data": {}}`} {
 		want := map[string]any{
 			"metadata": map[string]any{"name": "app"}, "data": map[string]any{"a": "1"}, "binaryData": map[string]any{"b": "AQ=="},
 		}
-		if diff := cmp.Diff(any(want), decoded(t, patched(t, []byte(object), &response.AdmissionResponse))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", object, diff)
-		}
+		check.Equal(t, object, any(want), decoded(t, patched(t, []byte(object), &response.AdmissionResponse)))
 	}
 }
 
@@ -420,11 +392,7 @@ data:
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			var stored []byte
-			if c.stored != "" {
-				stored = raw(t, c.stored)
-			}
-			response := review(t, raw(t, c.object), stored)
+			response := review(t, raw(t, c.object), raw(t, c.stored))
 			if response.Allowed || response.Result.Code != http.StatusUnprocessableEntity || response.Result.Reason != metav1.StatusReasonInvalid {
 				t.Fatalf("allowed is %v, %+v", response.Allowed, response.Result)
 			}
@@ -436,9 +404,7 @@ data:
 				causes = append(causes, fmt.Sprintf("%s %s", cause.Type, cause.Field))
 			}
 			slices.Sort(causes)
-			if diff := cmp.Diff(c.causes, causes); diff != "" {
-				t.Errorf("causes (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "causes", c.causes, causes)
 		})
 	}
 }
@@ -456,9 +422,7 @@ data:
 	response := review(t, object, nil)
 	patched(t, object, response)
 	want := []string{"data.spec.observer_schema[0].spec.ports: observer_schema_list_min_length is below the manifest's 1 elements, so they may be removed"}
-	if diff := cmp.Diff(want, response.Warnings); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "warnings", want, response.Warnings)
 }
 
 // That a hold is past is told by the webhook's clock.

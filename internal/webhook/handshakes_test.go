@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Somebody opens connections, many at a time, and goes on with none of them: who comes
@@ -36,9 +38,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), laneWait)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	response, err := server.Client().Do(request)
 	if err != nil {
 		t.Fatalf("who comes from elsewhere is not served: %v", err)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // serveLanes serves what is behind the lanes, over a connection of its own each.
@@ -25,9 +27,7 @@ func serveLanes(t *testing.T, next http.HandlerFunc) *httptest.Server {
 func send(ctx context.Context, t *testing.T, server *httptest.Server, body io.Reader) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	response, err := server.Client().Do(request)
 	if err != nil {
 		return 0
@@ -82,17 +82,13 @@ func TestLanes(t *testing.T) {
 	}
 	for range 100 {
 		group.Go(func() {
-			if got := send(t.Context(), t, server, bytes.NewReader(make([]byte, 100))); got != http.StatusOK {
-				t.Errorf("a usual one is answered by %d", got)
-			}
+			check.Equal(t, "answer to a usual one", http.StatusOK, send(t.Context(), t, server, bytes.NewReader(make([]byte, 100))))
 		})
 	}
 	for range cap(answers) - largeAtOnce {
 		select {
 		case got := <-answers:
-			if got != http.StatusServiceUnavailable {
-				t.Errorf("a large one that has to wait too long is answered by %d", got)
-			}
+			check.Equal(t, "answer to a large one that has to wait too long", http.StatusServiceUnavailable, got)
 		case <-time.After(10 * laneWait):
 			close(hold)
 			t.Fatal("more large ones are worked on than there is memory for")
@@ -101,9 +97,7 @@ func TestLanes(t *testing.T) {
 	close(hold)
 	group.Wait()
 	for range largeAtOnce {
-		if got := <-answers; got != http.StatusOK {
-			t.Errorf("a large one is answered by %d", got)
-		}
+		check.Equal(t, "answer to a large one", http.StatusOK, <-answers)
 	}
 	if most[true] != largeAtOnce || most[false] > usualAtOnce {
 		t.Errorf("at once there were %d large and %d usual ones", most[true], most[false])
@@ -118,16 +112,12 @@ func TestLanesCutOff(t *testing.T) {
 	t.Cleanup(server.Close)
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer func() { _ = connection.Close() }()
 	if _, err := io.WriteString(connection, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"); err != nil {
 		t.Fatal(err)
 	}
-	if err := connection.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, connection.SetReadDeadline(time.Now().Add(time.Minute)))
 	answer, err := io.ReadAll(connection) // until it is closed
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
 		t.Errorf("the answer is %q, %v", answer, err)

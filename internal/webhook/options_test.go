@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // parse reads a command line; the defaults are valid.
@@ -14,9 +15,7 @@ func parse(t *testing.T, arguments ...string) *Options {
 	var options Options
 	flags := pflag.NewFlagSet("webhook", pflag.ContinueOnError)
 	options.AddFlags(flags)
-	if err := flags.Parse(arguments); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, flags.Parse(arguments))
 	return &options
 }
 
@@ -43,9 +42,7 @@ func TestValidate(t *testing.T) {
 			if err := parse(t, c.arguments...).Validate(); err != nil {
 				got = strings.Split(err.Error(), "\n")
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("complaints (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "complaints", c.want, got)
 		})
 	}
 }

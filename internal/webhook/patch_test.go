@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Whatever the webhook makes of whatever it is given: the patch leads there.
@@ -20,14 +22,10 @@ func TestDifference(t *testing.T) {
 	for range 1000 {
 		before, after := randomConfigMap(random), randomConfigMap(random)
 		response := difference(before, after)
-		if err := response.Complete(admission.Request{}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, response.Complete(admission.Request{}))
 		object, want := marshalled(t, before), marshalled(t, after)
 		var got corev1.ConfigMap // without what is empty
-		if err := json.Unmarshal(patched(t, object, &response.AdmissionResponse), &got); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal(patched(t, object, &response.AdmissionResponse), &got))
 		if diff := cmp.Diff(decoded(t, want), decoded(t, marshalled(t, &got))); diff != "" {
 			t.Fatalf("from %s by %s (-want +got):\n%s", object, response.Patch, diff)
 		}
@@ -54,9 +52,7 @@ func randomConfigMap(random *rand.Rand) *corev1.ConfigMap {
 func marshalled(t *testing.T, cm *corev1.ConfigMap) []byte {
 	t.Helper()
 	text, err := json.Marshal(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return text
 }
 

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // One who asks often does not hold up one who asks once.
 func TestTurnsOfSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := newTurns(1)
-		if err := places.take(t.Context(), "somebody"); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, places.take(t.Context(), "somebody"))
 		var served []string
 		var all sync.WaitGroup
 		ask := func(sender, what string) {
