@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/pem"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // What is mistyped is said before anything is asked of a cluster.
@@ -35,12 +36,9 @@ func TestRun(t *testing.T) {
 		streams, _, out, _ := genericiooptions.NewTestIOStreams()
 		command := newCommand(streams)
 		command.SetArgs(strings.Fields(c.arguments))
-		err := command.ExecuteContext(t.Context())
-		if err == nil {
-			err = errors.New("")
-		}
-		if !strings.Contains(out.String(), c.says) || !strings.Contains(err.Error(), c.err) || (c.err == "") != (err.Error() == "") {
-			t.Errorf("%s: says %q and fails with %q, want %q and %q", c.why, out.String(), err, c.says, c.err)
+		check.Fails(t, c.why, command.ExecuteContext(t.Context()), c.err)
+		if !strings.Contains(out.String(), c.says) {
+			t.Errorf("%s: says %q, want %q", c.why, out.String(), c.says)
 		}
 	}
 }
@@ -49,9 +47,7 @@ func TestRun(t *testing.T) {
 // twice as large as it is.
 func TestLinks(t *testing.T) {
 	text, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	linked := strings.Fields(string(text))
 	if !slices.Contains(linked, "k8s.io/cli-runtime/pkg/genericclioptions") {
 		t.Fatalf("the list shows nothing: %d packages", len(linked))
@@ -78,9 +74,7 @@ func TestClusterCommandsActAsTheUser(t *testing.T) {
 		}))
 		authority := filepath.Join(t.TempDir(), "ca.crt")
 		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		if err := os.WriteFile(authority, block, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(authority, block, 0o600))
 		streams, _, _, _ := genericiooptions.NewTestIOStreams()
 		command := newCommand(streams)
 		command.SetArgs(append(strings.Fields(arguments), "--kubeconfig", "/dev/null", "--server", server.URL, "--certificate-authority", authority, "--as", "vic"))

@@ -1,26 +1,24 @@
 package enrol
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // written writes a folder for a cluster.
 func written(t *testing.T, path string, options Options, token string) {
 	t.Helper()
 	f, err := openFolder(path, options.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.write(options, address{server: "https://hub:16443"}, token); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, f.write(options, address{server: "https://hub:16443"}, token))
 }
 
 // Nobody but the owner reads what is written, also where it was readable before,
@@ -28,9 +26,7 @@ func written(t *testing.T, path string, options Options, token string) {
 func TestNobodyElseReadsTheFolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out", "east")
 	written(t, path, valid(t), "first-token")
-	if err := os.Chmod(filepath.Join(path, "agent", "token"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.Chmod(filepath.Join(path, "agent", "token"), 0o644))
 	written(t, path, valid(t), "second-token")
 	files, folder := 0, os.DirFS(path)
 	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -49,9 +45,7 @@ func TestNobodyElseReadsTheFolder(t *testing.T) {
 		}
 		files++
 		text, err := fs.ReadFile(folder, name)
-		if hasToken := strings.Contains(string(text), "second-token"); hasToken != (name == "agent/token") {
-			t.Errorf("%s has the token: %t", name, hasToken)
-		}
+		check.Equal(t, name+" has the token", name == "agent/token", strings.Contains(string(text), "second-token"))
 		if strings.Contains(string(text), "cluster-name") {
 			t.Errorf("%s is of no cluster", name)
 		}
@@ -70,9 +64,7 @@ func TestOpenFolder(t *testing.T) {
 	empty, other, foreign, file := t.TempDir(), t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "file")
 	written(t, other, valid(t), "x")
 	for _, name := range []string{filepath.Join(foreign, "kustomization.yaml"), file} {
-		if err := os.WriteFile(name, []byte("kind: Kustomization\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(name, []byte("kind: Kustomization\n"), 0o600))
 	}
 	for _, c := range []struct{ why, path, cluster, err string }{
 		{"it is made", filepath.Join(empty, "new"), "east", ""},
@@ -84,10 +76,26 @@ func TestOpenFolder(t *testing.T) {
 		{"a file", file, "east", "--out: "},
 	} {
 		_, err := openFolder(c.path, c.cluster)
-		if (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), c.err)) {
-			t.Errorf("%s: %v, want %q", c.why, err, c.err)
-		}
+		check.Fails(t, c.why, err, c.err)
 	}
+}
+
+// document is a part of the file kustomization.yaml.
+type document struct {
+	Resources, Components []string
+	SecretGenerator       []struct{ Name string }
+	Patches               []struct {
+		Target struct{ Kind string }
+		Patch  string
+	}
+}
+
+func kustomizationIn(t *testing.T, folder string) (d document) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+	check.Must(t, err)
+	check.Must(t, yaml.Unmarshal(text, &d))
+	return d
 }
 
 // What the options say is in the kustomizations.
@@ -97,33 +105,11 @@ func TestKustomizations(t *testing.T) {
 	options.HubNamespaces, options.NamespaceMap = []string{"b", "a"}, []string{"a=x"}
 	options.Image, options.RequireServiceAccount, options.Reach.Scope = "registry.example.org:5000/krake@sha256:0", true, "cluster"
 	written(t, path, options, "x")
-	type document struct {
-		Resources, Components []string
-		SecretGenerator       []struct{ Name string }
-		Patches               []struct {
-			Target struct{ Kind string }
-			Patch  string
-		}
-	}
-	read := func(name string) (d document) {
-		text, err := os.ReadFile(filepath.Join(path, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := yaml.Unmarshal(text, &d); err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	top := read("kustomization.yaml")
-	want := document{
+	check.Equal(t, "kustomization.yaml", document{
 		Resources:  []string{"manifests/overlays/spoke/shared", "agent"},
 		Components: []string{"manifests/components/strict/target", "manifests/components/cluster-scope/target"},
-	}
-	if diff := cmp.Diff(want, top); diff != "" {
-		t.Errorf("kustomization.yaml (-want +got):\n%s", diff)
-	}
-	agent := read("agent/kustomization.yaml")
+	}, kustomizationIn(t, path))
+	agent := kustomizationIn(t, filepath.Join(path, "agent"))
 	if len(agent.Patches) != 2 || len(agent.SecretGenerator) != 1 || agent.SecretGenerator[0].Name != "krake-hub-east" {
 		t.Fatalf("%+v", agent)
 	}
@@ -148,22 +134,11 @@ func TestKustomizationsOfHooks(t *testing.T) {
 		options := valid(t)
 		options.Hooks, options.RequireServiceAccount = true, strict
 		written(t, path, options, "x")
-		for name, want := range map[string][]string{"kustomization.yaml": shared, "agent/kustomization.yaml": {"../manifests/components/hooks/spoke"}} {
-			text, err := os.ReadFile(filepath.Join(path, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got struct{ Components []string }
-			if err := yaml.Unmarshal(text, &got); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, got.Components); diff != "" {
-				t.Errorf("%s, strict: %t: components (-want +got):\n%s", name, strict, diff)
-			}
-			for _, component := range got.Components {
-				if _, err := os.Stat(filepath.Join(path, filepath.Dir(name), component, "kustomization.yaml")); err != nil {
-					t.Error(err)
-				}
+		for folder, want := range map[string][]string{"": shared, "agent": {"../manifests/components/hooks/spoke"}} {
+			components := kustomizationIn(t, filepath.Join(path, folder)).Components
+			check.Equal(t, fmt.Sprintf("components of the folder %q, strict: %t", folder, strict), want, components)
+			for _, component := range components {
+				kustomizationIn(t, filepath.Join(path, folder, component)) // it exists
 			}
 		}
 	}

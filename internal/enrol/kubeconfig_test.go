@@ -3,19 +3,18 @@ package enrol
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestAddressOf(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(ca, []byte("authority"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(ca, []byte("authority"), 0o600))
 	const hub = "https://10.0.0.1:6443"
 	for _, c := range []struct {
 		why    string
@@ -41,9 +40,7 @@ func TestAddressOf(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			got, err := addressOf(&c.config, c.server)
-			if (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), c.err)) {
-				t.Errorf("%v, want %q", err, c.err)
-			}
+			check.Fails(t, "configuration", err, c.err)
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(address{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -70,21 +67,13 @@ func TestPort(t *testing.T) {
 // The token is in a file of its own, beside this one, wherever the two are.
 func TestKubeconfig(t *testing.T) {
 	text, err := address{server: "https://hub", ca: []byte("authority")}.kubeconfig("east")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(path, text, 0o600))
+	check.Must(t, os.WriteFile(filepath.Join(dir, "token"), []byte("secret"), 0o600))
 	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if config.Host != "https://hub" || config.BearerTokenFile != filepath.Join(dir, "token") || string(config.CAData) != "authority" {
 		t.Errorf("%v", config)
 	}

@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // valid are options of which a test changes one.
@@ -15,9 +16,7 @@ func valid(t *testing.T) Options {
 	var o Options
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.AddFlags(flags)
-	if err := flags.Parse([]string{"--out=east"}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, flags.Parse([]string{"--out=east"}))
 	o.Cluster = "east"
 	return o
 }
@@ -69,10 +68,7 @@ func TestOptions(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			o := valid(t)
 			c.change(&o)
-			err := o.Validate()
-			if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
+			check.Fails(t, "options", o.Validate(), c.want)
 		})
 	}
 }
@@ -81,12 +77,10 @@ func TestOptions(t *testing.T) {
 func TestNamespaces(t *testing.T) {
 	o := Options{Cluster: "east"}
 	names, named := o.namespaces()
-	if diff := cmp.Diff([]string{"east"}, names); diff != "" || named {
-		t.Errorf("by default (-want +got):\n%s named: %t", diff, named)
-	}
+	check.Equal(t, "by default", []string{"east"}, names)
+	check.Equal(t, "named by default", false, named)
 	o.HubNamespaces = []string{"b", "a", "b"}
 	names, named = o.namespaces()
-	if diff := cmp.Diff([]string{"a", "b"}, names); diff != "" || !named {
-		t.Errorf("by name (-want +got):\n%s named: %t", diff, named)
-	}
+	check.Equal(t, "by name", []string{"a", "b"}, names)
+	check.Equal(t, "named by name", true, named)
 }

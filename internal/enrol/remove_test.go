@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestIsOn(t *testing.T) {
@@ -26,9 +28,7 @@ func TestIsOn(t *testing.T) {
 		{"another cluster's name begins so", metav1.ObjectMeta{Annotations: of("east2"), Finalizers: []string{"east2.krake.dev/resources"}}, false},
 		{"it is no Application", metav1.ObjectMeta{Annotations: map[string]string{"krake.dev/cluster": "east"}, Finalizers: []string{"east.krake.dev/resources"}}, false},
 	} {
-		if got := isOn(&corev1.ConfigMap{ObjectMeta: c.cm}, "east"); got != c.want {
-			t.Errorf("%s: %t, want %t", c.why, got, c.want)
-		}
+		check.Equal(t, c.why, c.want, isOn(&corev1.ConfigMap{ObjectMeta: c.cm}, "east"))
 	}
 }
 

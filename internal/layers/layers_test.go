@@ -6,18 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/internal/layers"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const module = "github.com/krake-observer/krake-observer"
 
 func TestTheOrderIsKept(t *testing.T) {
 	violations, err := layers.Check("../..", module)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, violation := range violations {
 		t.Error(violation)
 	}
@@ -26,12 +23,9 @@ func TestTheOrderIsKept(t *testing.T) {
 // A checker that looks at the wrong folder finds nothing, too.
 func TestTheModuleIsWhereItIsLookedFor(t *testing.T) {
 	text, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if first, _, _ := strings.Cut(string(text), "\n"); first != "module "+module {
-		t.Errorf("the module is another one: %s", first)
-	}
+	check.Must(t, err)
+	first, _, _ := strings.Cut(string(text), "\n")
+	check.Equal(t, "first line", "module "+module, first)
 }
 
 func TestCheckReports(t *testing.T) {
@@ -136,14 +130,14 @@ func TestCheckLeavesModulesWithinTheModuleOut(t *testing.T) {
 	write(t, root, "go.mod", "module example.org/m\n")
 	write(t, root, "pkg/tools/go.mod", "module example.org/m/pkg/tools\n")
 	write(t, root, "pkg/tools/a.go", "package tools\n")
-	check(t, root)
+	finds(t, root)
 }
 
 func TestCheckGivesAllInTheOrderOfTheFiles(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "pkg/schema/b.go", "package schema\n\nimport (\n\"os\"\n\"context\"\n)\n")
 	write(t, root, "pkg/manifest/a.go", "package manifest\n\nimport \"net/http\"\n")
-	check(t, root,
+	finds(t, root,
 		"pkg/manifest/a.go:3: imports net/http: pkg/manifest is pure",
 		"pkg/schema/b.go:4: imports os: pkg/schema is pure",
 		"pkg/schema/b.go:5: imports context: pkg/schema is pure",
@@ -163,31 +157,23 @@ func expect(t *testing.T, file, source string, want ...string) {
 	t.Helper()
 	root := t.TempDir()
 	write(t, root, file, "package a\n\n"+source+"\n")
-	check(t, root, want...)
+	finds(t, root, want...)
 }
 
-func check(t *testing.T, root string, want ...string) {
+func finds(t *testing.T, root string, want ...string) {
 	t.Helper()
 	violations, err := layers.Check(root, "example.org/m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var got []string
 	for _, violation := range violations {
 		got = append(got, violation.String())
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "violations", want, got)
 }
 
 func write(t *testing.T, root, name, text string) {
 	t.Helper()
 	path := filepath.Join(root, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.MkdirAll(filepath.Dir(path), 0o750))
+	check.Must(t, os.WriteFile(path, []byte(text), 0o600))
 }

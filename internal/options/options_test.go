@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // parse reads a command line.
@@ -18,9 +19,7 @@ func parse(t *testing.T, arguments ...string) (Connection, Logging) {
 	flags := pflag.NewFlagSet("command", pflag.ContinueOnError)
 	connection.AddFlags(flags)
 	logging.AddFlags(flags)
-	if err := flags.Parse(arguments); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, flags.Parse(arguments))
 	return connection, logging
 }
 
@@ -41,13 +40,8 @@ func TestLoggingValidate(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			_, logging := parse(t, c.arguments...)
-			got := ""
-			if err := logging.Validate(); err != nil {
-				got = err.Error()
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("complaint (-want +got):\n%s", diff)
-			}
+			got := check.Message(logging.Validate())
+			check.Equal(t, "complaint", c.want, got)
 		})
 	}
 }
@@ -66,9 +60,7 @@ func TestLogger(t *testing.T) {
 		_, logging := parse(t, c.arguments...)
 		var out strings.Builder
 		logger, err := logging.logger(&out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		logger.Info("told", "a", 1)
 		if got := out.String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%v: logged %q, want %q in it", c.arguments, got, c.want)
@@ -82,14 +74,10 @@ func TestConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	const kubeconfig = `{"clusters": [{"name": "c", "cluster": {"server": "https://a.example"}}],
 		"contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`
-	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(file, []byte(kubeconfig), 0o600))
 	connection, _ := parse(t, "--kubeconfig="+file)
 	config, err := connection.Config("name")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if config.Host != "https://a.example" || config.QPS >= 0 || !strings.Contains(config.UserAgent, "name") {
 		t.Errorf("configuration is %s, %v, %q", config.Host, config.QPS, config.UserAgent)
 	}
