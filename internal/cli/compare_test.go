@@ -57,9 +57,7 @@ func prepared(t *testing.T, manifest, observerSchema string, annotations ...stri
 	if observerSchema != "" {
 		cm.Data[application.ObserverSchemaKey] = observerSchema
 	}
-	if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
-		t.Fatal(prepared.Refusals)
-	}
+	check.Must(t, mutate.PrepareForCreate(cm).Refusals.ToAggregate())
 	cm.UID, cm.ResourceVersion = "1", "1"
 	return cm
 }
@@ -319,9 +317,7 @@ func TestLeaving(t *testing.T) {
 	app.Inventory = []manifest.ID{stays, token}
 	check.Equal(t, "without the hook", []manifest.ID{token}, leaving(app, expected))
 	app.Spec.Hooks.Complete = true
-	if got := leaving(app, expected); len(got) > 0 {
-		t.Errorf("with the hook, %v leaves", got)
-	}
+	check.Empty(t, "what leaves with the hook", leaving(app, expected))
 	check.Equal(t, "what becomes of it", "would be deleted", becomes(app, leaves))
 	app.Adopted = []manifest.ID{leaves}
 	if got := becomes(app, leaves); !strings.HasPrefix(got, "would be left") {

@@ -184,16 +184,22 @@ type: null
 			if c.live != "" {
 				live = parsed(t, c.live)
 			}
-			p, err := propose(resource, live, nil)
-			check.Must(t, err)
-			got, err := p.text()
-			check.Must(t, err)
+			got := proposed(t, resource, live)
 			check.Equal(t, "proposal", strings.TrimPrefix(c.want, "\n"), got)
 			if c.resource != "" {
 				prepared(t, c.resource, got) // the webhook takes it
 			}
 		})
 	}
+}
+
+func proposed(t *testing.T, resource, live map[string]any) string {
+	t.Helper()
+	p, err := propose(resource, live, nil)
+	check.Must(t, err)
+	text, err := p.text()
+	check.Must(t, err)
+	return text
 }
 
 // What is left out is what others write: with the proposal, nothing differs that they
@@ -207,10 +213,7 @@ func TestProposalEndsTheDrift(t *testing.T) {
 		check.Must(t, err)
 		return c.differs()
 	}
-	p, err := propose(parsed(t, deployment), live, nil)
-	check.Must(t, err)
-	text, err := p.text()
-	check.Must(t, err)
+	text := proposed(t, parsed(t, deployment), live)
 	if !differs("") || differs(text) {
 		t.Errorf("it differs by default: %v, and with the proposal: %v", differs(""), differs(text))
 	}

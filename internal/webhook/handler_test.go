@@ -189,10 +189,7 @@ data: {spec.manifest: '` + manifestOne + `'}
 			want: `
 apiVersion: v1
 kind: ConfigMap
-metadata:
-  name: app
-  annotations: {krake.dev/application: v1}
-  labels: {krake.dev/cluster: local, holder.krake.dev/local: "true"}
+metadata: {name: app, annotations: {krake.dev/application: v1}, labels: {krake.dev/cluster: local, holder.krake.dev/local: "true"}}
 ` + computed,
 		},
 		{
@@ -399,14 +396,18 @@ data:
 			if len(response.Patch) > 0 {
 				t.Errorf("a refusal with a patch: %s", response.Patch)
 			}
-			var causes []string
-			for _, cause := range response.Result.Details.Causes {
-				causes = append(causes, fmt.Sprintf("%s %s", cause.Type, cause.Field))
-			}
-			slices.Sort(causes)
-			check.Equal(t, "causes", c.causes, causes)
+			check.Equal(t, "causes", c.causes, slices.Sorted(slices.Values(causesOf(response))))
 		})
 	}
+}
+
+// causesOf are the causes of a refusal, with their types.
+func causesOf(response *admissionv1.AdmissionResponse) []string {
+	var causes []string
+	for _, cause := range response.Result.Details.Causes {
+		causes = append(causes, fmt.Sprintf("%s %s", cause.Type, cause.Field))
+	}
+	return causes
 }
 
 // What is legal, but hardly meant, is let through and said.

@@ -78,9 +78,7 @@ func decode(t testing.TB, text string) map[string]any {
 func parse(t testing.TB, object map[string]any) habitat.Habitat {
 	t.Helper()
 	h, mistakes := habitat.Parse(object)
-	if len(mistakes) > 0 {
-		t.Fatal(mistakes.ToAggregate())
-	}
+	check.Must(t, mistakes.ToAggregate())
 	return h
 }
 

@@ -182,9 +182,7 @@ func (b badInput) request(t testing.TB) (cm, stored *corev1.ConfigMap) {
 	cm.Labels, cm.Finalizers = nil, nil
 	cm.Data = map[string]string{"spec.manifest": storedManifest}
 	if b.Stored != nil {
-		if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
-			t.Fatal(prepared.Refusals)
-		}
+		check.Must(t, mutate.PrepareForCreate(cm).Refusals.ToAggregate())
 		cm.UID, cm.ResourceVersion = "u1", "7"
 		stored = merged(t, cm, b.Stored)
 		cm = stored.DeepCopy()

@@ -65,9 +65,7 @@ func key3() []object {
 func desire(t *testing.T, spec application.Spec, learned []object) mutate.Desired {
 	t.Helper()
 	desired, refusals := mutate.Desire(spec, learned)
-	if len(refusals) > 0 {
-		t.Fatal(refusals)
-	}
+	check.Must(t, refusals.ToAggregate())
 	return desired
 }
 

@@ -68,9 +68,7 @@ func TestDefect2(t *testing.T) {
 				return append(env.([]any), object{"name": name, "value": "by somebody else"})
 			})
 		}
-		if found := s.schemas[0].Compare(s.resources[0], live).Drift(); len(found) > 0 {
-			t.Errorf("hooks %v: %v", hooks.Enabled(), found)
-		}
+		check.Empty(t, fmt.Sprintf("hooks %v", hooks.Enabled()), s.schemas[0].Compare(s.resources[0], live).Drift())
 	}
 }
 
@@ -237,9 +235,7 @@ func TestHooksOfEachKind(t *testing.T) {
 			for _, custom := range []string{"", fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: web}}", apiVersion, kind)} {
 				s := hooked(t, hooks, text, custom)
 				check.Equal(t, kind+": secrets", 4, len(s.secrets))
-				if found := s.schemas[0].Compare(s.resources[0], s.resources[0]); len(found) > 0 {
-					t.Errorf("%s differs from itself: %v", kind, found)
-				}
+				check.Empty(t, kind+": differences from itself", s.schemas[0].Compare(s.resources[0], s.resources[0]))
 				check.Equal(t, kind+": what was tried", map[bool]int{false: 2*(2+4) + 2, true: 3*(2+4) + 2}[init], s.checkTampering(t, 0))
 			}
 		}
@@ -259,9 +255,7 @@ func TestHooksLeaveListsOpen(t *testing.T) {
 				})
 			}
 			change(live, "spec.volumes.1.secret.defaultMode", func(any) any { return int64(420) })
-			if found := s.schemas[0].Compare(s.resources[0], live); len(found) > 0 {
-				t.Errorf("with %q and %q: %v", null, volumes, found)
-			}
+			check.Empty(t, fmt.Sprintf("with %q and %q", null, volumes), s.schemas[0].Compare(s.resources[0], live))
 		}
 	}
 }
@@ -553,9 +547,7 @@ func injected(t *testing.T, hooks application.Hooks, resources, custom []object)
 	t.Helper()
 	before := [][]object{copied(resources), copied(custom)}
 	result, refusals := inject(hooks, resources, custom)
-	if len(refusals) > 0 {
-		t.Fatalf("refused: %v", refusals)
-	}
+	check.Must(t, refusals.ToAggregate())
 	check.Equal(t, "the arguments", before, [][]object{resources, custom})
 	s := subject{injection: result, set: align(mangled(t, result.resources, result.custom))}
 	var err error

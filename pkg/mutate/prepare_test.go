@@ -62,17 +62,13 @@ func forge(cm *corev1.ConfigMap) {
 
 func prepareCreate(t *testing.T, cm *corev1.ConfigMap) {
 	t.Helper()
-	if prepared := mutate.PrepareForCreate(cm); len(prepared.Refusals) > 0 {
-		t.Fatal(prepared.Refusals)
-	}
+	check.Must(t, mutate.PrepareForCreate(cm).Refusals.ToAggregate())
 }
 
 func prepareUpdate(t *testing.T, cm, stored *corev1.ConfigMap) {
 	t.Helper()
 	before := stored.DeepCopy()
-	if prepared := mutate.PrepareForUpdate(cm, stored); len(prepared.Refusals) > 0 {
-		t.Fatal(prepared.Refusals)
-	}
+	check.Must(t, mutate.PrepareForUpdate(cm, stored).Refusals.ToAggregate())
 	check.Equal(t, "the stored object", before, stored)
 }
 

@@ -418,9 +418,7 @@ func TestAnObjectIsDescribedOnce(t *testing.T) {
 			}
 			cm := submitted()
 			cm.Data = map[string]string{"spec.manifest": first + "\n---\n" + strings.ReplaceAll(second, "name: a", "name: b")}
-			if got := judge(cm, nil, "").refusals; len(got) > 0 {
-				t.Errorf("%d and %d with another name: %v", i, j, got)
-			}
+			check.Empty(t, fmt.Sprintf("%d and %d with another name", i, j), judge(cm, nil, "").refusals)
 		}
 	}
 	if !slices.Contains(badFiles(t), "duplicates.yaml") {

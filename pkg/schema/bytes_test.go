@@ -161,7 +161,5 @@ func TestPatchesAreBounded(t *testing.T) {
 		}
 		live = patched(t, live, patch)
 	}
-	if left := s.Compare(desired, live); len(left) > 0 {
-		t.Errorf("%d differences are left", len(left))
-	}
+	check.Empty(t, "differences that are left", s.Compare(desired, live))
 }

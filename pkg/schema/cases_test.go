@@ -162,9 +162,7 @@ func TestNumbersAreComparedByValue(t *testing.T) {
 func TestDefaultOfAClusterScopedObject(t *testing.T) {
 	desired := complete(object{"metadata": object{"namespace": "demo"}})
 	s := defaultOf(t, desired)
-	if found := s.Compare(desired, complete(object{})); len(found) > 0 {
-		t.Errorf("it differs: %v", found)
-	}
+	check.Empty(t, "differences", s.Compare(desired, complete(object{})))
 }
 
 // describe gives differences as the cases write them.

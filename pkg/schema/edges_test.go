@@ -22,9 +22,7 @@ func TestCompareProjectionOfWhatWasStored(t *testing.T) {
 	if len(found) != 1 || found[0].Kind != schema.TooLong || found[0].Cut != nil {
 		t.Errorf("found is %v", found)
 	}
-	if found := s.CompareProjection(desired, complete(decode(t, "spec: {list: [a]}"))); len(found) > 0 {
-		t.Errorf("without a length, found is %v", found)
-	}
+	check.Empty(t, "differences without a length", s.CompareProjection(desired, complete(decode(t, "spec: {list: [a]}"))))
 	s = parse(t, complete(decode(t, "spec: {list: [{v: null}, {v: null}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 2, observer_schema_list_key: k}]}")))
 	desired = complete(decode(t, "spec: {list: [{k: a, v: 1}]}"))
 	found = s.CompareProjection(desired, s.Project(desired, complete(decode(t, "spec: {list: [{k: x, v: 2}, {k: y}, {k: z}, {k: a, v: 1}]}"))))
@@ -71,9 +69,7 @@ func TestZeroOfAKeyWithADefault(t *testing.T) {
 	desired := complete(decode(t, "spec: {ports: [{name: a, port: 0}]}"))
 	live := complete(decode(t, "spec: {ports: [{name: x, port: 1}, {name: a, port: 80}]}"))
 	s := parse(t, complete(decode(t, "spec: {ports: [{name: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}]}")))
-	if found := s.Align(defaulted{}).Compare(desired, live); len(found) > 0 {
-		t.Errorf("found is %v", found)
-	}
+	check.Empty(t, "differences", s.Align(defaulted{}).Compare(desired, live))
 }
 
 type defaulted struct{}

@@ -19,12 +19,8 @@ func TestForms(t *testing.T) {
 		forms := s.Forms(desired, written)
 		c.check(t, "forms", describeForms(forms))
 		accepted := s.Accept(forms)
-		if drift := accepted.Compare(desired, written).Drift(); len(drift) > 0 {
-			t.Errorf("what was accepted differs: %v", drift)
-		}
-		if twice := accepted.Forms(desired, written); len(twice) > 0 {
-			t.Errorf("what was accepted is found again: %v", twice)
-		}
+		check.Empty(t, "drift of what was accepted", accepted.Compare(desired, written).Drift())
+		check.Empty(t, "forms of what was accepted", accepted.Forms(desired, written))
 	})
 }
 
@@ -130,9 +126,7 @@ func TestByValue(t *testing.T) {
 func TestByValueIsAnotherSchema(t *testing.T) {
 	desired, live := complete(decode(t, "spec: {list: [0.5]}")), complete(decode(t, "spec: {list: [500m]}"))
 	s := defaultOf(t, desired)
-	if found := s.ByValue().Compare(desired, live); len(found) > 0 {
-		t.Errorf("by value, found is %v", found)
-	}
+	check.Empty(t, "differences by value", s.ByValue().Compare(desired, live))
 	if found := s.Compare(desired, live); len(found) != 1 {
 		t.Errorf("found is %v", found)
 	}
@@ -157,9 +151,7 @@ func TestByValueOfDeepValues(t *testing.T) {
 		return complete(object{"spec": object{"whole": value}})
 	}
 	s := parse(t, complete(object{"spec": object{"whole": nil}})).ByValue()
-	if found := s.Compare(wrap(0.5), wrap("500m")); len(found) > 0 {
-		t.Errorf("found is %v", found)
-	}
+	check.Empty(t, "differences", s.Compare(wrap(0.5), wrap("500m")))
 }
 
 // What was accepted stays when the object that showed it is changed.
@@ -174,9 +166,7 @@ func TestAcceptedFormsAreOwn(t *testing.T) {
 	same(t, any(object{"a": int64(2)}), forms[0].Have)
 	scribble(forms[0].Have)
 	scribble(forms[0].Want)
-	if found := accepted.Compare(desired, before); len(found) > 0 {
-		t.Errorf("found is %v", found)
-	}
+	check.Empty(t, "differences", accepted.Compare(desired, before))
 }
 
 // Of two schemas that were made from one, each knows its own forms, however
@@ -187,9 +177,7 @@ func TestSchemasShareNoForms(t *testing.T) {
 	s := defaultOf(t, desired)
 	for i := range 8 {
 		one, other := s.Accept(s.Forms(desired, written("one"))), s.Accept(s.Forms(desired, written("other")))
-		if found := one.Compare(desired, written("one")); len(found) > 0 {
-			t.Errorf("its own form is lost: %v", found)
-		}
+		check.Empty(t, "differences from its own form", one.Compare(desired, written("one")))
 		if found := one.Compare(desired, written("other")); len(found) == 0 {
 			t.Error("it knows the form of another schema")
 		}

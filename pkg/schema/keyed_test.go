@@ -14,9 +14,7 @@ func TestKeyed(t *testing.T) {
 		s, desired, live := c.schema(t), c.object("desired"), c.object("live")
 		c.check(t, "differences", describe(s.Compare(desired, live)))
 		c.check(t, "operations", append(schema.Patch{}, s.Patch(desired, live)...))
-		if left := s.Patch(desired, s.Overlay(desired, live)); len(left) > 0 {
-			t.Errorf("after the patch there is left %v", left)
-		}
+		check.Empty(t, "operations after the patch", s.Patch(desired, s.Overlay(desired, live)))
 	})
 }
 
@@ -164,9 +162,7 @@ func TestKeyWithADefault(t *testing.T) {
 		desired := complete(decode(t, "spec: {ports: "+ports+"}"))
 		live := complete(decode(t, "spec: {ports: [{port: 1, protocol: UDP}, {port: 1, protocol: TCP, nodePort: 7}]}"))
 		s := parse(t, complete(decode(t, "spec: {ports: [{port: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}]}")))
-		if found := s.Align(songs{}).Compare(desired, live); len(found) > 0 {
-			t.Errorf("%s: %v", ports, found)
-		}
+		check.Empty(t, ports, s.Align(songs{}).Compare(desired, live))
 	}
 }
 
@@ -175,9 +171,7 @@ func TestAcceptedLengthOfAKeyedList(t *testing.T) {
 	desired := complete(decode(t, "spec: {list: [{k: a}]}"))
 	s := defaultOf(t, desired).Align(keyed("k"))
 	s = s.Accept(s.Forms(desired, complete(decode(t, "spec: {list: [{k: a}, {k: added}]}"))))
-	if found := s.Compare(desired, complete(decode(t, "spec: {list: [{k: added}, {k: a}]}"))); len(found) > 0 {
-		t.Errorf("what was accepted differs: %v", found)
-	}
+	check.Empty(t, "differences from what was accepted", s.Compare(desired, complete(decode(t, "spec: {list: [{k: added}, {k: a}]}"))))
 	same(t, schema.Patch{
 		{Op: "add", Path: "/spec/list/-", Value: object{"k": "a"}},
 		{Op: "remove", Path: "/spec/list/1"},

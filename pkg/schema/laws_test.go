@@ -106,9 +106,7 @@ func checkSelf(t *testing.T, s sample) {
 			}
 		}
 		check.Equal(t, "Compare(x, x) finds nothing", satisfies(s.document, desired), len(found) == 0)
-		if patch := s.schema.Patch(desired, desired); len(patch) > 0 {
-			t.Errorf("Patch(x, x) is %v", patch)
-		}
+		check.Empty(t, "Patch(x, x)", s.schema.Patch(desired, desired))
 	}
 }
 
@@ -126,9 +124,7 @@ func checkOverlay(t *testing.T, s sample) {
 				t.Errorf("after Overlay: %v", difference)
 			}
 		}
-		if patch := s.schema.Patch(desired, overlaid); len(patch) > 0 {
-			t.Errorf("after Overlay a patch is left: %v", patch)
-		}
+		check.Empty(t, "patch after Overlay", s.schema.Patch(desired, overlaid))
 		checkUntouched(t, s.document, s.live, overlaid)
 	}
 }

@@ -75,9 +75,7 @@ func checkReleased(t *testing.T, s sample) {
 	for _, c := range s.changes(t) {
 		checkChange(t, c)
 		now := c.present.Project(c.desired, c.changed)
-		if left := c.present.Released(c.desired, now, nil, c.changed); len(left) > 0 {
-			t.Errorf("what is observed now is released: %v", left.Patch())
-		}
+		check.Empty(t, "released of what is observed now", c.present.Released(c.desired, now, nil, c.changed))
 	}
 	bare := parse(t, complete(object{}))
 	checkChange(t, change{bare, s.schema, s.first, s.second, s.document, s.live}) // of any shape
@@ -101,9 +99,7 @@ func checkChange(t *testing.T, c change) {
 	}
 	after := patched(t, c.changed, patch)
 	check.Equal(t, fmt.Sprintf("what is observed after %v", patch), normal(t, c.present.Project(c.desired, c.changed)), normal(t, c.present.Project(c.desired, after)))
-	if twice := c.present.Released(c.desired, c.projection, c.learned, after); len(twice) > 0 {
-		t.Errorf("%v, and then %v", patch, twice.Patch())
-	}
+	check.Empty(t, fmt.Sprintf("released after %v", patch), c.present.Released(c.desired, c.projection, c.learned, after))
 }
 
 // checkOurs looks if the removed value was ours, and is nobody else's: by its
@@ -208,9 +204,7 @@ func checkForget(t *testing.T, s sample) {
 		}
 		if len(valuesAt(learned, field)) == 0 && !hasGap(learned) {
 			same(t, known, forgotten)
-			if len(removals) > 0 {
-				t.Errorf("nothing was learned at %v, and %v is removed", field, removals.Patch())
-			}
+			check.Empty(t, fmt.Sprintf("nothing was learned at %v: removals", field), removals)
 		}
 		again := s.schema.Retain(s.first, s.schema.Learned(forgotten, s.first))
 		check.Equal(t, "what was forgotten, after another turn", forgotten, again)
@@ -288,7 +282,5 @@ func TestReleasedInOrder(t *testing.T) {
 	former := complete(decode(t, "spec: {args: [a, b, {observer_schema_list_current_length: 2}]}"))
 	desired := complete(decode(t, "spec: {}"))
 	live := complete(decode(t, "spec: {args: [b, a]}"))
-	if released := defaultOf(t, desired).Released(desired, former, nil, live); len(released) > 0 {
-		t.Errorf("released %v, which somebody has changed", released)
-	}
+	check.Empty(t, "released of what was changed", defaultOf(t, desired).Released(desired, former, nil, live))
 }

@@ -79,9 +79,7 @@ func checkValues(t *testing.T, s sample) {
 			if !isOfValues(d) {
 				continue
 			}
-			if !slices.ContainsFunc(values, func(v schema.Value) bool {
-				return len(v.Path) >= len(d.Path) && slices.Equal(v.Path[:len(d.Path)], d.Path)
-			}) {
+			if !slices.ContainsFunc(values, func(v schema.Value) bool { return isWithin(v.Path, d.Path) }) {
 				t.Errorf("no value is at %s, where %v differs", d.Path, d)
 			}
 		}

@@ -30,6 +30,14 @@ func Equal[T any](t testing.TB, what string, want, got T) {
 	}
 }
 
+// Empty reports the elements of a list that must have none.
+func Empty[E any](t testing.TB, what string, found []E) {
+	t.Helper()
+	if len(found) > 0 {
+		t.Errorf("%s: %v, want none", what, found)
+	}
+}
+
 // Fails requires an error with this text in its message, or none if the text is empty.
 func Fails(t testing.TB, what string, err error, text string) {
 	t.Helper()
