@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -97,11 +98,7 @@ func condition(name string, status metav1.ConditionStatus, reason, message strin
 // set puts conditions in the place of those of their types.
 func set(app *application.Application, conditions ...metav1.Condition) {
 	for _, c := range conditions {
-		for i, former := range app.Status.Conditions {
-			if former.Type == c.Type {
-				app.Status.Conditions[i] = c
-			}
-		}
+		meta.SetStatusCondition(&app.Status.Conditions, c)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -545,10 +546,10 @@ func hooked(t *testing.T, hooks application.Hooks, text, observerSchema string) 
 
 func injected(t *testing.T, hooks application.Hooks, resources, custom []object) subject {
 	t.Helper()
-	before := [][]object{copied(resources), copied(custom)}
+	before := runtime.DeepCopyJSONValue([]any{valuesOf(resources), valuesOf(custom)})
 	result, refusals := inject(hooks, resources, custom)
 	check.Must(t, refusals.ToAggregate())
-	check.Equal(t, "the arguments", before, [][]object{resources, custom})
+	check.Equal(t, "the arguments", before, any([]any{valuesOf(resources), valuesOf(custom)}))
 	s := subject{injection: result, set: align(mangled(t, result.resources, result.custom))}
 	var err error
 	if s.schemas, err = s.set.Of(s.resources); err != nil {
@@ -699,8 +700,8 @@ func elementAt(items []any, i int) any {
 }
 
 func number(step string) int {
-	var n int
-	if _, err := fmt.Sscan(step, &n); err != nil {
+	n, err := strconv.Atoi(step)
+	if err != nil {
 		return -1
 	}
 	return n
@@ -732,14 +733,6 @@ func decode(t *testing.T, text string) []object {
 	values, err := manifest.Decode([]byte(text))
 	check.Must(t, err)
 	return objectsOf(values)
-}
-
-func copied(objects []object) []object {
-	copies := slices.Clone(objects)
-	for i, fields := range objects {
-		copies[i] = runtime.DeepCopyJSON(fields)
-	}
-	return copies
 }
 
 func texts[E error](refusals []E) []string {
