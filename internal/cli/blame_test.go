@@ -142,7 +142,8 @@ func TestBlameOfWhatIsMissing(t *testing.T) {
 	expected := expectedOf(t, app)
 	var out bytes.Buffer
 	short := markedAs("web", "1", parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: []}}`))
-	check.Must(t, printBlames(&out, []blame{blameOf(app, expected[0], nil, false), blameOf(app, expected[0], short, false)}, true, time.Time{}))
+	blames := []blame{blameOf(app, expected[0], nil, false), blameOf(app, expected[0], short, false)}
+	check.Must(t, printBlames(&out, blames, true, time.Time{}))
 	want := `
 v1 Service demo/web
   there is no such object

@@ -222,7 +222,8 @@ diff live/v1.ConfigMap.demo.web desired/v1.ConfigMap.demo.web
 `,
 		},
 		{
-			why: "a conflict with another Application", manifest: service, live: service, owner: "other", uid: "7", annotations: []string{application.AdoptAnnotation, "true"},
+			why: "a conflict with another Application", manifest: service, live: service, owner: "other", uid: "7",
+			annotations: []string{application.AdoptAnnotation, "true"},
 			want: `
 # v1 Service demo/web: conflict: it belongs to the Application demo/other, and nothing would be written as long as there is that: leave it out of one of the two
 `,

@@ -348,7 +348,8 @@ func TestRecordWithoutRoom(t *testing.T) {
 			}
 			found := []bool{len(got.LastObserved.Objects()) > 0, len(got.Status.Drifts) > 0, len(got.Learned) > 0, len(got.Inventory) > 0,
 				meta.IsStatusConditionTrue(got.Status.Conditions, application.TooLargeCondition)}
-			check.Equal(t, "observed fields, history, what was learned, what is held, the condition", []bool{c.observed, c.history, c.learned, true, !c.observed}, found)
+			want := []bool{c.observed, c.history, c.learned, true, !c.observed}
+			check.Equal(t, "observed fields, history, what was learned, what is held, the condition", want, found)
 		})
 	}
 }

@@ -41,7 +41,8 @@ func TestGolden(t *testing.T) {
 		if got.Translated != "" {
 			missing = "translated_manifest: |-\n" + check.Indented(got.Translated)
 		}
-		return got, missing + "mangled_observer_schema: |-\n" + check.Indented(got.Mangled) + "last_applied_manifest: |-\n" + check.Indented(got.Applied)
+		missing += "mangled_observer_schema: |-\n" + check.Indented(got.Mangled)
+		return got, missing + "last_applied_manifest: |-\n" + check.Indented(got.Applied)
 	})
 }
 
@@ -75,7 +76,8 @@ func (g golden) documents(t *testing.T) golden {
 	desired, refusals := mutate.Desire(app.Spec, app.Learned)
 	check.Equal(t, "refusals of the agent", []any{}, messages(refusals))
 	computed := stored.DeepCopy()
-	check.Must(t, application.Publish(computed, application.Documents{Translated: desired.Translated, Mangled: desired.Mangled.Documents(), Applied: desired.Resources}))
+	documents := application.Documents{Translated: desired.Translated, Mangled: desired.Mangled.Documents(), Applied: desired.Resources}
+	check.Must(t, application.Publish(computed, documents))
 	check.Equal(t, "what the agent applies", cm.Data[application.LastAppliedKey], computed.Data[application.LastAppliedKey])
 
 	g.Translated = cm.Data[application.TranslatedKey]

@@ -419,7 +419,8 @@ func TestHooksWarn(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			check.Equal(t, "warnings", append([]string{}, test.want...), append([]string{}, hooked(t, test.hooks, test.manifest, test.custom).warnings...))
+			got := hooked(t, test.hooks, test.manifest, test.custom).warnings
+			check.Equal(t, "warnings", append([]string{}, test.want...), append([]string{}, got...))
 		})
 	}
 }

@@ -154,7 +154,8 @@ func TestNumbersAreComparedByValue(t *testing.T) {
 	for _, test := range tests {
 		desired := object{"spec": object{"a": test.desired}}
 		live := object{"spec": object{"a": test.live}}
-		check.Equal(t, fmt.Sprintf("%T %v and %T %v are equal", test.desired, test.desired, test.live, test.live), test.equal, len(s.Compare(desired, live)) == 0)
+		what := fmt.Sprintf("%T %v and %T %v are equal", test.desired, test.desired, test.live, test.live)
+		check.Equal(t, what, test.equal, len(s.Compare(desired, live)) == 0)
 	}
 }
 

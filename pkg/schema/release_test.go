@@ -98,7 +98,8 @@ func checkChange(t *testing.T, c change) {
 		checkOurs(t, c, difference)
 	}
 	after := patched(t, c.changed, patch)
-	check.Equal(t, fmt.Sprintf("what is observed after %v", patch), normal(t, c.present.Project(c.desired, c.changed)), normal(t, c.present.Project(c.desired, after)))
+	want, got := c.present.Project(c.desired, c.changed), c.present.Project(c.desired, after)
+	check.Equal(t, fmt.Sprintf("what is observed after %v", patch), normal(t, want), normal(t, got))
 	check.Empty(t, fmt.Sprintf("released after %v", patch), c.present.Released(c.desired, c.projection, c.learned, after))
 }
 

@@ -174,7 +174,8 @@ func TestTranslateFS(t *testing.T) {
 func TestTranslateFSReadsNoLinks(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{"secret": "a: b", "csar/" + meta: "Entry-Definitions: entry.yaml"} {
-		check.Must(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700), os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600)))
+		check.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
+		check.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	check.Must(t, os.Symlink("../secret", filepath.Join(folder, "csar/entry.yaml")))
 	_, err := tosca.TranslateFS(os.DirFS(filepath.Join(folder, "csar")))
