@@ -28,12 +28,7 @@ func TestRollingRestart(t *testing.T) {
 		if err := installed.StartWebhook(t.Context()); err != nil {
 			t.Error(err)
 		}
-		kit.Eventually(t, func() string {
-			if dryRuns.len() < before+50 {
-				return "there is no load"
-			}
-			return ""
-		})
+		kit.EventuallyTrue(t, "there is no load", func() bool { return dryRuns.len() >= before+50 })
 	}
 	stop()
 	load.Wait()
