@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What the definition says of a field, behind its path.
@@ -433,9 +434,7 @@ spec:
 func TestAbsentVersionIsWrittenDown(t *testing.T) {
 	resource := mustResource(t, administrator, habitats, newNamespace(t))
 	stored, err := resource.Create(t.Context(), habitatOf(v1beta1Habitat, ""), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if got := stored.Object["customVersion"]; got != habitat.V1beta1 {
 		t.Errorf("customVersion is %v", got)
 	}
@@ -480,9 +479,7 @@ func TestChangesOfHabitats(t *testing.T) {
 	for _, c := range changes {
 		t.Run(c.what, func(t *testing.T) {
 			stored, err := resource.Create(t.Context(), habitatOf(c.of, c.stored), metav1.CreateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			stored.Object = merge(stored.Object, mustRead(c.updated))
 			_, err = resource.Update(t.Context(), stored, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
 			if got := reasons(err); got != c.want {
