@@ -29,9 +29,7 @@ data:
 func TestFromHoldToUninstall(t *testing.T) {
 	kit.Long(t, "everything is taken away")
 	installed, err := installation.InstallWith(t.Context(), server.Cluster, installation.Options{Overlay: "default"}, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	server.Kubectl(t, "create", "namespace", "demo")
 	server.Kubectl(t, "create", "-f", file(t, "web.yaml", application))
 	kit.Eventually(t, isColour(t, "blue"))

@@ -15,6 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const concert = `
@@ -63,9 +64,7 @@ func TestKeysOfACustomResource(t *testing.T) {
 	})
 	served := w.openAPI(t, kind.GroupVersion())
 	ref := w.place(t, desired)
-	if _, err := w.client(ref).Create(t.Context(), w.placed(desired, ref), w.options); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kit.ErrorOf(w.client(ref).Create(t.Context(), w.placed(desired, ref), w.options)))
 	observed := observe(t, desired, `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening}, spec: {parts: [
 		{name: null, beats: null}, {name: null, beats: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 0}]}}`)
 	observed = observed.Align(served.Of(observed.ID()))
@@ -111,9 +110,7 @@ func TestKeysOfBuiltInTypes(t *testing.T) {
 func (w *world) openAPI(t *testing.T, versions ...gvr.GroupVersion) *apitypes.Types {
 	t.Helper()
 	known, err := discovery.NewDiscoveryClientForConfig(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	root := openapi3.NewRoot(known.OpenAPIV3())
 	schemas := map[string]*spec.Schema{}
 	for _, version := range versions {
@@ -127,18 +124,14 @@ func (w *world) openAPI(t *testing.T, versions ...gvr.GroupVersion) *apitypes.Ty
 		})
 	}
 	served, err := apitypes.FromOpenAPI(schemas)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return served
 }
 
 func (w *world) patch(t *testing.T, ref manifest.Ref, operations string) object {
 	t.Helper()
 	live, err := w.client(ref).Patch(t.Context(), ref.Name, types.JSONPatchType, []byte(operations), metav1.PatchOptions{FieldManager: "somebody"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return live.Object
 }
 
@@ -154,8 +147,6 @@ func observe(t *testing.T, desired object, document string) schema.Schema {
 func decode(t *testing.T, yaml string) object {
 	t.Helper()
 	documents, err := manifest.Decode([]byte(yaml))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return documents[0].(object)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // ourselves is the field manager of the creations.
@@ -39,13 +40,9 @@ func newWorld(t *testing.T, namespace string) *world {
 	config := rest.CopyConfig(server)
 	config.QPS, config.Burst = -1, 0 // no limit
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	known, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	w := &world{
 		dynamic: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(known)),
 		namespace: namespace, options: metav1.CreateOptions{FieldManager: ourselves},
@@ -60,9 +57,7 @@ func newWorld(t *testing.T, namespace string) *world {
 func (w *world) place(t *testing.T, desired object) manifest.Ref {
 	t.Helper()
 	id, err := manifest.Identify(desired)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	gvk := id.GroupVersionKind()
 	mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
