@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -261,10 +262,7 @@ func TestWebhookStartsWithoutItself(t *testing.T) {
 			})
 		}, func() {
 			for range 3 {
-				if err := installed.KillWebhook(); err != nil {
-					t.Error(err)
-				}
-				if err := installed.StartWebhook(t.Context()); err != nil {
+				if err := errors.Join(installed.KillWebhook(), installed.StartWebhook(t.Context())); err != nil {
 					t.Error(err)
 				}
 			}

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -53,11 +52,11 @@ spec:
 func TestKeysOfACustomResource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "untouched-keys")
-	w.ensure(t, gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, decode(t, concert))
+	w.ensure(t, kit.Definitions, decode(t, concert))
 	desired := decode(t, `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening},
 		spec: {parts: [{name: horn, beats: 3}, {name: horn, voice: second, beats: 4}]}}`)
 	kind := gvr.GroupVersionKind{Group: "stage.example.com", Version: "v1", Kind: "Concert"}
-	w.await(t, "Concert is served", func() bool {
+	kit.EventuallyTrue(t, "Concert is not served", func() bool {
 		w.mapper.Reset()
 		_, err := w.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		return err == nil
@@ -109,12 +108,10 @@ func TestKeysOfBuiltInTypes(t *testing.T) {
 // openAPI reads the types of some groups, as an agent would.
 func (w *world) openAPI(t *testing.T, versions ...gvr.GroupVersion) *apitypes.Types {
 	t.Helper()
-	known, err := discovery.NewDiscoveryClientForConfig(server)
-	kit.Must(t, err)
-	root := openapi3.NewRoot(known.OpenAPIV3())
+	root := openapi3.NewRoot(server.Discovery().OpenAPIV3())
 	schemas := map[string]*spec.Schema{}
 	for _, version := range versions {
-		w.await(t, version.String()+" is documented", func() bool {
+		kit.EventuallyTrue(t, version.String()+" is not documented", func() bool {
 			document, err := root.GVSpec(version)
 			if err != nil {
 				return false
