@@ -165,7 +165,7 @@ func manifestPatch(objects ...string) string {
 	return string(text)
 }
 
-// judge fails unless the verdict on what somebody has tried is the wanted one.
+// judge fails unless the verdict on a request is the wanted one.
 func judge(t *testing.T, what string, want verdict, err error) {
 	t.Helper()
 	if v := verdictOf(err); v != want {
