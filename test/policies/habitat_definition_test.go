@@ -432,7 +432,7 @@ spec:
 
 // An absent custom version is v1beta1, also where people look: it is written down.
 func TestAbsentVersionIsWrittenDown(t *testing.T) {
-	resource := mustResource(t, administrator, habitats, newNamespace(t))
+	resource := server.Dynamic.Resource(habitats).Namespace(newNamespace(t))
 	stored, err := resource.Create(t.Context(), habitatOf(v1beta1Habitat, ""), metav1.CreateOptions{})
 	kit.Must(t, err)
 	if got := stored.Object["customVersion"]; got != habitat.V1beta1 {
@@ -474,7 +474,7 @@ var changes = []change{
 // What cannot be changed is said to be so, with the reason and the way out.
 func TestChangesOfHabitats(t *testing.T) {
 	namespace := newNamespace(t)
-	resource := mustResource(t, namespaceEditor, habitats, namespace)
+	resource := mustHabitatsAs(t, namespaceEditor, namespace)
 	await(t, namespaceEditor, "update", "habitat.sh", "habitats", namespace)
 	for _, c := range changes {
 		t.Run(c.what, func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestDeprecatedHabitats(t *testing.T) {
 		{"one that nobody knows", v1beta2Habitat, "customVersion: v1beta3", ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			resource, said, err := resourceOf(t.Context(), namespaceEditor, habitats, namespace)
+			resource, said, err := habitatsAs(t.Context(), namespaceEditor, namespace)
 			kit.Must(t, err)
 			expectWarning := func(what, want string, err error) {
 				t.Helper()
@@ -55,9 +55,9 @@ func TestDeprecatedHabitats(t *testing.T) {
 			expectWarning("let it go", "", patch(`{"metadata":{"finalizers":null}}`))
 		})
 	}
-	controlled, said, err := resourceOf(t.Context(), controller, habitats, namespace)
+	controlled, said, err := habitatsAs(t.Context(), controller, namespace)
 	kit.Must(t, err)
-	edited := mustResource(t, namespaceEditor, habitats, namespace)
+	edited := mustHabitatsAs(t, namespaceEditor, namespace)
 	kit.Must(t, kit.ErrorOf(edited.Create(t.Context(), habitatOf(v1beta1Habitat, ""), metav1.CreateOptions{})))
 	_, err = controlled.Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"status":{"state":"RUNNING"}}`), metav1.PatchOptions{}, "status")
 	if err != nil || len(said.texts) > 0 {

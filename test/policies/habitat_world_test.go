@@ -131,8 +131,8 @@ func merge(into, change map[string]any) map[string]any {
 	return into
 }
 
-// resourceOf is where somebody writes objects of a kind.
-func resourceOf(ctx context.Context, who identity, kind schema.GroupVersionResource, namespace string) (dynamic.ResourceInterface, *warnings, error) {
+// habitatsAs are the Habitats of a namespace for an identity.
+func habitatsAs(ctx context.Context, who identity, namespace string) (dynamic.ResourceInterface, *warnings, error) {
 	config, err := who.config(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -143,15 +143,12 @@ func resourceOf(ctx context.Context, who identity, kind schema.GroupVersionResou
 	if err != nil {
 		return nil, nil, err
 	}
-	if namespace == "" {
-		return client.Resource(kind), said, nil
-	}
-	return client.Resource(kind).Namespace(namespace), said, nil
+	return client.Resource(habitats).Namespace(namespace), said, nil
 }
 
-func mustResource(t *testing.T, who identity, kind schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+func mustHabitatsAs(t *testing.T, who identity, namespace string) dynamic.ResourceInterface {
 	t.Helper()
-	resource, _, err := resourceOf(t.Context(), who, kind, namespace)
+	resource, _, err := habitatsAs(t.Context(), who, namespace)
 	kit.Must(t, err)
 	return resource
 }
@@ -164,7 +161,7 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append
 
 // dryCreation has the server say what it says of a Habitat, unknown fields included.
 func dryCreation(ctx context.Context, who identity, namespace string, of *unstructured.Unstructured) (warned string, err error) {
-	resource, said, err := resourceOf(ctx, who, habitats, namespace)
+	resource, said, err := habitatsAs(ctx, who, namespace)
 	if err != nil {
 		return "", err
 	}
