@@ -30,14 +30,8 @@ func TestAppendix2(t *testing.T) {
 	kit.Long(t, "each row of a long table")
 	refuse := func(t *testing.T, _ string) {
 		t.Helper()
-		if err := installed.RefuseWebhook(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := installed.ResumeWebhook(); err != nil {
-				t.Fatal(err)
-			}
-		})
+		kit.Must(t, installed.RefuseWebhook())
+		t.Cleanup(func() { kit.Must(t, installed.ResumeWebhook()) })
 		eventuallyRefused(t)
 	}
 	hang := func(t *testing.T, _ string) {
@@ -61,14 +55,18 @@ func TestAppendix2(t *testing.T) {
 		t.Helper()
 		return create(t, root, newApplication(namespace, "new"))
 	}
-	cases := []struct {
+	makePlain := func(t *testing.T, namespace string) error {
+		t.Helper()
+		return createPlain(t, root, namespace)
+	}
+	for _, c := range []struct {
 		name  string
 		given func(t *testing.T, namespace string)
 		write func(t *testing.T, namespace string) error
 		want  string // of the refusal; empty: accepted
 	}{
 		{"down: no Application is created", refuse, createApplication, "connect: connection refused"},
-		{"down: a plain ConfigMap is created", refuse, createPlain, ""},
+		{"down: a plain ConfigMap is created", refuse, makePlain, ""},
 		{"down: a namespace is created", refuse, func(t *testing.T, _ string) error {
 			t.Helper()
 			hub.NewNamespace(t, "admission")
@@ -76,10 +74,10 @@ func TestAppendix2(t *testing.T) {
 		}, ""},
 		{"down: an Application is deleted", refuse, deleteWeb, ""},
 		{"hanging: no Application is created", hang, createApplication, "context deadline exceeded"},
-		{"hanging: a plain ConfigMap is created", hang, createPlain, ""},
+		{"hanging: a plain ConfigMap is created", hang, makePlain, ""},
 		{"hanging: an Application is deleted", hang, deleteWeb, ""},
 		{"expired certificate: no Application is created", expire, createApplication, "x509: certificate has expired"},
-		{"expired certificate: a plain ConfigMap is created", expire, createPlain, ""},
+		{"expired certificate: a plain ConfigMap is created", expire, makePlain, ""},
 		{"expired certificate, failurePolicy Ignore: an Application is admitted as it is, and nobody acts upon it",
 			expireWith(func(webhook *admissionregistrationv1.MutatingWebhook) {
 				webhook.FailurePolicy = new(admissionregistrationv1.Ignore)
@@ -91,8 +89,7 @@ func TestAppendix2(t *testing.T) {
 		{"down, the shipped condition: the webhook is asked when the annotation goes",
 			expireWith(func(*admissionregistrationv1.MutatingWebhook) {}),
 			stripAndForgeWeb, `failed calling webhook "test.krake.dev"`},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			namespace := newNamespace(t)
 			mustRun(t, namespace, "web")
@@ -102,9 +99,9 @@ func TestAppendix2(t *testing.T) {
 	}
 }
 
-func createPlain(t *testing.T, namespace string) error {
+func createPlain(t *testing.T, as user, namespace string) error {
 	t.Helper()
-	return create(t, root, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "plain"}})
+	return create(t, as, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "plain"}})
 }
 
 func deleteWeb(t *testing.T, namespace string) error {
@@ -139,7 +136,7 @@ func createUnadmitted(t *testing.T, namespace string) error {
 // the request gets to the webhook at all.
 func TestAppendix2Sizes(t *testing.T) {
 	namespace := newNamespace(t)
-	cases := []struct {
+	for _, c := range []struct {
 		name string
 		size int
 		code int32
@@ -148,8 +145,7 @@ func TestAppendix2Sizes(t *testing.T) {
 		{"300 KB", 300_000, http.StatusUnprocessableEntity, "262144"},
 		{"1.1 MB, more than a ConfigMap holds", 1_100_000, http.StatusUnprocessableEntity, "262144"},
 		{"3.5 MB, more than a request may have", 3_500_000, http.StatusRequestEntityTooLarge, "limit is 3145728"},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			app := newApplication(namespace, "large")
 			text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large}\ndata: {a: "

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -95,11 +94,7 @@ func TestOddRequests(t *testing.T) {
 		}, deniedByPolicy},
 	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			if v := verdictOf(c.try()); v != c.want {
-				t.Errorf("%s, want %s", v, c.want)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { judge(t, "it is tried", c.want, c.try()) })
 	}
 	for _, c := range []struct{ verb, path string }{
 		{"PUT", "configmaps/absent"}, {"PATCH", "configmaps/web/status"}, {"PUT", "configmaps/web/status"}, {"PUT", "configmaps/web/scale"},
@@ -122,33 +117,19 @@ func TestOddRequests(t *testing.T) {
 func TestRightsAreThoseOfTheUser(t *testing.T) {
 	namespace := newNamespace(t)
 	makeKinds(t)
-	if text, err := root.kubectl(strings.NewReplacer("songs", "configmaps", "Song", "ConfigMap", "song", "configmap").Replace(strings.Split(stage, "---")[0]), "apply", "-f", "-"); err != nil {
-		t.Fatal(text)
-	}
-	if text, err := root.kubectl("", "wait", "--for=condition=Established", "crd/configmaps.stage.example.com"); err != nil {
-		t.Fatal(text)
-	}
+	another := strings.NewReplacer("songs", "configmaps", "Song", "ConfigMap", "song", "configmap").Replace(strings.Split(stage, "---")[0])
+	root.mustKubectl(t, another, "apply", "-f", "-")
+	root.mustKubectl(t, "", "wait", "--for=condition=Established", "crd/configmaps.stage.example.com")
 	config := kinds()[0].object("", "new", "1")
-	everyConfigMap := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: allVerbs()}
-	grant(t, "named", namespace, everyConfigMap,
+	grant(t, "named", namespace, everyConfigMap(),
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"new"}, Verbs: []string{"patch", "delete"}})
-	grant(t, "status", namespace, everyConfigMap,
+	grant(t, "status", namespace, everyConfigMap(),
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services/status"}, Verbs: []string{"*"}})
-	grant(t, "member", namespace, everyConfigMap)
-	_, err := hub.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "group"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "builders"}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kit.Eventually(t, func() string {
-		if v := dryCreate(t, namespace, rest.ImpersonationConfig{UserName: "member", Groups: []string{"builders"}}, config); v != admitted {
-			return "the API server does not know the bindings: " + string(v)
-		}
-		return ""
+	grant(t, "member", namespace, everyConfigMap())
+	hub.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "group", "--clusterrole=edit", "--group=builders")
+	kit.EventuallyNil(t, func() error { // the API server has to know the bindings
+		return createAs(t, namespace, rest.ImpersonationConfig{UserName: "member", Groups: []string{"builders"}}, config)
 	})
 	service := kinds()[2].object("", "new", "1")
 	for _, c := range []struct {
@@ -168,25 +149,18 @@ func TestRightsAreThoseOfTheUser(t *testing.T) {
 		{"the group of the agents, and no agent", rest.ImpersonationConfig{UserName: "low", Groups: []string{"system:serviceaccounts:krake-agents"}}, config, deniedByPolicy},
 		{"the name of an agent, without the group", rest.ImpersonationConfig{UserName: string(agent), Groups: []string{"builders"}}, config, invalidText},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if v := dryCreate(t, namespace, c.as, c.object); v != c.want {
-				t.Errorf("%s, want %s", v, c.want)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { judge(t, "it is created", c.want, createAs(t, namespace, c.as, c.object)) })
 	}
 }
 
-// dryCreate creates an Application as whoever that is, by a dry run.
-func dryCreate(t *testing.T, namespace string, as rest.ImpersonationConfig, object string) verdict {
+// createAs creates an Application as a user with groups, by a dry run.
+func createAs(t *testing.T, namespace string, as rest.ImpersonationConfig, object string) error {
 	t.Helper()
 	config := hub.RESTConfig()
 	config.Impersonate = as
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = client.CoreV1().ConfigMaps(namespace).Create(t.Context(), withManifest(namespace, "new", object), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	return verdictOf(err)
+	kit.Must(t, err)
+	return kit.ErrorOf(client.CoreV1().ConfigMaps(namespace).Create(t.Context(), withManifest(namespace, "new", object), dryRun))
 }
 
 // An Application that asks for itself, or for another one, harms neither.
@@ -196,32 +170,23 @@ func TestAnApplicationThatAsksForOne(t *testing.T) {
 	before := get(t, namespace, "web")
 	for _, name := range []string{"self", "thief"} {
 		object := kinds()[0].object("", map[string]string{"self": "self", "thief": "web"}[name], "1")
-		if err := create(t, low, withManifest(namespace, name, object)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, create(t, low, withManifest(namespace, name, object)))
 		eventuallyState(t, application.StateFailed, namespace, name)
 	}
-	if text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", "self", "thief", "--timeout", kit.Timeout.String()); err != nil {
-		t.Fatal(text)
-	}
+	admin.mustKubectl(t, "", "--namespace", namespace, "delete", "configmap", "self", "thief", "--timeout", kit.Timeout.String())
 	mustHeal(t, namespace, "web")
 	if after := get(t, namespace, "web"); after.UID != before.UID || after.Data[application.ManifestKey] != before.Data[application.ManifestKey] {
 		t.Errorf("it was changed: %v", after)
 	}
 	// A ConfigMap that an agent made does not become an Application.
-	if err := create(t, low, withManifest(namespace, "maker", kinds()[0].object("", "made", "1"))); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, create(t, low, withManifest(namespace, "maker", kinds()[0].object("", "made", "1"))))
 	eventuallyState(t, application.StateRunning, namespace, "maker")
-	if v := verdictOf(patch(t, low, namespace, "made", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}, "data": {"spec.manifest": "[]"}}`)); v != invalidText {
-		t.Errorf("a ConfigMap of an Application becomes one: %s", v)
-	}
+	judge(t, "a ConfigMap of an Application becomes one", invalidText,
+		patch(t, low, namespace, "made", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}, "data": {"spec.manifest": "[]"}}`))
 	// Nor does the label of a holder make one of a plain ConfigMap.
 	plain := newApplication(namespace, "plain")
 	plain.Annotations, plain.Labels = nil, map[string]string{application.HolderLabel("local"): "true"}
-	if err := create(t, low, plain); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, create(t, low, plain))
 	mustHeal(t, namespace, "web")
 	if service(t, namespace, "plain") != nil || len(get(t, namespace, "plain").Finalizers) > 0 {
 		t.Error("a plain ConfigMap was carried out")
@@ -236,21 +201,10 @@ const absentOwner = `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kin
 func TestTheGarbageCollectorIsNobodysDeputy(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
-	if err := createPlain(t, namespace); err != nil {
-		t.Fatal(err)
-	}
-	if v := verdictOf(patch(t, low, namespace, "web", absentOwner)); v != deniedByPolicy {
-		t.Errorf("low adds an owner to an Application: %s", v)
-	}
-	if err := patch(t, low, namespace, "plain", absentOwner); err != nil {
-		t.Fatal(err)
-	}
-	kit.Eventually(t, func() string {
-		if get(t, namespace, "plain") != nil {
-			return "the garbage collector has not come by"
-		}
-		return ""
-	})
+	kit.Must(t, createPlain(t, root, namespace))
+	judge(t, "low adds an owner to an Application", deniedByPolicy, patch(t, low, namespace, "web", absentOwner))
+	kit.Must(t, patch(t, low, namespace, "plain", absentOwner))
+	hub.EventuallyGone(t, kit.ConfigMaps, namespace, "plain") // by the garbage collector
 	if cm := get(t, namespace, "web"); cm == nil || !cm.DeletionTimestamp.IsZero() || service(t, namespace, "web") == nil {
 		t.Error("the garbage collector has deleted the Application for somebody who may not")
 	}
@@ -269,13 +223,9 @@ func TestADeletionGoesOn(t *testing.T) {
 			namespace := newNamespace(t)
 			mustRun(t, namespace, "web")
 			hub.Change(t, kit.Services, namespace, "web", `{"metadata": {"finalizers": ["example.com/hold"]}}`)
-			if text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", "web", "--wait=false"); err != nil {
-				t.Fatal(text)
-			}
+			admin.mustKubectl(t, "", "--namespace", namespace, "delete", "configmap", "web", "--wait=false")
 			eventuallyState(t, application.StateDeleting, namespace, "web")
-			if v := verdictOf(patch(t, low, namespace, "web", attack)); v != deniedByPolicy {
-				t.Errorf("low changes it: %s", v)
-			}
+			judge(t, "low changes it", deniedByPolicy, patch(t, low, namespace, "web", attack))
 			changed := get(t, namespace, "web")
 			if changed == nil {
 				t.Error("low had the Application go, and its objects stay")
@@ -289,12 +239,7 @@ func TestADeletionGoesOn(t *testing.T) {
 			hub.Change(t, kit.Services, namespace, "web", `{"metadata": {"finalizers": null}}`)
 			// Let it go in any case.
 			_ = patch(t, root, namespace, "web", `{"metadata": {"annotations": {"krake.dev/cluster": null, "krake.dev/application": "v1"}}}`)
-			kit.Eventually(t, func() string {
-				if get(t, namespace, "web") != nil {
-					return "it is still there"
-				}
-				return ""
-			})
+			hub.EventuallyGone(t, kit.ConfigMaps, namespace, "web")
 		})
 	}
 }
@@ -318,15 +263,10 @@ func TestMovingAwayWantsTheRight(t *testing.T) {
 	namespace := newNamespace(t)
 	app := newApplication(namespace, "web")
 	app.Annotations[application.ClusterAnnotation] = "other"
-	if v := verdictOf(create(t, editor, app)); v != noRights {
-		t.Errorf("without the right to deploy there: %s", v)
-	}
-	if err := create(t, root, app); err != nil {
-		t.Fatal(err)
-	}
-	if v := verdictOf(patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"krake.dev/cluster": null}}}`)); v != noRights {
-		t.Errorf("edit may not deploy to the other cluster, and moves the Application away from it: %s", v)
-	}
+	judge(t, "without the right to deploy there", noRights, create(t, editor, app))
+	kit.Must(t, create(t, root, app))
+	judge(t, "edit may not deploy to the other cluster, and moves the Application away from it", noRights,
+		patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"krake.dev/cluster": null}}}`))
 }
 
 // What was stored while there was no webhook can be put right by whoever may do
@@ -339,13 +279,11 @@ func TestWhatWasNeverAdmittedCanBePutRight(t *testing.T) {
 		"scalar":   "a",
 		"nokind":   "{metadata: {name: a}}",
 	} {
-		if err := create(t, low, withManifest(namespace, name, manifest)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, create(t, low, withManifest(namespace, name, manifest)))
 	}
 	applyAgain(t, t.Context())
 	for _, name := range []string{"nameless", "scalar", "nokind"} {
-		right := manifestPatch(strings.ReplaceAll(manifest, "name: web", "name: "+name))
+		right := manifestPatch(manifestOf(name))
 		if err := patch(t, editor, namespace, name, right); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -358,34 +296,21 @@ func TestWhatWasNeverAdmittedCanBePutRight(t *testing.T) {
 func TestTheAgentLendsNoRights(t *testing.T) {
 	namespace := newNamespace(t)
 	const name = "test-roles-for-the-agent"
-	_, err := hub.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"krake.dev/aggregate-to-agent": "true"}},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if text, err := root.kubectl("", "delete", "clusterrole", name); err != nil {
-			t.Error(text)
-		}
-	})
+	hub.Apply(t, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: `+name+`, labels: {krake.dev/aggregate-to-agent: "true"}}
+rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [get, list, watch, create, patch, delete]}]
+`)
+	t.Cleanup(func() { hub.Kubectl(t, "delete", "clusterrole", name) })
 	const binder user = "binder" // may bind what they have themselves, which is next to nothing
-	grant(t, binder, namespace,
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: allVerbs()},
+	grant(t, binder, namespace, everyConfigMap(),
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: allVerbs()})
-	kit.Eventually(t, func() string {
-		if agent.can("create", "rolebindings.rbac.authorization.k8s.io", namespace) && binder.can("create", "configmaps", namespace) {
-			return ""
-		}
-		return "the API server does not know the roles"
+	kit.EventuallyTrue(t, "the API server does not know the roles", func() bool {
+		return agent.can("create", "rolebindings.rbac.authorization.k8s.io", namespace) && binder.can("create", "configmaps", namespace)
 	})
 	lend := "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: lent}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: krake-workloads}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: binder}]}"
-	byHand, err := yaml.YAMLToJSON([]byte(lend))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := binder.kubectl(string(byHand), "--namespace", namespace, "create", "-f", "-")
+	text, err := binder.kubectl(lend, "--namespace", namespace, "create", "-f", "-")
 	if err == nil || !strings.Contains(text, "attempting to grant RBAC permissions not currently held") {
 		t.Fatalf("by hand: %v %s", err, text)
 	}
@@ -394,12 +319,7 @@ func TestTheAgentLendsNoRights(t *testing.T) {
 	if v != admitted {
 		return
 	}
-	kit.Eventually(t, func() string {
-		if get(t, namespace, "lend").Data[application.StatusKey] == "" {
-			return "the agent has not come by"
-		}
-		return ""
-	})
+	eventuallyStatus(t, namespace, "lend")
 	if binder.can("create", "deployments.apps", namespace) {
 		t.Error("the agent has lent its rights to a user who has none of them")
 	}

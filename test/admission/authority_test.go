@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -59,9 +58,7 @@ func blocks() []block {
 // roles and policies: the table testdata/authority.txt says it, and nothing here.
 func TestAuthorityMatrix(t *testing.T) {
 	want, err := os.ReadFile("testdata/authority.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	m := newMatrix(t)
 	var table strings.Builder
 	cells := 0
@@ -105,9 +102,7 @@ func newMatrix(t *testing.T) *matrix {
 		if k.refused {
 			app.Data[application.ManifestKey] = base(k)
 		}
-		if err := create(t, root, app); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, create(t, root, app))
 	}
 	return m
 }
@@ -118,12 +113,10 @@ func base(k kind) string { return kinds()[0].object("", "base-"+k.column, "1") }
 // tabulate tries each cell of a block.
 func (m *matrix) tabulate(t *testing.T, b block) (text string, cells int) {
 	t.Helper()
-	var lines []string
-	header := b.verb
+	lines := []string{b.verb}
 	for _, k := range kinds() {
-		header += " " + k.column
+		lines[0] += " " + k.column
 	}
-	lines = append(lines, header)
 	type row struct {
 		user  user
 		place place
@@ -135,22 +128,17 @@ func (m *matrix) tabulate(t *testing.T, b block) (text string, cells int) {
 		}
 	}
 	verdicts := make([]string, len(rows))
-	var next sync.Mutex
-	at := 0
-	parallel(4, func(int) {
-		for {
-			next.Lock()
-			i := at
-			at++
-			next.Unlock()
-			if i >= len(rows) {
-				return
-			}
+	var group errgroup.Group
+	group.SetLimit(4)
+	for i, r := range rows {
+		group.Go(func() error {
 			for _, k := range kinds() {
-				verdicts[i] += " " + string(m.cell(t.Context(), b, rows[i].user, k, rows[i].place))
+				verdicts[i] += " " + string(m.cell(t.Context(), b, r.user, k, r.place))
 			}
-		}
-	})
+			return nil
+		})
+	}
+	kit.Must(t, group.Wait())
 	for i, r := range rows {
 		lines = append(lines, fmt.Sprintf("%s %s%s", short(r.user), r.place, verdicts[i]))
 		cells += len(kinds()) - strings.Count(verdicts[i], " "+string(notACell))
@@ -181,7 +169,7 @@ func (m *matrix) object(k kind, p place, name, revision string) string {
 // create creates an Application with the object.
 func (m *matrix) create(ctx context.Context, u user, k kind, p place) error {
 	app := withManifest(m.namespace, "new", m.object(k, p, "object", "1"))
-	made, err := m.clients[u].CoreV1().ConfigMaps(m.namespace).Create(ctx, app, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	made, err := m.clients[u].CoreV1().ConfigMaps(m.namespace).Create(ctx, app, dryRun)
 	return applies(made, "object", true, err)
 }
 
@@ -232,12 +220,7 @@ func (m *matrix) really(t *testing.T) {
 			name := "real-" + string(u) + "-" + k.column
 			v := verdictOf(create(t, u, withManifest(m.namespace, name, k.object("", name, "1"))))
 			if v == admitted {
-				kit.Eventually(t, func() string {
-					if m.has(t, k, name) {
-						return ""
-					}
-					return fmt.Sprintf("%s: no %s", name, k.kind)
-				})
+				kit.EventuallyTrue(t, "no "+k.kind+" "+name, func() bool { return m.has(t, k, name) })
 			} else if get(t, m.namespace, name) != nil || m.has(t, k, name) {
 				t.Errorf("%s: %s, but something is there", name, v)
 			}
@@ -251,15 +234,8 @@ func (m *matrix) really(t *testing.T) {
 		done += 2
 		deploy, config := kinds()[1], kinds()[0]
 		name := "taken-" + string(u)
-		if err := create(t, root, withManifest(m.namespace, name, config.object("", name, "1"), deploy.object("", name, "1"))); err != nil {
-			t.Fatal(err)
-		}
-		kit.Eventually(t, func() string {
-			if m.has(t, deploy, name) {
-				return ""
-			}
-			return "no Deployment " + name
-		})
+		kit.Must(t, create(t, root, withManifest(m.namespace, name, config.object("", name, "1"), deploy.object("", name, "1"))))
+		kit.EventuallyTrue(t, "no Deployment "+name, func() bool { return m.has(t, deploy, name) })
 		m.takeAway(t, u, name)
 	}
 	t.Logf("%d cells were really done", done)
@@ -272,12 +248,7 @@ func (m *matrix) takeAway(t *testing.T, u user, name string) {
 	removed := verdictOf(patch(t, u, m.namespace, name, manifestPatch(config.object("", name, "1"))))
 	deleted := verdictOf(u.client(t).CoreV1().ConfigMaps(m.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 	if removed == admitted {
-		kit.Eventually(t, func() string {
-			if m.has(t, deploy, name) {
-				return "there still is a Deployment " + name
-			}
-			return ""
-		})
+		hub.EventuallyGone(t, kit.Deployments, m.namespace, name)
 	}
 	if deleted == admitted {
 		eventuallyGone(t, m.namespace, name)
@@ -299,11 +270,7 @@ func (m *matrix) beacon(t *testing.T) string {
 
 func (m *matrix) has(t *testing.T, k kind, name string) bool {
 	t.Helper()
-	text, err := root.kubectl("", "--namespace", m.namespace, "get", k.resource, name, "--ignore-not-found", "-o", "name")
-	if err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	return text != ""
+	return root.mustKubectl(t, "", "--namespace", m.namespace, "get", k.resource, name, "--ignore-not-found", "-o", "name") != ""
 }
 
 // A right is asked for as it is now: for one that the user has got there is no
@@ -311,26 +278,17 @@ func (m *matrix) has(t *testing.T, k kind, name string) bool {
 func TestARightIsAskedFor(t *testing.T) {
 	namespace := newNamespace(t)
 	create := func() verdict {
-		app := withManifest(namespace, "new", kinds()[2].object("", "new", "1"))
-		_, err := low.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), app, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return verdictOf(err)
+		return verdictOf(createDry(t, low, withManifest(namespace, "new", kinds()[2].object("", "new", "1"))))
 	}
 	if v := create(); v != noRights {
 		t.Fatalf("without the right: %s", v)
 	}
 	bind(t, low, namespace, "ClusterRole", "edit")
-	kit.Eventually(t, func() string {
-		if low.may(t, "delete", "services", namespace) {
-			return ""
-		}
-		return "the API server does not know the binding"
-	})
+	kit.EventuallyTrue(t, "the API server does not know the binding", func() bool { return low.may(t, "delete", "services", namespace) })
 	if v := create(); v != admitted {
 		t.Errorf("with the right: %s", v)
 	}
-	if err := hub.RbacV1().RoleBindings(namespace).Delete(t.Context(), "low-edit", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		t.Fatal(err)
-	}
+	hub.Kubectl(t, "--namespace", namespace, "delete", "rolebinding", "low-edit")
 	kit.Eventually(t, func() string {
 		if v := create(); v != noRights {
 			return "the right was revoked, and the verdict is " + string(v)

@@ -68,17 +68,11 @@ func expiredPair(t *testing.T) (serving tls.Certificate, authority []byte) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	caText, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	leafText, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return tls.Certificate{Certificate: [][]byte{leafText}, PrivateKey: key},
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caText})
 }
@@ -90,9 +84,7 @@ func (e *expired) configure(t *testing.T, namespace string, change func(*admissi
 	t.Helper()
 	configurations := hub.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	shipped, err := configurations.Get(t.Context(), "krake-webhook", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	webhook := shipped.Webhooks[0]
 	webhook.Name = "test.krake.dev"
 	webhook.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &e.url, CABundle: e.authority}
@@ -103,21 +95,11 @@ func (e *expired) configure(t *testing.T, namespace string, change func(*admissi
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Webhooks:   []admissionregistrationv1.MutatingWebhook{webhook},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := configurations.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-	kit.Eventually(t, func() string {
-		_, err := hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), newApplication(namespace, "probe"),
-			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if e.connections.Load() > 0 || strings.Contains(errorText(err), webhook.Name) {
-			return ""
-		}
-		return "the API server does not call " + e.url
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, configurations.Delete(context.Background(), name, metav1.DeleteOptions{})) })
+	kit.EventuallyTrue(t, "the API server does not call "+e.url, func() bool {
+		err := createDry(t, root, newApplication(namespace, "probe"))
+		return e.connections.Load() > 0 || strings.Contains(errorText(err), webhook.Name)
 	})
 }
 
@@ -125,22 +107,14 @@ func (e *expired) configure(t *testing.T, namespace string, change func(*admissi
 func withoutConfiguration(t *testing.T) {
 	t.Helper()
 	err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(t.Context(), "krake-webhook", metav1.DeleteOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { applyAgain(t, context.Background()) })
-	if err := installed.WaitNotCalled(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, installed.WaitNotCalled(t.Context()))
 }
 
 // applyAgain restores what was deleted, as an administrator would.
 func applyAgain(t *testing.T, ctx context.Context) { //nolint:revive // a test comes before its context
 	t.Helper()
-	if err := installed.Apply(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := installed.WaitCalled(ctx); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, installed.Apply(ctx))
+	kit.Must(t, installed.WaitCalled(ctx))
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
@@ -26,6 +26,9 @@ spec:
   - {port: 80}
 `
 
+// manifestOf is [manifest] with a Service of another name.
+func manifestOf(name string) string { return strings.ReplaceAll(manifest, "name: web", "name: "+name) }
+
 // newNamespace makes a namespace for one test, in which the users have their roles.
 func newNamespace(t *testing.T) string {
 	t.Helper()
@@ -36,30 +39,34 @@ func newNamespace(t *testing.T) string {
 
 // newApplication is an Application as a user writes it.
 func newApplication(namespace, name string) *corev1.ConfigMap {
-	return kit.Application(namespace, name, strings.ReplaceAll(manifest, "name: web", "name: "+name))
+	return kit.Application(namespace, name, manifestOf(name))
 }
 
 // mustRun creates an Application, whose Service has its name, and waits until it runs.
 func mustRun(t *testing.T, namespace, name string) {
 	t.Helper()
-	if err := create(t, root, newApplication(namespace, name)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, create(t, root, newApplication(namespace, name)))
 	eventuallyState(t, application.StateRunning, namespace, name)
+}
+
+var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+
+// createDry is [create] as a dry run.
+func createDry(t *testing.T, as user, cm *corev1.ConfigMap) error {
+	t.Helper()
+	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), cm, dryRun))
 }
 
 func create(t *testing.T, as user, cm *corev1.ConfigMap) error {
 	t.Helper()
-	_, err := as.client(t).CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), cm, metav1.CreateOptions{})
-	return err
+	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), cm, metav1.CreateOptions{}))
 }
 
 // patch changes a ConfigMap by a merge patch.
 func patch(t *testing.T, as user, namespace, name, patch string) error {
 	t.Helper()
-	_, err := as.client(t).CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, types.MergePatchType,
-		[]byte(patch), metav1.PatchOptions{})
-	return err
+	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{}))
 }
 
 // get reads a ConfigMap, or gives nil if there is none.
@@ -69,28 +76,16 @@ func get(t *testing.T, namespace, name string) *corev1.ConfigMap {
 }
 
 // service reads a Service, or gives nil if there is none.
-func service(t *testing.T, namespace, name string) *corev1.Service {
+func service(t *testing.T, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
-	service, err := hub.CoreV1().Services(namespace).Get(t.Context(), name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return service
+	return hub.Get(t, kit.Services, namespace, name)
 }
 
 // mustHeal changes an observed field and waits until the agent has reverted it.
 func mustHeal(t *testing.T, namespace, name string) {
 	t.Helper()
 	hub.Change(t, kit.Services, namespace, name, `{"spec": {"selector": {"app": "other"}}}`)
-	kit.Eventually(t, func() string {
-		if got := service(t, namespace, name).Spec.Selector["app"]; got != "web" {
-			return fmt.Sprintf("the selector of Service %s is %q", name, got)
-		}
-		return ""
-	})
+	hub.EventuallyField(t, "web", kit.Services, namespace, name, "spec", "selector", "app")
 }
 
 // eventuallyState waits until the agent says so of an Application.
@@ -108,18 +103,17 @@ func eventuallyState(t *testing.T, want application.State, namespace, name strin
 	})
 }
 
+// eventuallyStatus waits until the agent says anything of an Application.
+func eventuallyStatus(t *testing.T, namespace, name string) {
+	t.Helper()
+	kit.EventuallyTrue(t, "no status of "+name, func() bool { return get(t, namespace, name).Data[application.StatusKey] != "" })
+}
+
 // eventuallyGone waits until a ConfigMap and the Service of its name are no more.
 func eventuallyGone(t *testing.T, namespace, name string) {
 	t.Helper()
-	kit.Eventually(t, func() string {
-		switch {
-		case get(t, namespace, name) != nil:
-			return name + " is still there"
-		case service(t, namespace, name) != nil:
-			return "Service " + name + " is still there"
-		}
-		return ""
-	})
+	hub.EventuallyGone(t, kit.ConfigMaps, namespace, name)
+	hub.EventuallyGone(t, kit.Services, namespace, name)
 }
 
 // complain fails unless the error has the text; "" is for no error.
@@ -137,8 +131,7 @@ func complain(t *testing.T, err error, want string) {
 
 func update(t *testing.T, as user, cm *corev1.ConfigMap) error {
 	t.Helper()
-	_, err := as.client(t).CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{})
-	return err
+	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}))
 }
 
 // change sends an object back as the user would have it. Agents write the status

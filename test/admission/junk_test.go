@@ -63,9 +63,7 @@ type target struct {
 func newTarget(t *testing.T) *target {
 	t.Helper()
 	configuration, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "krake-webhook", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(configuration.Webhooks[0].ClientConfig.CABundle) {
 		t.Fatal("the configuration has no CA")
@@ -100,9 +98,7 @@ func stranger(t *testing.T) net.Addr {
 		t.Logf("this system has one address of its own, so that junk comes from where the API server is: %v", err)
 		return nil
 	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, listener.Close())
 	return address
 }
 
@@ -132,26 +128,18 @@ func (g *target) announce(t *testing.T, header string) (code int) {
 	connection := g.dial(t)
 	fmt.Fprintf(connection, "POST /mutate-application HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n%s\r\n\r\n", header)
 	answer := make([]byte, len("HTTP/1.1 413"))
-	if _, err := io.ReadFull(connection, answer); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kit.ErrorOf(io.ReadFull(connection, answer)))
 	code, err := strconv.Atoi(string(answer[len("HTTP/1.1 "):]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return code
 }
 
 func (g *target) dial(t *testing.T) net.Conn {
 	t.Helper()
 	connection, err := (&tls.Dialer{Config: g.trust}).DialContext(t.Context(), "tcp", g.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { connection.Close() })
-	if err := connection.SetDeadline(time.Now().Add(kit.Timeout)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, connection.SetDeadline(time.Now().Add(kit.Timeout)))
 	return connection
 }
 
@@ -232,10 +220,7 @@ func postJunk(t *testing.T, g *target, namespace string) {
 	answers := map[int]int{}
 	client := editor.client(t).CoreV1().ConfigMaps(namespace)
 	during(t.Context(), func(ctx context.Context) {
-		_ = admissions.count(func() error {
-			_, err := client.Create(ctx, newApplication(namespace, "new"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
-		})
+		admissions.count(func() error { return kit.ErrorOf(client.Create(ctx, newApplication(namespace, "new"), dryRun)) })
 	}, func() {
 		parallel(1000, func(worker int) {
 			code, _ := g.post(t.Context(), bytes.NewReader(bodies[worker%len(bodies)]))
@@ -266,9 +251,7 @@ func peakMemory(t *testing.T, pid int) int {
 	}
 	_, rest, _ := strings.Cut(string(text), "VmHWM:")
 	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return kilobytes << 10
 }
 

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // tally is what became of many requests, by several workers.
@@ -20,8 +22,8 @@ type tally struct {
 	failures []error
 }
 
-// count does something and remembers how it went. It gives the error back.
-func (a *tally) count(do func() error) error {
+// count does something and remembers how it went.
+func (a *tally) count(do func() error) {
 	begin := time.Now()
 	err := do()
 	took := time.Since(begin)
@@ -31,7 +33,6 @@ func (a *tally) count(do func() error) error {
 	if err != nil {
 		a.failures = append(a.failures, err)
 	}
-	return err
 }
 
 func (a *tally) len() int {
@@ -83,22 +84,13 @@ func writePlain(t *testing.T, writes *tally, namespace string, workers, rounds i
 				cm.Annotations = map[string]string{"example.com/note": "x"}
 				cm.Data = map[string]string{"a": "1"}
 			}
-			_ = writes.count(func() error {
-				_, err := client.Create(t.Context(), cm, metav1.CreateOptions{})
-				return err
-			})
+			writes.count(func() error { return kit.ErrorOf(client.Create(t.Context(), cm, metav1.CreateOptions{})) })
 			cm.Data = map[string]string{"a": "2"}
-			_ = writes.count(func() error {
-				_, err := client.Update(t.Context(), cm, metav1.UpdateOptions{})
-				return err
+			writes.count(func() error { return kit.ErrorOf(client.Update(t.Context(), cm, metav1.UpdateOptions{})) })
+			writes.count(func() error {
+				return kit.ErrorOf(client.Patch(t.Context(), cm.Name, types.MergePatchType, []byte(`{"data": {"a": "3"}}`), metav1.PatchOptions{}))
 			})
-			_ = writes.count(func() error {
-				_, err := client.Patch(t.Context(), cm.Name, types.MergePatchType, []byte(`{"data": {"a": "3"}}`), metav1.PatchOptions{})
-				return err
-			})
-			_ = writes.count(func() error {
-				return client.Delete(t.Context(), cm.Name, metav1.DeleteOptions{})
-			})
+			writes.count(func() error { return client.Delete(t.Context(), cm.Name, metav1.DeleteOptions{}) })
 		}
 	})
 }

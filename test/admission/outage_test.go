@@ -2,16 +2,14 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -26,14 +24,8 @@ const notCalled = `failed calling webhook "application.krake.dev": failed to cal
 // with another error.
 func killWebhook(t *testing.T) {
 	t.Helper()
-	if err := installed.KillWebhook(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := installed.StartWebhook(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-	})
+	kit.Must(t, installed.KillWebhook())
+	t.Cleanup(func() { kit.Must(t, installed.StartWebhook(context.Background())) })
 	eventuallyRefused(t)
 }
 
@@ -41,8 +33,7 @@ func killWebhook(t *testing.T) {
 func eventuallyRefused(t *testing.T) {
 	t.Helper()
 	kit.Eventually(t, func() string {
-		_, err := hub.CoreV1().ConfigMaps("default").Create(t.Context(), newApplication("default", "probe"),
-			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		err := createDry(t, root, newApplication("default", "probe"))
 		if err != nil && strings.Contains(err.Error(), "connect: connection refused") {
 			return ""
 		}
@@ -80,12 +71,7 @@ func TestClusterLivesWhileTheWebhookIsDown(t *testing.T) {
 	t.Run("new namespaces get their kube-root-ca.crt", func(t *testing.T) {
 		for range 5 {
 			created := hub.NewNamespace(t, "admission")
-			kit.Eventually(t, func() string {
-				if get(t, created, "kube-root-ca.crt") == nil {
-					return "no kube-root-ca.crt in " + created
-				}
-				return ""
-			})
+			kit.EventuallyTrue(t, "no kube-root-ca.crt in "+created, func() bool { return get(t, created, "kube-root-ca.crt") != nil })
 		}
 	})
 	t.Run("no Application is created or changed, and the user reads why", func(t *testing.T) {
@@ -95,26 +81,18 @@ func TestClusterLivesWhileTheWebhookIsDown(t *testing.T) {
 	t.Run("drift is healed", func(t *testing.T) { mustHeal(t, namespace, "web") })
 	t.Run("an Application is deleted, and its status says so meanwhile", func(t *testing.T) {
 		hub.Change(t, kit.Services, namespace, "leaving", `{"metadata": {"finalizers": ["example.com/hold"]}}`)
-		if text, err := admin.kubectl("", "--namespace", namespace, "delete", "configmap", "leaving", "--wait=false"); err != nil {
-			t.Fatal(text)
-		}
+		admin.mustKubectl(t, "", "--namespace", namespace, "delete", "configmap", "leaving", "--wait=false")
 		eventuallyState(t, application.StateDeleting, namespace, "leaving")
 		hub.Change(t, kit.Services, namespace, "leaving", `{"metadata": {"finalizers": null}}`)
 		eventuallyGone(t, namespace, "leaving")
 	})
 	t.Run("a namespace with Applications is deleted", func(t *testing.T) {
-		if text, err := root.kubectl("", "delete", "namespace", doomed, "--timeout", kit.Timeout.String()); err != nil {
-			t.Errorf("%v\n%s", err, text)
-		}
+		root.mustKubectl(t, "", "delete", "namespace", doomed, "--timeout", kit.Timeout.String())
 	})
 	t.Run("after the restart Applications are admitted again", func(t *testing.T) {
-		if err := installed.StartWebhook(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, installed.StartWebhook(t.Context()))
 		mustRun(t, namespace, "new")
-		if err := patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"example.com/note": "x"}}}`); err != nil {
-			t.Error(err)
-		}
+		kit.Must(t, patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"example.com/note": "x"}}}`))
 	})
 }
 
@@ -123,9 +101,7 @@ func cannotBeWritten(t *testing.T, namespace string) {
 	t.Helper()
 	stored := get(t, namespace, "web")
 	annotated := `{"metadata": {"annotations": {"` + application.FormatAnnotation + `": "v1"}}}`
-	if err := create(t, editor, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "plain"}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, createPlain(t, editor, namespace))
 	text, err := editor.kubectl(kit.YAML(t, newApplication(namespace, "kubectl")), "create", "-f", "-")
 	if err == nil || !strings.HasPrefix(text, `Error from server (InternalError): error when creating "STDIN": Internal error occurred: `+notCalled) ||
 		!strings.HasSuffix(text, "connect: connection refused\n") {
@@ -151,7 +127,8 @@ func cannotBeWritten(t *testing.T, namespace string) {
 // refused, and nothing of it is stored.
 func cannotBeForged(t *testing.T, namespace string) {
 	t.Helper()
-	cases := []struct{ name, patch string }{
+	before := get(t, namespace, "web")
+	for _, c := range []struct{ name, patch string }{
 		{"the status", `{"data": {"status": "{}"}}`},
 		{"the status, removed", `{"data": {"status": null}}`},
 		{"the status, in binary", `{"binaryData": {"status": "e30="}}`},
@@ -164,9 +141,7 @@ func cannotBeForged(t *testing.T, namespace string) {
 		{"the holder", `{"metadata": {"labels": {"holder.krake.dev/local": null}}}`},
 		{"the finalizer", `{"metadata": {"finalizers": null}}`},
 		{"the annotation away and the status in one", `{"metadata": {"annotations": null}, "data": {"status": "{}"}}`},
-	}
-	before := get(t, namespace, "web")
-	for _, c := range cases {
+	} {
 		for _, who := range []user{low, admin, root} {
 			if err := patch(t, who, namespace, "web", c.patch); err == nil {
 				t.Errorf("%s: %s could write it", c.name, who)
@@ -176,9 +151,7 @@ func cannotBeForged(t *testing.T, namespace string) {
 	plain := newApplication(namespace, "forged")
 	plain.Annotations = nil
 	plain.Data[application.StatusKey] = "{}"
-	if err := create(t, low, plain); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, create(t, low, plain))
 	if err := patch(t, low, namespace, "forged", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}}`); err == nil {
 		t.Error("a ConfigMap with forged status became an Application")
 	}
@@ -227,9 +200,7 @@ func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 			t.Error("the Application was stored")
 		}
 	})
-	if err := installed.ResumeWebhook(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, installed.ResumeWebhook())
 	before := callsOfWebhook(t)
 	mustRun(t, namespace, "slow")
 	if callsOfWebhook(t) == before {
@@ -242,9 +213,7 @@ func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 func callsOfWebhook(t *testing.T) int {
 	t.Helper()
 	text, err := hub.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	calls := 0
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, "apiserver_admission_webhook_admission_duration_seconds_count{") ||
@@ -253,9 +222,7 @@ func callsOfWebhook(t *testing.T) int {
 		}
 		fields := strings.Fields(line)
 		count, err := strconv.Atoi(fields[len(fields)-1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		calls += count
 	}
 	return calls
@@ -264,61 +231,38 @@ func callsOfWebhook(t *testing.T) int {
 // hangWebhook has the webhook hang until the test ends.
 func hangWebhook(t *testing.T) {
 	t.Helper()
-	if err := installed.HangWebhook(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := installed.ResumeWebhook(); err != nil {
-			t.Fatal(err)
-		}
-	})
+	kit.Must(t, installed.HangWebhook())
+	t.Cleanup(func() { kit.Must(t, installed.ResumeWebhook()) })
 }
 
 // Threat A20 of the security specification: the webhook needs nothing that it blocks. With its configuration
 // in place, and all replicas down, it starts without help.
 func TestWebhookStartsWithoutItself(t *testing.T) {
 	namespace := newNamespace(t)
-	restart := func(t *testing.T) {
-		t.Helper()
-		if err := installed.StartWebhook(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
 	t.Run("a cold start", func(t *testing.T) {
 		killWebhook(t)
-		restart(t)
+		kit.Must(t, installed.StartWebhook(t.Context()))
 		mustRun(t, namespace, "cold")
 	})
 	t.Run("a cold start without certificates, as after the installation", func(t *testing.T) {
 		killWebhook(t)
-		const noData = `[{"op": "remove", "path": "/data"}]`
-		if _, err := hub.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate",
-			types.JSONPatchType, []byte(noData), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		hub.Change(t, kit.Secrets, "krake-system", "krake-webhook-certificate", `{"data": null}`)
 		const noAuthority = `[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`
-		if _, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(t.Context(), "krake-webhook",
-			types.JSONPatchType, []byte(noAuthority), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		restart(t)
+		hub.Kubectl(t, "patch", "mutatingwebhookconfiguration", "krake-webhook", "--type=json", "--patch", noAuthority)
+		kit.Must(t, installed.StartWebhook(t.Context()))
 		mustRun(t, namespace, "first")
 	})
 	t.Run("all replicas restart at once, while ConfigMaps and the Secret are written", func(t *testing.T) {
 		var plain, secret tally
 		during(t.Context(), func(context.Context) {
 			writePlain(t, &plain, namespace, 2, 5)
-			_ = secret.count(func() error {
-				_, err := hub.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate",
-					types.MergePatchType, []byte(`{"metadata": {"annotations": {"example.com/at": "`+time.Now().String()+`"}}}`), metav1.PatchOptions{})
-				return err
+			secret.count(func() error {
+				return hub.TryChange(t.Context(), kit.Secrets, "krake-system", "krake-webhook-certificate",
+					`{"metadata": {"annotations": {"example.com/at": "`+time.Now().String()+`"}}}`)
 			})
 		}, func() {
 			for range 3 {
-				if err := installed.KillWebhook(); err != nil {
-					t.Error(err)
-				}
-				if err := installed.StartWebhook(t.Context()); err != nil {
+				if err := errors.Join(installed.KillWebhook(), installed.StartWebhook(t.Context())); err != nil {
 					t.Error(err)
 				}
 			}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -22,18 +23,10 @@ func TestRollingRestart(t *testing.T) {
 	})
 	for restart := range 8 {
 		before := dryRuns.len()
-		if err := installed.StopWebhook(restart % 2); err != nil {
+		if err := errors.Join(installed.StopWebhook(restart%2), installed.StartWebhook(t.Context())); err != nil {
 			t.Error(err)
 		}
-		if err := installed.StartWebhook(t.Context()); err != nil {
-			t.Error(err)
-		}
-		kit.Eventually(t, func() string {
-			if dryRuns.len() < before+50 {
-				return "there is no load"
-			}
-			return ""
-		})
+		kit.EventuallyTrue(t, "there is no load", func() bool { return dryRuns.len() >= before+50 })
 	}
 	stop()
 	load.Wait()

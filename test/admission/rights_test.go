@@ -30,20 +30,21 @@ func allVerbs() []string {
 	return []string{"create", "get", "list", "watch", "update", "patch", "delete"}
 }
 
+// everyConfigMap is the right to do everything with ConfigMaps.
+func everyConfigMap() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: allVerbs()}
+}
+
 // bindMore gives their roles to the users that only tests of authority have.
 func bindMore(t *testing.T, namespace, other string) {
 	t.Helper()
-	forConfigMaps := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: allVerbs()}
-	grant(t, deployer, namespace, forConfigMaps,
+	grant(t, deployer, namespace, everyConfigMap(),
 		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: allVerbs()})
-	grant(t, guesser, namespace, forConfigMaps,
+	grant(t, guesser, namespace, everyConfigMap(),
 		rbacv1.PolicyRule{APIGroups: []string{"far.example.com"}, Resources: []string{"widgets"}, Verbs: allVerbs()})
 	bind(t, neighbour, other, "ClusterRole", "edit")
-	kit.Eventually(t, func() string {
-		if neighbour.may(t, "create", "services", other) && guesser.may(t, "create", "configmaps", namespace) {
-			return ""
-		}
-		return "the API server does not know the bindings"
+	kit.EventuallyTrue(t, "the API server does not know the bindings", func() bool {
+		return neighbour.may(t, "create", "services", other) && guesser.may(t, "create", "configmaps", namespace)
 	})
 }
 
@@ -51,9 +52,7 @@ func bindMore(t *testing.T, namespace, other string) {
 func grant(t *testing.T, u user, namespace string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: string(u)}, Rules: rules}
-	if _, err := hub.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kit.ErrorOf(hub.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{})))
 	bind(t, u, namespace, "Role", string(u))
 }
 
@@ -64,9 +63,7 @@ func bind(t *testing.T, u user, namespace, kind, role string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
 		Subjects:   []rbacv1.Subject{u.subject()},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 }
 
 // kind is a kind of object that a manifest may ask for.
@@ -148,9 +145,7 @@ func makeKinds(t *testing.T) {
 	for _, arguments := range [][]string{
 		{"apply", "-f", "-"}, {"wait", "-f", "-", "--for=condition=Established", "--timeout", kit.Timeout.String()},
 	} {
-		if text, err := root.kubectl(stage, arguments...); err != nil {
-			t.Fatalf("%v: %v\n%s", arguments, err, text)
-		}
+		root.mustKubectl(t, stage, arguments...)
 	}
 }
 
@@ -163,15 +158,19 @@ func withManifest(namespace, name string, objects ...string) *corev1.ConfigMap {
 
 // manifestPatch is a merge patch that replaces the manifest.
 func manifestPatch(objects ...string) string {
-	return dataPatch(map[string]string{application.ManifestKey: strings.Join(objects, "---\n")})
-}
-
-func dataPatch(data map[string]string) string {
-	text, err := json.Marshal(map[string]any{"data": data})
+	text, err := json.Marshal(map[string]any{"data": map[string]string{application.ManifestKey: strings.Join(objects, "---\n")}})
 	if err != nil {
 		panic(err) // strings can be encoded
 	}
 	return string(text)
+}
+
+// judge fails unless the verdict on a request is the wanted one.
+func judge(t *testing.T, what string, want verdict, err error) {
+	t.Helper()
+	if v := verdictOf(err); v != want {
+		t.Errorf("%s: %s, want %s", what, v, want)
+	}
 }
 
 // verdict is what became of a request, and who decided so.
@@ -217,8 +216,7 @@ func try(t *testing.T, as user, how types.PatchType, namespace, name, patch stri
 		options.FieldManager = string(as)
 		options.Force = new(true)
 	}
-	_, err := as.client(t).CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, how, []byte(patch), options)
-	return err
+	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, how, []byte(patch), options))
 }
 
 // can tells if RBAC allows something to the user. The resource is named with its

@@ -95,11 +95,7 @@ func (r *rotation) rotate(t *testing.T, key string, isNew func(before, now *x509
 	for address := range r.pairs {
 		before[address] = serving(t, address)
 	}
-	_, err := hub.CoreV1().Secrets("krake-system").Patch(t.Context(), "krake-webhook-certificate", types.JSONPatchType,
-		[]byte(`[{"op": "remove", "path": "/data/`+key+`"}]`), metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hub.Change(t, kit.Secrets, "krake-system", "krake-webhook-certificate", `{"data": {"`+key+`": null}}`)
 	for address := range r.pairs {
 		kit.Eventually(t, func() string {
 			now := serving(t, address)
@@ -137,16 +133,12 @@ func serving(t *testing.T, address string) *x509.Certificate {
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 	defer cancel()
 	connection, err := dialer.DialContext(ctx, "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer connection.Close()
 	leaf := connection.(*tls.Conn).ConnectionState().PeerCertificates[0]
 
 	configuration, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, "krake-webhook", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(configuration.Webhooks[0].ClientConfig.CABundle)
 	if _, err := leaf.Verify(x509.VerifyOptions{DNSName: serverName, Roots: roots}); err != nil {
@@ -164,16 +156,12 @@ func admitDryRuns(ctx context.Context, t *testing.T, admissions *tally, namespac
 	t.Helper()
 	client := editor.client(t).CoreV1().ConfigMaps(namespace)
 	for round := 0; ctx.Err() == nil; round++ {
-		_ = admissions.count(func() error {
-			_, err := client.Create(t.Context(), newApplication(namespace, fmt.Sprintf("dry-%d", worker)),
-				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
-		})
+		created := newApplication(namespace, fmt.Sprintf("dry-%d", worker))
+		admissions.count(func() error { return kit.ErrorOf(client.Create(t.Context(), created, dryRun)) })
 		change := fmt.Sprintf(`{"metadata": {"annotations": {"example.com/round": "%d"}}, "data": {"spec.manifest": %q}}`,
 			round, newApplication(namespace, fmt.Sprintf("web-%d", round)).Data[application.ManifestKey])
-		_ = admissions.count(func() error {
-			_, err := client.Patch(t.Context(), "web", types.MergePatchType, []byte(change), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
+		admissions.count(func() error {
+			return kit.ErrorOf(client.Patch(t.Context(), "web", types.MergePatchType, []byte(change), metav1.PatchOptions{DryRun: dryRun.DryRun}))
 		})
 		time.Sleep(pace)
 	}
@@ -185,16 +173,13 @@ func admitReal(ctx context.Context, t *testing.T, admissions *tally, namespace s
 	client := editor.client(t).CoreV1().ConfigMaps(namespace)
 	for round := 0; ctx.Err() == nil; round++ {
 		name := fmt.Sprintf("real-%d", round)
-		_ = admissions.count(func() error {
-			_, err := client.Create(t.Context(), newApplication(namespace, name), metav1.CreateOptions{})
-			return err
+		created := newApplication(namespace, name)
+		admissions.count(func() error { return kit.ErrorOf(client.Create(t.Context(), created, metav1.CreateOptions{})) })
+		admissions.count(func() error {
+			return kit.ErrorOf(client.Patch(t.Context(), name, types.MergePatchType,
+				[]byte(`{"metadata": {"annotations": {"example.com/note": "x"}}}`), metav1.PatchOptions{}))
 		})
-		_ = admissions.count(func() error {
-			_, err := client.Patch(t.Context(), name, types.MergePatchType,
-				[]byte(`{"metadata": {"annotations": {"example.com/note": "x"}}}`), metav1.PatchOptions{})
-			return err
-		})
-		_ = admissions.count(func() error { return client.Delete(t.Context(), name, metav1.DeleteOptions{}) })
+		admissions.count(func() error { return client.Delete(t.Context(), name, metav1.DeleteOptions{}) })
 		time.Sleep(10 * pace)
 	}
 }
@@ -213,11 +198,8 @@ func handshakeAfresh(t *testing.T, admissions *tally, namespace string) {
 		var all sync.WaitGroup
 		for n := range requests {
 			all.Go(func() {
-				_ = admissions.count(func() error {
-					_, err := client.Create(t.Context(), newApplication(namespace, fmt.Sprintf("afresh-%d", n)),
-						metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-					return err
-				})
+				created := newApplication(namespace, fmt.Sprintf("afresh-%d", n))
+				admissions.count(func() error { return kit.ErrorOf(client.Create(t.Context(), created, dryRun)) })
 			})
 		}
 		for deadline := time.Now().Add(patience); !opened() && time.Now().Before(deadline); {

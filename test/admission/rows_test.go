@@ -139,9 +139,7 @@ func dangerByAgent(t *testing.T, namespace string) {
 	for i := range dangerous() {
 		app := danger(namespace, i, low)
 		app.Labels = map[string]string{application.HolderLabel("local"): "true"} // as if it had been admitted
-		if err := create(t, low, app); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, create(t, low, app))
 		eventuallyState(t, application.StateFailed, namespace, app.Name)
 		status := get(t, namespace, app.Name).Data[application.StatusKey]
 		if !strings.Contains(status, `"reason":"`+refusalBy(dangerous()[i])+`"`) {
@@ -234,12 +232,7 @@ func randomManifests(t *testing.T, namespace, victim string) {
 	if admissions < 10 {
 		t.Error("too few to show anything")
 	}
-	kit.Eventually(t, func() string {
-		if get(t, namespace, last).Data[application.StatusKey] == "" {
-			return "no status of " + last
-		}
-		return ""
-	})
+	eventuallyStatus(t, namespace, last)
 }
 
 // Threat A3 of the security specification: a user who may write ConfigMaps only gains nothing. What an
@@ -264,10 +257,7 @@ func TestApplicationDoesNothingThatItsUserMayNot(t *testing.T) {
 					want = noConfigMaps
 				}
 				app := withManifest(namespace, "new", k.object("", "new", "1"))
-				_, err := u.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), app, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-				if v := verdictOf(err); v != want {
-					t.Errorf("%s, want %s", v, want)
-				}
+				judge(t, "it is created", want, createDry(t, u, app))
 			})
 		}
 	}
@@ -279,9 +269,9 @@ func secondUser(t *testing.T, namespace string) {
 	t.Helper()
 	mustRun(t, namespace, "web")
 	before := get(t, namespace, "web")
-	deploy := kinds()[1].object("", "web", "1")
+	deploy, otherPort := kinds()[1].object("", "web", "1"), manifestPatch(strings.ReplaceAll(manifest, "port: 80", "port: 81"))
 	for name, change := range map[string]string{
-		"the spec":                    manifestPatch(strings.ReplaceAll(manifest, "port: 80", "port: 81")),
+		"the spec":                    otherPort,
 		"the spec, white space":       manifestPatch(manifest + "\n"),
 		"the spec, an object more":    manifestPatch(manifest, deploy),
 		"the spec, the object out":    manifestPatch("[]"),
@@ -290,9 +280,7 @@ func secondUser(t *testing.T, namespace string) {
 		"the service account":         `{"metadata": {"annotations": {"krake.dev/service-account": "builder"}}}`,
 		"the spec, as another's copy": manifestPatch(kinds()[0].object("", "mine", "1")),
 	} {
-		if v := verdictOf(patch(t, low, namespace, "web", change)); v != noRights {
-			t.Errorf("low changes %s: %s", name, v)
-		}
+		judge(t, "low changes "+name, noRights, patch(t, low, namespace, "web", change))
 	}
 	if err := patch(t, low, namespace, "web", `{"metadata": {"labels": {"team": "a"}, "annotations": {"example.com/note": "x"}}, "data": {"notes": "x"}}`); err != nil {
 		t.Errorf("low changes what is no business of the Application: %v", err)
@@ -303,18 +291,14 @@ func secondUser(t *testing.T, namespace string) {
 			t.Errorf("%s was changed", key)
 		}
 	}
-	if v := verdictOf(patch(t, editor, namespace, "web", manifestPatch(strings.ReplaceAll(manifest, "port: 80", "port: 81")))); v != admitted {
-		t.Errorf("edit changes the spec: %s", v)
-	}
+	judge(t, "edit changes the spec", admitted, patch(t, editor, namespace, "web", otherPort))
 }
 
 // Threat A4 of the security specification: Pods that reach into the node are the business of Pod Security in
 // their namespace: the user is warned, and the refusal is reported.
 func TestPodsThatReachIntoTheNodeAreWarnedOf(t *testing.T) {
 	namespace := newNamespace(t)
-	if text, err := root.kubectl("", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted"); err != nil {
-		t.Fatal(text)
-	}
+	root.mustKubectl(t, "", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
 	app := withManifest(namespace, "escape", `
 apiVersion: apps/v1
 kind: Deployment
@@ -356,25 +340,18 @@ func TestNamedAccountNeedsTheRightToActAsIt(t *testing.T) {
 	}
 	for _, account := range []string{"", " ", "  builder", "a/b", "../builder", "default", "elsewhere:builder", "Builder", "system:serviceaccount:x:y", "*", strings.Repeat("a", 300)} {
 		for _, u := range []user{low, editor, root} {
-			if v := verdictOf(create(t, u, as(account))); v != invalidText {
-				t.Errorf("%s names %q: %s", u, account, v)
-			}
+			judge(t, fmt.Sprintf("%s names %q", u, account), invalidText, create(t, u, as(account)))
 		}
 	}
-	if v := verdictOf(create(t, low, as("builder"))); v != noRights {
-		t.Errorf("low: %s", v)
-	}
+	judge(t, "low", noRights, create(t, low, as("builder")))
 	since := hub.Mark(t)
-	if err := create(t, editor, as("builder")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, create(t, editor, as("builder")))
 	eventuallyState(t, application.StateFailed, namespace, "app")
 	if status := get(t, namespace, "app").Data[application.StatusKey]; !strings.Contains(status, `"reason":"ServiceAccountNotFound"`) || !strings.Contains(status, "builder") {
 		t.Errorf("status is %s", status)
 	}
-	if v := verdictOf(patch(t, low, namespace, "app", `{"metadata": {"annotations": {"krake.dev/service-account": null}}}`)); v != admitted {
-		t.Errorf("low takes the account away, and may create all that is in the manifest: %s", v)
-	}
+	judge(t, "low takes the account away, and may create all that is in the manifest", admitted,
+		patch(t, low, namespace, "app", `{"metadata": {"annotations": {"krake.dev/service-account": null}}}`))
 	eventuallyState(t, application.StateRunning, namespace, "app")
 	for _, r := range since.Requests(t, kit.By(string(agent)), kit.Request.IsWrite) {
 		if r.Object.Resource == "serviceaccounts" {
@@ -416,10 +393,16 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 		delete(app.Annotations, application.FormatAnnotation)
 		return app
 	}
-	data, err := json.Marshal(map[string]any{"data": forgedData(), "metadata": map[string]any{"labels": forged.Labels}})
-	if err != nil {
-		t.Fatal(err)
+	data := string(kit.JSON(t, map[string]any{"data": forgedData(), "metadata": map[string]any{"labels": forged.Labels}}))
+	// byPatch is of an Application that runs.
+	byPatch := func(u user, how types.PatchType, patch func(namespace string) string) func(*testing.T, string) error {
+		return func(t *testing.T, namespace string) error {
+			t.Helper()
+			mustRun(t, namespace, "web")
+			return try(t, u, how, namespace, "web", patch(namespace))
+		}
 	}
+	always := func(patch string) func(string) string { return func(string) string { return patch } }
 	for name, forge := range map[string]func(t *testing.T, namespace string) error{
 		"created": func(t *testing.T, namespace string) error { t.Helper(); return create(t, editor, in(namespace)) },
 		"a plain ConfigMap that is annotated": func(t *testing.T, namespace string) error {
@@ -445,34 +428,18 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 			t.Log(text)
 			return err
 		},
-		"by a merge patch": func(t *testing.T, namespace string) error {
-			t.Helper()
-			mustRun(t, namespace, "web")
-			return try(t, low, types.MergePatchType, namespace, "web", string(data))
-		},
-		"by a strategic merge patch": func(t *testing.T, namespace string) error {
-			t.Helper()
-			mustRun(t, namespace, "web")
-			return try(t, low, types.StrategicMergePatchType, namespace, "web", string(data))
-		},
-		"by a JSON patch": func(t *testing.T, namespace string) error {
-			t.Helper()
-			mustRun(t, namespace, "web")
-			return try(t, low, types.JSONPatchType, namespace, "web", `[
-				{"op": "replace", "path": "/data/status.last_applied_manifest", "value": "[]"},
-				{"op": "remove", "path": "/data/inventory.local"}, {"op": "remove", "path": "/data/status"},
-				{"op": "add", "path": "/data/status.learned", "value": "[{}]"},
-				{"op": "remove", "path": "/metadata/labels"}, {"op": "remove", "path": "/metadata/finalizers"}]`)
-		},
-		"by server-side apply": func(t *testing.T, namespace string) error {
-			t.Helper()
-			mustRun(t, namespace, "web")
-			return try(t, editor, types.ApplyPatchType, namespace, "web", kit.YAML(t, in(namespace)))
-		},
+		"by a merge patch":           byPatch(low, types.MergePatchType, always(data)),
+		"by a strategic merge patch": byPatch(low, types.StrategicMergePatchType, always(data)),
+		"by a JSON patch": byPatch(low, types.JSONPatchType, always(`[
+			{"op": "replace", "path": "/data/status.last_applied_manifest", "value": "[]"},
+			{"op": "remove", "path": "/data/inventory.local"}, {"op": "remove", "path": "/data/status"},
+			{"op": "add", "path": "/data/status.learned", "value": "[{}]"},
+			{"op": "remove", "path": "/metadata/labels"}, {"op": "remove", "path": "/metadata/finalizers"}]`)),
+		"by server-side apply": byPatch(editor, types.ApplyPatchType, func(namespace string) string { return kit.YAML(t, in(namespace)) }),
 		"by a patch that takes the annotation away": func(t *testing.T, namespace string) error {
 			t.Helper()
 			mustRun(t, namespace, "web")
-			stripped := strings.Replace(string(data), `"metadata":{`, `"metadata":{"annotations":null,`, 1)
+			stripped := strings.Replace(data, `"metadata":{`, `"metadata":{"annotations":null,`, 1)
 			if v := verdictOf(try(t, low, types.MergePatchType, namespace, "web", stripped)); v != invalidText {
 				return fmt.Errorf("the annotation was taken away: %s", v)
 			}
@@ -481,14 +448,8 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := newNamespace(t)
-			if err := hub.CoreV1().RESTClient().Post().Namespace(namespace).Resource("services").
-				Body([]byte(`{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "victim"}, "spec": {"ports": [{"port": 1}]}}`)).
-				Do(t.Context()).Error(); err != nil {
-				t.Fatal(err)
-			}
-			if err := forge(t, namespace); err != nil {
-				t.Fatal(err)
-			}
+			hub.Kubectl(t, "--namespace", namespace, "create", "service", "clusterip", "victim", "--tcp=1")
+			kit.Must(t, forge(t, namespace))
 			eventuallyState(t, application.StateRunning, namespace, "web")
 			mustHeal(t, namespace, "web")
 			if diff := cmp.Diff(want, settled(t, namespace)); diff != "" {
@@ -507,20 +468,16 @@ func settled(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	mustHeal(t, namespace, "web")
 	var cm *corev1.ConfigMap
-	kit.Eventually(t, func() string {
-		if cm = get(t, namespace, "web"); cm.Data[application.LastObservedKey] == "" {
-			return "nothing was observed"
-		}
-		return ""
+	kit.EventuallyTrue(t, "nothing was observed", func() bool {
+		cm = get(t, namespace, "web")
+		return cm.Data[application.LastObservedKey] != ""
 	})
 	data := map[string]string{}
 	for key, value := range cm.Data {
 		data[key] = strings.ReplaceAll(value, namespace, "NAMESPACE")
 	}
 	var status application.Status
-	if err := json.Unmarshal([]byte(data[application.StatusKey]), &status); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal([]byte(data[application.StatusKey]), &status))
 	for i := range status.Conditions {
 		status.Conditions[i].LastTransitionTime = metav1.Time{}
 	}
@@ -529,11 +486,7 @@ func settled(t *testing.T, namespace string) *corev1.ConfigMap {
 		status.Services[name] = "ADDRESS"
 	}
 	status.Drifts = nil
-	text, err := json.Marshal(status)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data[application.StatusKey] = string(text)
+	data[application.StatusKey] = string(kit.JSON(t, status))
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Labels: cm.Labels, Finalizers: cm.Finalizers},
 		Data:       data, BinaryData: cm.BinaryData,
@@ -548,49 +501,32 @@ func TestStrippedAnnotationOrphansNothing(t *testing.T) {
 	before := get(t, namespace, "web")
 	plain := before.DeepCopy()
 	plain.Annotations, plain.ResourceVersion = nil, ""
+	by := func(how types.PatchType, patch string) func(u user) error {
+		return func(u user) error { return try(t, u, how, namespace, "web", patch) }
+	}
 	for name, strip := range map[string]func(u user) error{
-		"a merge patch": func(u user) error {
-			return try(t, u, types.MergePatchType, namespace, "web", `{"metadata": {"annotations": {"krake.dev/application": null}}}`)
-		},
-		"a merge patch of all annotations": func(u user) error {
-			return try(t, u, types.MergePatchType, namespace, "web", `{"metadata": {"annotations": null}}`)
-		},
-		"a strategic merge patch": func(u user) error {
-			return try(t, u, types.StrategicMergePatchType, namespace, "web", `{"metadata": {"annotations": {"$patch": "replace"}}}`)
-		},
-		"a JSON patch": func(u user) error {
-			return try(t, u, types.JSONPatchType, namespace, "web", `[{"op": "remove", "path": "/metadata/annotations"}]`)
-		},
-		"a JSON patch that moves it": func(u user) error {
-			return try(t, u, types.JSONPatchType, namespace, "web", `[{"op": "move", "from": "/metadata/annotations/krake.dev~1application", "path": "/metadata/annotations/example.com~1application"}]`)
-		},
+		"a merge patch":                    by(types.MergePatchType, `{"metadata": {"annotations": {"krake.dev/application": null}}}`),
+		"a merge patch of all annotations": by(types.MergePatchType, `{"metadata": {"annotations": null}}`),
+		"a strategic merge patch":          by(types.StrategicMergePatchType, `{"metadata": {"annotations": {"$patch": "replace"}}}`),
+		"a JSON patch":                     by(types.JSONPatchType, `[{"op": "remove", "path": "/metadata/annotations"}]`),
+		"a JSON patch that moves it": by(types.JSONPatchType,
+			`[{"op": "move", "from": "/metadata/annotations/krake.dev~1application", "path": "/metadata/annotations/example.com~1application"}]`),
 		"an update": func(u user) error { return update(t, u, plain) },
 		"an update with spec and status gone": func(u user) error {
 			return update(t, u, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}})
 		},
-		"another format": func(u user) error {
-			return try(t, u, types.MergePatchType, namespace, "web", `{"metadata": {"annotations": {"krake.dev/application": "v2"}}}`)
-		},
-		"no format": func(u user) error {
-			return try(t, u, types.MergePatchType, namespace, "web", `{"metadata": {"annotations": {"krake.dev/application": ""}}}`)
-		},
+		"another format": by(types.MergePatchType, `{"metadata": {"annotations": {"krake.dev/application": "v2"}}}`),
+		"no format":      by(types.MergePatchType, `{"metadata": {"annotations": {"krake.dev/application": ""}}}`),
 	} {
 		for _, u := range []user{low, editor, root} {
-			if v := verdictOf(strip(u)); v != invalidText {
-				t.Errorf("%s, by %s: %s", name, u, v)
-			}
+			judge(t, fmt.Sprintf("%s, by %s", name, u), invalidText, strip(u))
 		}
 	}
 	// Whoever applied it and then leaves the annotation out removes it.
 	mine := newApplication(namespace, "applied")
-	for _, annotated := range []bool{true, false} {
-		if !annotated {
-			mine.Annotations = nil
-		}
-		if v := verdictOf(try(t, editor, types.ApplyPatchType, namespace, "applied", kit.YAML(t, mine))); annotated != (v == admitted) || !annotated && v != invalidText {
-			t.Errorf("server-side apply, annotated: %t: %s", annotated, v)
-		}
-	}
+	judge(t, "server-side apply, annotated", admitted, try(t, editor, types.ApplyPatchType, namespace, "applied", kit.YAML(t, mine)))
+	mine.Annotations = nil
+	judge(t, "server-side apply, not annotated", invalidText, try(t, editor, types.ApplyPatchType, namespace, "applied", kit.YAML(t, mine)))
 	if diff := cmp.Diff(before, get(t, namespace, "web")); diff != "" {
 		t.Errorf("it was changed (-before +after):\n%s", diff)
 	}

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -44,37 +45,11 @@ func bindClusterAdmin(ctx context.Context) error {
 // the bindings in one after the other, low's as the last.
 func bindUsers(t *testing.T, namespace string) {
 	t.Helper()
-	roles := hub.RbacV1().Roles(namespace)
-	_, err := roles.Create(t.Context(), &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: string(low)},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"configmaps"},
-			Verbs: []string{"create", "get", "list", "watch", "update", "patch", "delete"},
-		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
+	for _, u := range []user{viewer, editor, admin} {
+		bind(t, u, namespace, "ClusterRole", string(u))
 	}
-	for _, u := range []user{viewer, editor, admin, low} {
-		kind := "ClusterRole"
-		if u == low {
-			kind = "Role"
-		}
-		_, err := hub.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: string(u)},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: string(u)},
-			Subjects:   []rbacv1.Subject{u.subject()},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	kit.Eventually(t, func() string {
-		if low.may(t, "create", "configmaps", namespace) {
-			return ""
-		}
-		return "the API server does not know the bindings"
-	})
+	grant(t, low, namespace, everyConfigMap())
+	kit.EventuallyTrue(t, "the API server does not know the bindings", func() bool { return low.may(t, "create", "configmaps", namespace) })
 }
 
 func (u user) subject() rbacv1.Subject {
@@ -87,9 +62,7 @@ func (u user) client(t *testing.T) kubernetes.Interface {
 	config := hub.RESTConfig()
 	config.Impersonate = rest.ImpersonationConfig{UserName: string(u)}
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return client
 }
 
@@ -100,6 +73,16 @@ func (u user) kubectl(input string, arguments ...string) (string, error) {
 	return kit.TryKubectl(context.Background(), hub.Cluster, input, arguments...)
 }
 
+// mustKubectl is [user.kubectl] where that must not fail.
+func (u user) mustKubectl(t *testing.T, input string, arguments ...string) string {
+	t.Helper()
+	text, err := u.kubectl(input, arguments...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
+	}
+	return text
+}
+
 // may tells if RBAC allows something to the user.
 func (u user) may(t *testing.T, verb, resource, namespace string) bool {
 	t.Helper()
@@ -107,16 +90,14 @@ func (u user) may(t *testing.T, verb, resource, namespace string) bool {
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Namespace: namespace},
 	}}
 	answer, err := u.client(t).AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return answer.Status.Allowed
 }
 
 // The users may what their names say, or every other test would show something else.
 func TestUsers(t *testing.T) {
 	namespace := newNamespace(t)
-	cases := []struct {
+	for _, c := range []struct {
 		who            user
 		verb, resource string
 		want           bool
@@ -132,8 +113,7 @@ func TestUsers(t *testing.T) {
 		{admin, "create", "services", true},
 		{root, "create", "services", true},
 		{"nobody", "get", "configmaps", false},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(fmt.Sprintf("%s may %s %s: %v", c.who, c.verb, c.resource, c.want), func(t *testing.T) {
 			if got := c.who.may(t, c.verb, c.resource, namespace); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,17 +43,12 @@ func ofAgent(r kit.Request) bool {
 	return r.User.Username == kit.LocalAgent && r.Object.Resource != "leases" && r.Verb != "watch"
 }
 
-// repairs leaves the patches of objects that were accepted: of everything but
-// the Applications and their Events. A patch that met a newer object, and the
-// read after it, are a part of the repair that follows.
-func repairs(requests []kit.Request) []kit.Request {
-	var found []kit.Request
-	for _, r := range requests {
-		if isRepair(r) && r.Status.Code == http.StatusOK {
-			found = append(found, r)
-		}
-	}
-	return found
+// repairs are the accepted patches of objects in a namespace since the mark: of
+// everything but the Applications and their Events. A patch that met a newer object, and
+// the read after it, are a part of the repair that follows.
+func repairs(t *testing.T, m kit.Mark, namespace string) []kit.Request {
+	t.Helper()
+	return m.Requests(t, ofAgent, kit.In(namespace), isRepair, func(r kit.Request) bool { return r.Status.Code == http.StatusOK })
 }
 
 func isRepair(r kit.Request) bool {
@@ -65,7 +61,7 @@ func eventuallyRepairs(t *testing.T, m kit.Mark, want int, namespace string) []k
 	t.Helper()
 	var made []kit.Request
 	kit.Eventually(t, func() string {
-		made = repairs(m.Requests(t, ofAgent, kit.In(namespace)))
+		made = repairs(t, m, namespace)
 		if len(made) < want {
 			return fmt.Sprintf("%d repairs, want %d: %v", len(made), want, made)
 		}
@@ -89,18 +85,9 @@ func checkRepairs(t *testing.T, requests []kit.Request, observed ...string) {
 				}
 				continue
 			}
-			if !hasAnyPrefix(operation.Path, observed) {
+			if !slices.ContainsFunc(observed, func(prefix string) bool { return strings.HasPrefix(operation.Path+"/", prefix+"/") }) {
 				t.Errorf("%s is not observed: %s", operation.Path, r)
 			}
 		}
 	}
-}
-
-func hasAnyPrefix(path string, prefixes []string) bool {
-	for _, prefix := range prefixes {
-		if path == prefix || strings.HasPrefix(path, prefix+"/") {
-			return true
-		}
-	}
-	return false
 }

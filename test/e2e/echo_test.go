@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,7 +52,11 @@ const echoNamespace = "secondary"
 // schema, and a Service with a custom one.
 func TestEcho(t *testing.T) {
 	kit.Long(t, "two agents answer each other")
-	makeNamespace(t, echoNamespace, "--wait=true")
+	hub.CreateNamespace(t, echoNamespace)
+	t.Cleanup(func() {
+		hub.Kubectl(t, "--namespace", echoNamespace, "delete", "configmaps", "--selector", "krake.dev/cluster", "--timeout", kit.Timeout.String())
+		hub.Kubectl(t, "delete", "namespace", echoNamespace)
+	})
 	createApplication(t, echoNamespace, "echo-demo", echoManifest, echoSchema)
 	eventuallyState(t, "RUNNING", echoNamespace, "echo-demo")
 	t.Run("ports", echoPorts)
@@ -61,14 +66,11 @@ func TestEcho(t *testing.T) {
 
 // ports are what a client writes, by their numbers.
 func ports(numbers ...int) string {
-	text := ""
-	for i, number := range numbers {
-		if i > 0 {
-			text += ","
-		}
-		text += fmt.Sprintf(`{"name": "p%d", "port": %d, "protocol": "TCP", "targetPort": %d}`, number, number, number)
+	var texts []string
+	for _, number := range numbers {
+		texts = append(texts, fmt.Sprintf(`{"name": "p%[1]d", "port": %[1]d, "protocol": "TCP", "targetPort": %[1]d}`, number))
 	}
-	return `{"spec": {"ports": [` + text + `]}}`
+	return `{"spec": {"ports": [` + strings.Join(texts, ",") + `]}}`
 }
 
 // "The presence of a second element in the ports list in the custom observer

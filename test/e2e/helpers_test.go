@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -12,23 +13,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// newNamespace makes a namespace for one test.
+// newNamespace makes a namespace for one test. Its Applications are deleted before the
+// next test, whose requests would be mixed with theirs.
 func newNamespace(t *testing.T) string {
 	t.Helper()
-	name := kit.UniqueName("e2e")
-	makeNamespace(t, name, "--wait=false")
-	return name
-}
-
-// makeNamespace makes a namespace that goes with the test. Its Applications are
-// deleted before the next test, whose requests would be mixed with theirs.
-func makeNamespace(t *testing.T, name, wait string) {
-	t.Helper()
-	hub.CreateNamespace(t, name)
-	t.Cleanup(func() {
-		hub.Kubectl(t, "--namespace", name, "delete", "configmaps", "--selector", "krake.dev/cluster", "--timeout", kit.Timeout.String())
-		hub.Kubectl(t, "delete", "namespace", name, wait)
-	})
+	return hub.NewNamespaceOfApps(t, "e2e")
 }
 
 // tryKubectl runs kubectl with an input, and returns what it printed to both outputs.
@@ -38,34 +27,34 @@ func tryKubectl(t *testing.T, input string, arguments ...string) (string, error)
 }
 
 // applicationYAML is an Application as a user writes it.
-func applicationYAML(t *testing.T, namespace, name, manifest, schema string) string {
+func applicationYAML(t *testing.T, namespace, name, manifest, schema string, options ...kit.Option) string {
 	t.Helper()
-	return kit.YAML(t, kit.Application(namespace, name, manifest, kit.Schema(schema)))
+	return kit.YAML(t, kit.Application(namespace, name, manifest, append(options, kit.Schema(schema))...))
 }
 
-// createApplication creates an Application by kubectl create -f and gives what
-// kubectl printed.
-func createApplication(t *testing.T, namespace, name, manifest, schema string) string {
+// createApplication creates an Application by kubectl create -f.
+func createApplication(t *testing.T, namespace, name, manifest, schema string, options ...kit.Option) {
 	t.Helper()
-	text, err := tryKubectl(t, applicationYAML(t, namespace, name, manifest, schema), "create", "-f", "-")
-	if err != nil {
-		t.Fatalf("create %s: %v\n%s", name, err, text)
+	hub.KubectlWith(t, applicationYAML(t, namespace, name, manifest, schema, options...), "create", "-f", "-")
+}
+
+// checkSays fails unless kubectl prints exactly this, and succeeds or not as it should.
+func checkSays(t *testing.T, succeeds bool, want, input string, arguments ...string) {
+	t.Helper()
+	text, err := tryKubectl(t, input, arguments...)
+	if (err == nil) != succeeds {
+		t.Errorf("kubectl ends with %v, and success is to be %t", err, succeeds)
 	}
-	return text
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("what kubectl says (-want +got):\n%s", diff)
+	}
 }
 
 // document reads a status document of an Application.
 func document(t *testing.T, namespace, name, key string) any {
 	t.Helper()
 	text, _ := kit.Field(hub.Get(t, kit.ConfigMaps, namespace, name), "data", key).(string)
-	if text == "" {
-		return nil
-	}
-	var value any
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatalf("%s of %s: %v", key, name, err)
-	}
-	return value
+	return parse(t, text)
 }
 
 // held reads what the agent says that it holds, without what it says of its
@@ -85,13 +74,9 @@ func held(t *testing.T, namespace, name string) any {
 func parse(t *testing.T, text string) any {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal(raw, &value))
 	return value
 }
 
@@ -107,20 +92,28 @@ func eventuallyState(t *testing.T, want, namespace, name string) {
 	})
 }
 
-// events gives the notes of the Events about an Application that have the reason.
+// events are the notes of the Events about the Application nginx that have the reason.
 // Each has a twin about the object, which may have the same name.
-func events(t *testing.T, namespace, name, reason string) []string {
+func events(t *testing.T, namespace, reason string) []string {
 	t.Helper()
-	list, err := hub.Dynamic.Resource(kit.Events).Namespace(namespace).List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list, err := hub.EventsV1().Events(namespace).List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
+	kit.Must(t, err)
 	var notes []string
 	for _, event := range list.Items {
-		if kit.Field(&event, "regarding", "kind") == "ConfigMap" && kit.Field(&event, "regarding", "name") == name && kit.Field(&event, "reason") == reason {
-			note, _ := kit.Field(&event, "note").(string)
-			notes = append(notes, note)
+		if event.Regarding.Kind == "ConfigMap" && event.Regarding.Name == "nginx" && event.Reason == reason {
+			notes = append(notes, event.Note)
 		}
 	}
 	return notes
+}
+
+// eventuallyNotes waits until [events] are as they should be.
+func eventuallyNotes(t *testing.T, namespace, reason string, are func(notes []string) bool) {
+	t.Helper()
+	kit.Eventually(t, func() string {
+		if notes := events(t, namespace, reason); !are(notes) {
+			return fmt.Sprintf("the Events %s say %q", reason, notes)
+		}
+		return ""
+	})
 }

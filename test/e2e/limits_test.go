@@ -3,7 +3,6 @@ package e2e
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -34,7 +33,7 @@ func TestWhatDoesNotFitIsReportedAndCarriedOut(t *testing.T) {
 	fill(t, namespace, "nginx", notes, "data", "notes")
 	before := auditMark(t)
 	for n := range objects {
-		if condition := conditionOf(t, namespace, "nginx", "TooLarge"); condition != nil {
+		if condition := hub.App(namespace, "nginx").Condition(t, "TooLarge"); condition.Type != "" {
 			t.Errorf("%d objects have grown, and it is too large already: %v", n, condition)
 		}
 		fill(t, namespace, fmt.Sprintf("grows-%d", n), each, "metadata", "annotations", "size")
@@ -52,12 +51,12 @@ func TestWhatDoesNotFitIsReportedAndCarriedOut(t *testing.T) {
 	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"selector": {"app": "other"}}}`)
 	hub.EventuallyField(t, "nginx", kit.Services, namespace, "nginx", "spec", "selector", "app")
 	kit.Eventually(t, func() string {
-		if condition := conditionOf(t, namespace, "nginx", "TooLarge"); condition != nil {
+		if condition := hub.App(namespace, "nginx").Condition(t, "TooLarge"); condition.Type != "" {
 			return fmt.Sprintf("there is room again, and still %v", condition)
 		}
 		return ""
 	})
-	for _, r := range writes(before.Requests(t, ofAgent, kit.In(namespace))) {
+	for _, r := range before.Requests(t, ofAgent, kit.Request.IsWrite, kit.In(namespace)) {
 		if code := r.Status.Code; code >= http.StatusMultipleChoices && code != http.StatusConflict {
 			t.Errorf("want every write to pass, got %.300s", r)
 		}
@@ -68,16 +67,10 @@ func TestWhatDoesNotFitIsReportedAndCarriedOut(t *testing.T) {
 func fill(t *testing.T, namespace, name string, size int, path ...string) {
 	t.Helper()
 	text := make([]byte, size/2)
-	if _, err := rand.Read(text); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kit.ErrorOf(rand.Read(text)))
 	var patch any = hex.EncodeToString(text)
 	for _, step := range slices.Backward(path) {
 		patch = map[string]any{step: patch}
 	}
-	body, err := json.Marshal(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hub.Change(t, kit.ConfigMaps, namespace, name, string(body))
+	hub.Change(t, kit.ConfigMaps, namespace, name, string(kit.JSON(t, patch)))
 }

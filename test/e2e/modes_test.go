@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -28,17 +27,12 @@ func TestModes(t *testing.T) {
 		}
 		return message
 	})
-	kit.Eventually(t, func() string {
-		if notes := events(t, namespace, "nginx", "DriftDetected"); len(notes) < 2 {
-			return fmt.Sprintf("want an Event for each of both, got %v", notes)
-		}
-		return ""
-	})
+	eventuallyNotes(t, namespace, "DriftDetected", func(notes []string) bool { return len(notes) >= 2 }) // one for each
 	wish(t, namespace, "nginx", "mode", "suspend")
 	eventuallyCondition(t, namespace, "nginx", "Reconciled", "Unknown", "Suspended")
 	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"replicas": 4}}`)
 	awaitCalm(t, namespace)
-	for _, r := range writes(before.Requests(t, ofAgent, kit.In(namespace))) {
+	for _, r := range before.Requests(t, ofAgent, kit.Request.IsWrite, kit.In(namespace)) {
 		if r.Object.Resource != "events" && r.Object.Resource != "configmaps" {
 			t.Errorf("want no write to an object, got %s", r)
 		}
@@ -46,12 +40,7 @@ func TestModes(t *testing.T) {
 
 	wish(t, namespace, "nginx", "mode", "enforce")
 	hub.EventuallyField(t, 2, kit.Deployments, namespace, "nginx", "spec", "replicas")
-	kit.Eventually(t, func() string {
-		if hub.Get(t, kit.Services, namespace, "nginx") == nil {
-			return "the Service is not back"
-		}
-		return ""
-	})
+	kit.EventuallyTrue(t, "the Service is not back", func() bool { return hub.Get(t, kit.Services, namespace, "nginx") != nil })
 	eventuallyReconciled(t, namespace, "nginx")
 	eventuallyCondition(t, namespace, "nginx", "Drifted", "False", "NoDrift")
 	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/replicas")
@@ -102,9 +91,7 @@ func TestOneUnservedKind(t *testing.T) {
 	kit.Long(t, "a kind is unserved until the agent asks again")
 	const soon = 30 * time.Second
 	namespace := newNamespace(t)
-	if text, err := tryKubectl(t, drummerRole, "create", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	hub.KubectlWith(t, drummerRole, "create", "-f", "-")
 	t.Cleanup(func() { hub.Kubectl(t, "delete", "clusterrole", "krake-agent-drummers") })
 	createApplication(t, namespace, "nginx", nginxManifest+`---
 apiVersion: music.example.com/v1
@@ -115,18 +102,11 @@ spec: {sticks: 2}
 	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Stalled", "True", "KindNotFound"), "Drummer")
 	settle(t, namespace) // the others are there, and are repaired
 
-	if text, err := tryKubectl(t, drummerKind, "create", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	hub.KubectlWith(t, drummerKind, "create", "-f", "-")
 	t.Cleanup(func() { hub.Kubectl(t, "delete", "crd", "drummers.music.example.com") })
 	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/drummers.music.example.com")
 	known := time.Now()
-	kit.Eventually(t, func() string {
-		if hub.Get(t, drummers, namespace, "ringo") == nil {
-			return "the object of the new kind is not there"
-		}
-		return ""
-	})
+	kit.EventuallyTrue(t, "the object of the new kind is not there", func() bool { return hub.Get(t, drummers, namespace, "ringo") != nil })
 	if took := time.Since(known); took > soon {
 		t.Errorf("the object was created %s after its kind was known, want %s at most", took, soon)
 	}

@@ -31,6 +31,12 @@ spec:
   - {port: 80, targetPort: 80}
 `
 
+// nginxDeployment is the one of the nginx Application.
+func nginxDeployment() string {
+	deployment, _, _ := strings.Cut(nginxManifest, "---")
+	return deployment
+}
+
 // newNginx creates the nginx Application and waits until it runs.
 func newNginx(t *testing.T) (namespace string) {
 	t.Helper()
@@ -59,11 +65,7 @@ func TestAnObservedFieldIsReverted(t *testing.T) {
 	if diff := cmp.Diff(want, operations); diff != "" {
 		t.Errorf("the body of the repair (-want +got):\n%s", diff)
 	}
-	kit.Eventually(t, func() string {
-		notes := events(t, namespace, "nginx", "DriftReverted")
-		if len(notes) == 1 && strings.Contains(notes[0], "spec.template.spec.containers[0].image, changed by kubectl-set (Update at ") {
-			return ""
-		}
-		return "no Event that names who changed what: " + strings.Join(notes, "; ")
+	eventuallyNotes(t, namespace, "DriftReverted", func(notes []string) bool {
+		return len(notes) == 1 && strings.Contains(notes[0], "spec.template.spec.containers[0].image, changed by kubectl-set (Update at ")
 	})
 }

@@ -1,13 +1,14 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,9 +72,7 @@ func foreignObjects(t *testing.T, namespace string, count int) []*unstructured.U
 		}
 		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: %s, metadata: {name: foreign-%d, namespace: %s}}\n", kind, i, namespace)
 	}
-	if said, err := tryKubectl(t, text.String(), "create", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
+	hub.KubectlWith(t, text.String(), "create", "-f", "-")
 	var objects []*unstructured.Unstructured
 	for i := range count {
 		resource := kit.ConfigMaps
@@ -97,14 +96,7 @@ func forge(t *testing.T, namespace string, objects []*unstructured.Unstructured)
 			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
 		})
 	}
-	inventory, err := json.Marshal(forged)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patch, err := json.Marshal(map[string]any{"data": map[string]any{"inventory.local": string(inventory)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	patch := kit.JSON(t, map[string]any{"data": map[string]any{"inventory.local": string(kit.JSON(t, forged))}})
 	hub.Kubectl(t, "--namespace", namespace, "--as", kit.LocalAgent, "patch", "configmap", "nginx", "--type=merge", "--patch", string(patch))
 }
 
@@ -129,18 +121,27 @@ func checkUntouched(t *testing.T, before *unstructured.Unstructured) {
 func TestCopiedMarksMakeNoObjectOurs(t *testing.T) {
 	namespace := newNginx(t)
 	marked := hub.Get(t, kit.Services, namespace, "nginx")
-	label, owner := marked.GetLabels()["krake.dev/owned-by"], marked.GetAnnotations()["krake.dev/owner"]
-	uid := marked.GetAnnotations()["krake.dev/owner-uid"]
-	forged := []struct{ name, label, owner, uid string }{
-		{name: "unmarked"},
-		{name: "labelled", label: label},
-		{name: "copied", label: label, owner: owner, uid: uid},
-		{name: "outdated", label: label, owner: strings.TrimSuffix(owner, "nginx") + "outdated", uid: "00000000-0000-0000-0000-000000000000"},
-		{name: "half", label: label, owner: strings.TrimSuffix(owner, "nginx") + "half"},
-	}
+	labels := map[string]string{"krake.dev/owned-by": marked.GetLabels()["krake.dev/owned-by"]}
+	owner, uid := marked.GetAnnotations()["krake.dev/owner"], marked.GetAnnotations()["krake.dev/owner-uid"]
+	const otherUID = "00000000-0000-0000-0000-000000000000"
+	ownerOf := func(name string) string { return strings.TrimSuffix(owner, "nginx") + name }
 	var victims []*unstructured.Unstructured
-	for _, f := range forged {
-		victims = append(victims, forgedService(t, namespace, f.name, f.label, f.owner, f.uid))
+	for _, f := range []struct {
+		name                string
+		labels, annotations map[string]string
+	}{
+		{"unmarked", nil, nil},
+		{"labelled", labels, nil},
+		{"copied", labels, map[string]string{"krake.dev/owner": owner, "krake.dev/owner-uid": uid}},
+		{"outdated", labels, map[string]string{"krake.dev/owner": ownerOf("outdated"), "krake.dev/owner-uid": otherUID}},
+		{"half", labels, map[string]string{"krake.dev/owner": ownerOf("half")}},
+	} {
+		service := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: f.name, Labels: f.labels, Annotations: f.annotations},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		}
+		kit.Must(t, kit.ErrorOf(hub.CoreV1().Services(namespace).Create(t.Context(), service, metav1.CreateOptions{})))
+		victims = append(victims, hub.Get(t, kit.Services, namespace, f.name))
 	}
 	forge(t, namespace, victims[:1])
 	settle(t, namespace)
@@ -148,27 +149,6 @@ func TestCopiedMarksMakeNoObjectOurs(t *testing.T) {
 	for _, victim := range victims {
 		checkUntouched(t, victim)
 	}
-}
-
-func forgedService(t *testing.T, namespace, name, label, owner, uid string) *unstructured.Unstructured {
-	t.Helper()
-	service := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": name, "namespace": namespace},
-		"spec": map[string]any{"ports": []any{map[string]any{"port": int64(80)}}},
-	}}
-	if label != "" {
-		service.SetLabels(map[string]string{"krake.dev/owned-by": label})
-	}
-	annotations := map[string]string{}
-	if owner != "" {
-		annotations["krake.dev/owner"] = owner
-	}
-	if uid != "" {
-		annotations["krake.dev/owner-uid"] = uid
-	}
-	service.SetAnnotations(annotations)
-	createObject(t, service)
-	return hub.Get(t, kit.Services, namespace, name)
 }
 
 // Threat A33 of the security specification: two Applications claim the same Deployment. The one that
@@ -207,7 +187,8 @@ func TestFirstOfTwoClaimsWins(t *testing.T) {
 	eventuallyCondition(t, namespace, winner, "Conflict", "False", "NoConflict")
 
 	awaitCalm(t, namespace)
-	made := accepted(of("deployments", writes(before.Requests(t, ofAgent, kit.In(namespace)))))
+	made := before.Requests(t, ofAgent, kit.Request.IsWrite, kit.In(namespace), ofKind("deployments"),
+		func(r kit.Request) bool { return r.Status.Code < http.StatusMultipleChoices })
 	for _, r := range made {
 		if strings.Contains(string(r.Body), loser+":") {
 			t.Errorf("the Deployment belongs to %s, and %s wrote it: %s", winner, loser, r)
@@ -222,25 +203,17 @@ func claimOf(app string, revision int) string {
 	return strings.ReplaceAll(nginxDeployment(), "nginx:1.27", fmt.Sprintf("%s:%d", app, revision))
 }
 
-// nginxDeployment is the one of the nginx Application.
-func nginxDeployment() string {
-	deployment, _, _ := strings.Cut(nginxManifest, "---")
-	return deployment
-}
-
 // Threat A34 of the security specification: a Deployment exists already and has no owner. It stays as it is,
 // unless the Application asks to adopt it: then it is marked first, by a
 // write of its own, and changed after that. It stays when the Application is deleted,
 // unless the Application asks for its deletion.
 func TestExistingObjectIsLeftAloneUnlessAdopted(t *testing.T) {
-	for name, wishes := range map[string]map[string]string{
-		"default": nil, "orphan": {"deletion-policy": "orphan"}, "delete": {"deletion-policy": "delete"},
-	} {
-		t.Run(name, func(t *testing.T) { adopt(t, wishes) })
+	for _, policy := range []string{"default", "orphan", "delete"} {
+		t.Run(policy, func(t *testing.T) { adopt(t, policy) })
 	}
 }
 
-func adopt(t *testing.T, wishes map[string]string) {
+func adopt(t *testing.T, policy string) {
 	t.Helper()
 	namespace := newNamespace(t)
 	hub.Kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine:1", "--replicas=2")
@@ -248,16 +221,20 @@ func adopt(t *testing.T, wishes map[string]string) {
 	found := hub.Get(t, kit.Deployments, namespace, "nginx")
 	before := auditMark(t)
 	manifest := strings.ReplaceAll(nginxDeployment(), "- {name: nginx, image", "- {name: mine, image")
-	createWishing(t, namespace, "nginx", manifest, `
+	var wishes []kit.Option
+	if policy != "default" {
+		wishes = append(wishes, kit.Annotation("deletion-policy", policy))
+	}
+	createApplication(t, namespace, "nginx", manifest, `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: nginx}
 spec:
   template: {spec: {containers: [{image: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}
-`, wishes)
+`, wishes...)
 	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Conflict", "True", "AlreadyExists"), "Deployment "+namespace+"/nginx")
 	awaitCalm(t, namespace)
-	if made := repairs(before.Requests(t, ofAgent, kit.In(namespace))); len(made) > 0 {
+	if made := repairs(t, before, namespace); len(made) > 0 {
 		t.Errorf("want no write to what is not ours, got %v", made)
 	}
 	if now := hub.Get(t, kit.Deployments, namespace, "nginx"); now.GetGeneration() != found.GetGeneration() || len(now.GetAnnotations()) > 1 {
@@ -269,13 +246,13 @@ spec:
 	made := eventuallyRepairs(t, before, 2, namespace)
 	checkRepairs(t, made[:1], "/metadata/annotations", "/metadata/labels")
 	checkRepairs(t, made[1:], "/spec/template/spec/containers/0/image")
-	if notes := events(t, namespace, "nginx", "Adopted"); len(notes) == 0 {
+	if notes := events(t, namespace, "Adopted"); len(notes) == 0 {
 		t.Error("no Event tells of the adoption")
 	}
 
 	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", kit.Timeout.String())
 	left := hub.Get(t, kit.Deployments, namespace, "nginx")
-	switch isDeleted := wishes["deletion-policy"] == "delete"; {
+	switch isDeleted := policy == "delete"; {
 	case isDeleted && left != nil && left.GetDeletionTimestamp() == nil:
 		t.Error("the Deployment was to be deleted, and is still there")
 	case !isDeleted && (left == nil || left.GetUID() != found.GetUID() || left.GetLabels()["team"] != "mine"):
@@ -380,7 +357,7 @@ func TestRestoredBackup(t *testing.T) {
 // What an orphaning Application leaves is as it was, without our marks.
 func TestOrphan(t *testing.T) {
 	namespace := newNamespace(t)
-	createWishing(t, namespace, "nginx", nginxManifest, "", map[string]string{"deletion-policy": "orphan"})
+	createApplication(t, namespace, "nginx", nginxManifest, "", kit.Annotation("deletion-policy", "orphan"))
 	eventuallyReconciled(t, namespace, "nginx")
 	resources := []schema.GroupVersionResource{kit.Deployments, kit.Services}
 	var former []*unstructured.Unstructured
@@ -401,12 +378,7 @@ func TestOrphan(t *testing.T) {
 			t.Errorf("%s: marks are left: %s", resource.Resource, text)
 		}
 	}
-	kit.Eventually(t, func() string {
-		if notes := events(t, namespace, "nginx", "Orphaned"); len(notes) < len(resources) {
-			return fmt.Sprintf("want an Event for each object, got %v", notes)
-		}
-		return ""
-	})
+	eventuallyNotes(t, namespace, "Orphaned", func(notes []string) bool { return len(notes) >= len(resources) }) // one for each
 }
 
 // A finalizer of somebody else keeps an object, and with it the Application,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"fmt"
 	"net"
 	"slices"
@@ -14,21 +13,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
+	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
-)
-
-var (
-	leases         = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	configurations = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 )
 
 // needsPods skips a test where webhook and agent are processes beside the cluster.
@@ -49,31 +41,17 @@ func deploymentsOf() []installation.Deployment {
 func podsOf(t *testing.T, d installation.Deployment) []corev1.Pod {
 	t.Helper()
 	names, err := inPods.Names(t.Context(), d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	found := make([]corev1.Pod, 0, len(names))
 	for _, name := range names {
-		found = append(found, read[corev1.Pod](t, kit.Pods, d.Namespace, name))
+		pod, err := hub.CoreV1().Pods(d.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+		kit.Must(t, err)
+		found = append(found, *pod)
 	}
 	if len(found) != 2 {
 		t.Fatalf("%s has Pods %v, want two", d.Name, names)
 	}
 	return found
-}
-
-// read reads an object that is there, as one of its type.
-func read[T any](t *testing.T, resource schema.GroupVersionResource, namespace, name string) T {
-	t.Helper()
-	var typed T
-	object := hub.Get(t, resource, namespace, name)
-	if object == nil {
-		t.Fatalf("there is no %s %s", resource.Resource, name)
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed); err != nil {
-		t.Fatal(err)
-	}
-	return typed
 }
 
 // The commands run as somebody who is not root, who may write to no file and has no
@@ -82,7 +60,7 @@ func read[T any](t *testing.T, resource schema.GroupVersionResource, namespace, 
 func TestPodsAreRestricted(t *testing.T) {
 	needsPods(t)
 	for _, d := range deploymentsOf() {
-		if level := kit.Field(hub.Get(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", d.Namespace),
+		if level := kit.Field(hub.Get(t, kit.Namespaces, "", d.Namespace),
 			"metadata", "labels", "pod-security.kubernetes.io/enforce"); level != "restricted" {
 			t.Errorf("namespace %s enforces %v, want restricted", d.Namespace, level)
 		}
@@ -97,9 +75,7 @@ func TestPodsAreRestricted(t *testing.T) {
 
 	namespace := newNamespace(t)
 	pod = fmt.Sprintf(podOf, inPods.Image(), "runAsNonRoot: true, runAsUser: 0")
-	if text, err := tryKubectl(t, pod, "--namespace", namespace, "create", "-f", "-"); err != nil {
-		t.Fatal(text)
-	}
+	hub.KubectlWith(t, pod, "--namespace", namespace, "create", "-f", "-")
 	hub.EventuallyField(t, "CreateContainerConfigError", kit.Pods, namespace, "root", "status", "containerStatuses", 0, "state", "waiting", "reason")
 }
 
@@ -118,9 +94,9 @@ func checkRestricted(t *testing.T, pod *corev1.Pod) {
 	if of == nil || of.RunAsNonRoot == nil || !*of.RunAsNonRoot || of.RunAsUser != nil || of.SeccompProfile == nil {
 		t.Errorf("Pod %s may be root, or has a user that is not its image's: %+v", pod.Name, of)
 	}
-	no, yes := false, true
 	want := &corev1.SecurityContext{
-		AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 	for _, container := range pod.Spec.Containers {
 		if diff := cmp.Diff(want, container.SecurityContext); diff != "" {
@@ -200,8 +176,12 @@ func TestInClusterConfiguration(t *testing.T) {
 // leader is the Pod of the agent that acts.
 func leader(t *testing.T) string {
 	t.Helper()
-	holder, _ := kit.Field(hub.Get(t, leases, "krake-agents", "krake-agent-local"), "spec", "holderIdentity").(string)
-	name, _, _ := strings.Cut(holder, "_")
+	lease, err := hub.CoordinationV1().Leases("krake-agents").Get(t.Context(), "krake-agent-local", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return ""
+	}
+	kit.Must(t, err)
+	name, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
 	return name
 }
 
@@ -211,11 +191,14 @@ func TestPodsOfAnApplicationRun(t *testing.T) {
 	needsPods(t)
 	namespace := newNginx(t)
 	running := func() string {
-		deployment := read[appsv1.Deployment](t, kit.Deployments, namespace, "nginx")
+		deployment, err := hub.AppsV1().Deployments(namespace).Get(t.Context(), "nginx", metav1.GetOptions{})
+		kit.Must(t, err)
 		if s := deployment.Status; s.AvailableReplicas != 2 || s.UpdatedReplicas != 2 || s.Replicas != 2 {
 			return fmt.Sprintf("of the Deployment two Pods are to be available: %+v", s)
 		}
-		for _, pod := range list[corev1.Pod](t, kit.Pods, namespace) {
+		pods, err := hub.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+		kit.Must(t, err)
+		for _, pod := range pods.Items {
 			if pod.DeletionTimestamp == nil && (pod.Status.PodIP == "" || pod.Spec.NodeName == "" || pod.Status.ContainerStatuses[0].State.Running == nil) {
 				return fmt.Sprintf("Pod %s does not run: %+v", pod.Name, pod.Status)
 			}
@@ -231,29 +214,14 @@ func TestPodsOfAnApplicationRun(t *testing.T) {
 	eventuallyState(t, "RUNNING", namespace, "nginx")
 }
 
-// list reads the objects of a namespace.
-func list[T any](t *testing.T, resource schema.GroupVersionResource, namespace string) []T {
-	t.Helper()
-	found, err := hub.Dynamic.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	typed := make([]T, len(found.Items))
-	for i, item := range found.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &typed[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return typed
-}
-
 // The API server reaches the webhook by a Service of the cluster, which leads to the
 // Pods and to nothing else: without them Applications are refused, other ConfigMaps
 // are not, and Applications are healed on.
 func TestServiceLeadsToThePods(t *testing.T) {
 	needsPods(t)
 	namespace := newNginx(t)
-	service := read[corev1.Service](t, kit.Services, "krake-system", "krake-webhook")
+	service, err := hub.CoreV1().Services("krake-system").Get(t.Context(), "krake-webhook", metav1.GetOptions{})
+	kit.Must(t, err)
 	if ip := net.ParseIP(service.Spec.ClusterIP); service.Spec.Type != corev1.ServiceTypeClusterIP || ip == nil {
 		t.Fatalf("the Service is of type %s with address %q", service.Spec.Type, service.Spec.ClusterIP)
 	}
@@ -263,14 +231,8 @@ func TestServiceLeadsToThePods(t *testing.T) {
 	}
 	kit.Eventually(t, func() string { return differ(addresses, endpoints(t)) })
 
-	t.Cleanup(func() {
-		if err := inPods.Start(context.WithoutCancel(t.Context()), installation.WebhookDeployment); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := inPods.Stop(installation.WebhookDeployment); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { kit.Must(t, inPods.Start(context.WithoutCancel(t.Context()), installation.WebhookDeployment)) })
+	kit.Must(t, inPods.Stop(installation.WebhookDeployment))
 	kit.Eventually(t, func() string { return differ(nil, endpoints(t)) })
 	if err := admit(t.Context(), namespace); err == nil || !strings.Contains(err.Error(), "krake-webhook") {
 		t.Errorf("without the webhook an Application is answered %v", err)
@@ -278,31 +240,21 @@ func TestServiceLeadsToThePods(t *testing.T) {
 	hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "plain")
 	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
 	hub.EventuallyField(t, int64(80), kit.Services, namespace, "nginx", "spec", "ports", 0, "targetPort")
-	if err := inPods.Start(t.Context(), installation.WebhookDeployment); err != nil {
-		t.Fatal(err)
-	}
-	kit.Eventually(t, func() string {
-		if err := admit(t.Context(), namespace); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	kit.Must(t, inPods.Start(t.Context(), installation.WebhookDeployment))
+	kit.EventuallyNil(t, func() error { return admit(t.Context(), namespace) })
 }
 
 // endpoints are the addresses that the webhook's Service leads to.
 func endpoints(t *testing.T) []string {
 	t.Helper()
-	found, err := hub.Dynamic.Resource(endpointSlices).Namespace("krake-system").List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=krake-webhook"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ofWebhook := metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=krake-webhook"}
+	found, err := hub.DiscoveryV1().EndpointSlices("krake-system").List(t.Context(), ofWebhook)
+	kit.Must(t, err)
 	var addresses []string
 	for _, slice := range found.Items {
-		items, _ := slice.Object["endpoints"].([]any) // null where there are none
-		for i := range items {
-			address, ok := kit.Field(&slice, "endpoints", i, "addresses", 0).(string)
-			if ok && kit.Field(&slice, "endpoints", i, "conditions", "ready") == true {
-				addresses = append(addresses, address)
+		for _, endpoint := range slice.Endpoints {
+			if ready := endpoint.Conditions.Ready; ready != nil && *ready {
+				addresses = append(addresses, endpoint.Addresses[0])
 			}
 		}
 	}
@@ -327,19 +279,13 @@ func TestCertificateIsRotated(t *testing.T) {
 		for _, key := range []string{"tls.crt", "ca.key"} {
 			served := certificate(t)
 			hub.Change(t, kit.Secrets, "krake-system", "krake-webhook-certificate", `{"data": {"`+key+`": null}}`)
-			kit.Eventually(t, func() string {
-				switch now := certificate(t); now {
-				case "", served:
-					return "no other certificate is in the Secret"
-				default:
-					return ""
-				}
+			kit.EventuallyTrue(t, "no other certificate is in the Secret", func() bool {
+				now := certificate(t)
+				return now != "" && now != served
 			})
 			for _, pod := range before {
 				address, err := inPods.Forward(t.Context(), installation.WebhookDeployment, pod.Name, "9443")
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				kit.Eventually(t, func() string { return serves(t, address, certificate(t)) })
 			}
 		}
@@ -354,25 +300,18 @@ func TestCertificateIsRotated(t *testing.T) {
 // certificate is the one in the Secret, empty where there is none.
 func certificate(t *testing.T) string {
 	t.Helper()
-	text, _ := kit.Field(hub.Get(t, kit.Secrets, "krake-system", "krake-webhook-certificate"), "data", "tls.crt").(string)
-	return decoded(t, text)
-}
-
-func decoded(t *testing.T, text string) string {
-	t.Helper()
-	plain, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(plain)
+	secret, err := hub.CoreV1().Secrets("krake-system").Get(t.Context(), "krake-webhook-certificate", metav1.GetOptions{})
+	kit.Must(t, err)
+	return string(secret.Data["tls.crt"])
 }
 
 // serves complains unless a Pod serves a certificate, and the API server trusts it.
 func serves(t *testing.T, address, want string) string {
 	t.Helper()
-	bundle, _ := kit.Field(hub.Get(t, configurations, "", "krake-webhook"), "webhooks", 0, "clientConfig", "caBundle").(string)
+	configuration, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "krake-webhook", metav1.GetOptions{})
+	kit.Must(t, err)
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM([]byte(decoded(t, bundle))) {
+	if !roots.AppendCertsFromPEM(configuration.Webhooks[0].ClientConfig.CABundle) {
 		return "the configuration trusts nobody"
 	}
 	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: "krake-webhook.krake-system.svc"}}
@@ -381,18 +320,12 @@ func serves(t *testing.T, address, want string) string {
 		return "the API server would not trust it: " + err.Error()
 	}
 	defer connection.Close()
-	leaf := connection.(*tls.Conn).ConnectionState().PeerCertificates[0]
-	pool := x509.NewCertPool()
-	if pool.AppendCertsFromPEM([]byte(want)); !pool.Equal(poolOf(leaf)) {
+	served, wanted := x509.NewCertPool(), x509.NewCertPool()
+	served.AddCert(connection.(*tls.Conn).ConnectionState().PeerCertificates[0])
+	if wanted.AppendCertsFromPEM([]byte(want)); !wanted.Equal(served) {
 		return "it serves another certificate than the Secret has"
 	}
 	return ""
-}
-
-func poolOf(leaf *x509.Certificate) *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return pool
 }
 
 // While the webhook's Pods are replaced, one after the other, no admission fails.
@@ -409,9 +342,10 @@ func TestRollingRestartLosesNoAdmission(t *testing.T) {
 			t.Error(err)
 		}
 		kit.Eventually(t, func() string { // the former ones end
-			left := list[corev1.Pod](t, kit.Pods, "krake-system")
-			if len(left) != len(before) {
-				return fmt.Sprintf("%d Pods, want %d", len(left), len(before))
+			remaining, err := hub.CoreV1().Pods("krake-system").List(t.Context(), metav1.ListOptions{})
+			kit.Must(t, err)
+			if len(remaining.Items) != len(before) {
+				return fmt.Sprintf("%d Pods, want %d", len(remaining.Items), len(before))
 			}
 			return ""
 		})
@@ -456,18 +390,10 @@ func admitMeanwhile(t *testing.T, namespace string, do func()) {
 
 // admit offers an Application, which the webhook completes.
 func admit(ctx context.Context, namespace string) error {
-	var object unstructured.Unstructured
-	if err := yaml.Unmarshal([]byte(`
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: offered, annotations: {krake.dev/application: v1}}
-data: {spec.manifest: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80}]}}"}
-`), &object.Object); err != nil {
-		return err
-	}
-	stored, err := hub.Dynamic.Resource(kit.ConfigMaps).Namespace(namespace).Create(ctx, &object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err == nil && kit.Field(stored, "data", "status.last_applied_manifest") == nil {
-		return fmt.Errorf("the webhook was not called: %v", stored.Object)
+	offered := kit.Application(namespace, "offered", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80}]}}")
+	stored, err := hub.CoreV1().ConfigMaps(namespace).Create(ctx, offered, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err == nil && stored.Data["status.last_applied_manifest"] == "" {
+		return fmt.Errorf("the webhook was not called: %v", stored)
 	}
 	return err
 }
@@ -477,11 +403,10 @@ data: {spec.manifest: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec
 func TestKilledAgentPodIsReplaced(t *testing.T) {
 	needsPods(t)
 	namespace := newNginx(t)
-	kit.Eventually(t, func() string { // a status that is about to be written is no write of the other one
-		if first := versions(t, namespace); first != versions(t, namespace) {
-			return "it is still written to"
-		}
-		return ""
+	// A status that is about to be written is no write of the other one.
+	kit.EventuallyTrue(t, "it is still written to", func() bool {
+		first := versions(t, namespace)
+		return first == versions(t, namespace)
 	})
 	settled := versions(t, namespace)
 	killed := leader(t)
@@ -492,9 +417,7 @@ func TestKilledAgentPodIsReplaced(t *testing.T) {
 		}
 		return ""
 	})
-	if err := inPods.WaitRolledOut(t.Context(), installation.AgentDeployment); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, inPods.WaitRolledOut(t.Context(), installation.AgentDeployment))
 	if now := versions(t, namespace); now != settled {
 		t.Errorf("something was written:\n%s\nbefore:\n%s", now, settled)
 	}

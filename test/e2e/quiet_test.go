@@ -42,7 +42,7 @@ func TestARestartWritesNothing(t *testing.T) {
 	before := auditMark(t)
 	withoutAgent(t, func() {})
 	awaitCalm(t, namespace)
-	if made := writes(before.Requests(t, ofAgent)); len(made) > 0 {
+	if made := before.Requests(t, ofAgent, kit.Request.IsWrite); len(made) > 0 {
 		t.Errorf("want no write, got %v", made)
 	}
 	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"replicas": 5}}`)
@@ -56,11 +56,6 @@ func settle(t *testing.T, namespace string) {
 	t.Helper()
 	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
 	hub.EventuallyField(t, int64(80), kit.Services, namespace, "nginx", "spec", "ports", 0, "targetPort")
-	kit.Eventually(t, func() string {
-		if len(events(t, namespace, "nginx", "DriftReverted")) == 0 {
-			return "no Event of the repair"
-		}
-		return ""
-	})
+	eventuallyNotes(t, namespace, "DriftReverted", func(notes []string) bool { return len(notes) > 0 })
 	awaitCalm(t, namespace)
 }

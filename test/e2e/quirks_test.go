@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -29,22 +28,18 @@ rules:
 func TestOtherFormsOfAValueAreNoDrift(t *testing.T) {
 	kit.Long(t, "many drifts")
 	text, err := os.ReadFile("testdata/quirks.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if count := strings.Count(string(text), "\nkind: "); count < 40 {
 		t.Fatalf("%d objects, want 40 at least", count)
 	}
-	if said, err := tryKubectl(t, musicKinds+"---"+moreKinds, "apply", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
+	hub.Apply(t, musicKinds+"---"+moreKinds)
 	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/songs.music.example.com", "crd/artists.music.example.com")
 	namespace := newNamespace(t)
 	before := auditMark(t)
 	createApplication(t, namespace, "quirks", string(text), "")
 	eventuallyReconciled(t, namespace, "quirks")
 	awaitCalm(t, namespace)
-	for _, r := range repairs(before.Requests(t, ofAgent, kit.In(namespace))) {
+	for _, r := range repairs(t, before, namespace) {
 		t.Errorf("what the API server has written otherwise was repaired: %s", r)
 	}
 	want := []string{
@@ -69,9 +64,9 @@ func TestOtherFormsOfAValueAreNoDrift(t *testing.T) {
 // writtenOtherwise names the fields for which the agent has learned another form.
 func writtenOtherwise(t *testing.T, namespace, name string) []string {
 	t.Helper()
-	condition := conditionOf(t, namespace, name, "Reconciled")
-	_, text, _ := strings.Cut(fmt.Sprint(condition["message"]), "writes otherwise: ")
-	if condition["reason"] != "WrittenOtherwise" {
+	condition := hub.App(namespace, name).Condition(t, application.ReconciledCondition)
+	_, text, _ := strings.Cut(condition.Message, "writes otherwise: ")
+	if condition.Reason != "WrittenOtherwise" {
 		return nil
 	}
 	return strings.Split(strings.ReplaceAll(text, namespace+"/", ""), "; ")
@@ -82,29 +77,12 @@ func writtenOtherwise(t *testing.T, namespace, name string) []string {
 func lookOften(t *testing.T) {
 	t.Helper()
 	kubeconfig, err := both.AgentKubeconfig(t.Context(), application.LocalCluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	begin := auditMark(t)
 	agent, err := both.RunAgent("often", kubeconfig, "--resync=1s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := agent.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	kit.Eventually(t, func() string {
-		lists := 0
-		for _, r := range of("services", begin.Requests(t, ofAgent)) {
-			if r.Verb == "list" {
-				lists++
-			}
-		}
-		if lists < 3 {
-			return fmt.Sprintf("%d lists of Services, want 3", lists)
-		}
-		return ""
+	kit.Must(t, err)
+	defer func() { kit.Must(t, agent.Stop()) }()
+	kit.EventuallyTrue(t, "the agent has not listed the Services three times", func() bool {
+		return len(begin.Requests(t, ofAgent, ofKind("services"), func(r kit.Request) bool { return r.Verb == "list" })) >= 3
 	})
 }

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"crypto/tls"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -118,17 +116,13 @@ func useEveryKind(t *testing.T) {
 	t.Helper()
 	namespace := newNamespace(t)
 	text, err := os.ReadFile("testdata/workloads.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	createApplication(t, namespace, "everything", string(text), "")
 	eventuallyReconciled(t, namespace, "everything") // the claim waits for a volume for ever
 	var resources []schema.GroupVersionResource
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var kind metav1.TypeMeta
-		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, yaml.Unmarshal([]byte(document), &kind))
 		gvk := kind.GroupVersionKind()
 		plural := map[string]string{"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"}[gvk.Kind]
 		if plural == "" {
@@ -178,9 +172,7 @@ func scrape(t *testing.T) {
 func metricsURLs(t *testing.T) []string {
 	t.Helper()
 	urls, err := both.MetricsURLs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return urls
 }
 
@@ -206,32 +198,11 @@ func awaitMetrics(t *testing.T, url, token string) (metrics string) {
 	return metrics
 }
 
-// fetch reads a URL of somebody whose certificate nobody has signed; with a
-// token, if there is one.
 func fetch(t *testing.T, url, token string) (code int, text string) {
 	t.Helper()
-	client := &http.Client{
-		Timeout:   kit.Timeout,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // it signs for itself
-	}
-	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
+	code, text, err := kit.TryFetch(t.Context(), url, token)
+	kit.Must(t, err)
+	return code, text
 }
 
 // grantedRights are those that the shipped roles give to webhook and agent.
@@ -277,9 +248,7 @@ func shippedRoles(t *testing.T) (roles []rbacv1.ClusterRole, bindings []rbacv1.C
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return roles, bindings
 }
 
@@ -296,9 +265,7 @@ func rulesOf(t *testing.T, ref rbacv1.RoleRef, roles []rbacv1.ClusterRole) []rba
 	}
 	for _, selector := range roles[at].AggregationRule.ClusterRoleSelectors {
 		selects, err := metav1.LabelSelectorAsSelector(&selector)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, role := range roles {
 			if role.Kind == "ClusterRole" && selects.Matches(labels.Set(role.Labels)) {
 				rules = append(rules, role.Rules...)
@@ -338,9 +305,7 @@ func ourRequests() ([]kit.Request, error) {
 func usedRights(t *testing.T) map[right]bool {
 	t.Helper()
 	requests, err := ourRequests()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	granted := grantedRights(t)
 	rights := map[right]bool{}
 	for _, e := range requests {

@@ -11,18 +11,14 @@ import (
 // The example of the README works as it stands, and means what its comments say.
 func TestTheReadmeExample(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	_, example, _ := strings.Cut(string(text), "```yaml\n")
 	example, _, found := strings.Cut(example, "```")
 	if !found {
 		t.Fatal("the README has no YAML example")
 	}
 	namespace := newNamespace(t)
-	if text, err := tryKubectl(t, example, "--namespace", namespace, "create", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	hub.KubectlWith(t, example, "--namespace", namespace, "create", "-f", "-")
 	eventuallyState(t, "RUNNING", namespace, "web")
 
 	hub.Change(t, kit.Services, namespace, "web", `{"spec": {"type": "ClusterIP", "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}]}}`)

@@ -101,7 +101,7 @@ spec:
 	hub.EventuallyField(t, nil, kit.Services, namespace, "web", "spec", "ports", 0, "nodePort")
 	awaitCalm(t, namespace)
 	eventuallyReconciled(t, namespace, "web")
-	if tries := of("services", writes(before.Requests(t, ofAgent))); len(tries) > 3 {
+	if tries := before.Requests(t, ofAgent, kit.Request.IsWrite, ofKind("services")); len(tries) > 3 {
 		t.Errorf("%d writes to the Service, want 3 at most: %v", len(tries), tries)
 	}
 }
@@ -139,14 +139,10 @@ spec:
 	hub.EventuallyField(t, 1, kit.Deployments, namespace, "nginx", "spec", "replicas")
 	awaitCalm(t, namespace)
 
-	refused := 0
-	for _, r := range before.Requests(t, ofAgent, kit.In(namespace)) {
-		if isRepair(r) && r.Status.Code == http.StatusUnprocessableEntity {
-			refused++
-		}
-	}
-	if refused < 1 || refused > 3 {
-		t.Errorf("%d tries were refused, want 3 at most", refused)
+	refused := before.Requests(t, ofAgent, kit.In(namespace), isRepair,
+		func(r kit.Request) bool { return r.Status.Code == http.StatusUnprocessableEntity })
+	if len(refused) < 1 || len(refused) > 3 {
+		t.Errorf("%d tries were refused, want 3 at most", len(refused))
 	}
 	eventuallyRepairs(t, before, 2, namespace)
 

@@ -80,9 +80,7 @@ webhooks:
   admissionReviewVersions: [v1]
   sideEffects: None
 `, namespace, server.URL, base64.StdEncoding.EncodeToString(certificate))
-	if text, err := tryKubectl(t, configuration, "create", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	hub.KubectlWith(t, configuration, "create", "-f", "-")
 	t.Cleanup(func() { hub.Kubectl(t, "delete", "mutatingwebhookconfiguration", "rewriter-"+namespace) })
 	kit.Eventually(t, func() string {
 		if _, err := tryKubectl(t, "", "--namespace", namespace, "create", "service", "clusterip", "probe", "--tcp=80", "--dry-run=server"); err != nil {

@@ -36,14 +36,11 @@ func TestRivalIsNamedAndSlowsNoOtherApplication(t *testing.T) {
 	const path = "spec.ports[0].targetPort"
 	message := eventuallyCondition(t, fought, "nginx", "Contended", "True", "RivalManager")
 	checkNames(t, message, "Service "+fought+"/nginx", path, "rival", "leave "+path+" out of the observer schema")
-	kit.Eventually(t, func() string {
-		if notes := events(t, fought, "nginx", "Contended"); len(notes) != 1 || !strings.Contains(notes[0], "rival") || !strings.Contains(notes[0], path) {
-			return fmt.Sprintf("want one Event that names rival and field, got %v", notes)
-		}
-		return ""
+	eventuallyNotes(t, fought, "Contended", func(notes []string) bool {
+		return len(notes) == 1 && strings.Contains(notes[0], "rival") && strings.Contains(notes[0], path)
 	})
 	changed := <-flips
-	made := repairs(before.Requests(t, ofAgent, kit.In(fought)))
+	made := repairs(t, before, fought)
 	t.Logf("%d repairs of %d changes in %s; p50 and p99 of another Application: %s and %s before, %s and %s meanwhile", len(made), changed, lasts,
 		quantile(alone, 50), quantile(alone, 99), quantile(meanwhile, 50), quantile(meanwhile, 99))
 	if len(made) > most || len(made) < 5 {
@@ -96,22 +93,16 @@ func latencies(t *testing.T, namespace, who string, count int) []time.Duration {
 	t.Helper()
 	client := hub.Dynamic.Resource(kit.Services).Namespace(namespace)
 	list, err := client.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	watched, err := client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer watched.Stop()
 	var found []time.Duration
 	for n := range count {
 		start := time.Now()
 		changed, err := client.Patch(t.Context(), fmt.Sprintf("crowd-%d", n/perService), types.MergePatchType,
 			[]byte(`{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`), metav1.PatchOptions{FieldManager: who})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		awaitRepair(t, watched.ResultChan(), changed)
 		found = append(found, time.Since(start))
 	}
@@ -168,7 +159,7 @@ spec:
 	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"containers": [
 		{"name": "sidecar", "image": "sidecar:1"}, {"name": "nginx", "image": "nginx:1.27"}]}}}}`)
 	awaitCalm(t, namespace)
-	if made := repairs(before.Requests(t, ofAgent, kit.In(namespace))); len(made) > 0 {
+	if made := repairs(t, before, namespace); len(made) > 0 {
 		t.Errorf("the sidecar is no drift, and was repaired: %v", made)
 	}
 

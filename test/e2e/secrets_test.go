@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -59,14 +58,10 @@ func TestValuesAppearInNoLogEventMetricOrStatus(t *testing.T) {
 	awaitCalm(t, namespace)
 
 	logs, err := both.LogFiles(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, path := range logs {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		planted.check(t, path, text)
 	}
 	planted.check(t, "an Event", eventsOf(t, namespace))
@@ -123,7 +118,7 @@ func tamper(t *testing.T, namespace, what string, planted canaries) {
 // each with a text that repeats an annotation.
 func denyServiceAccounts(t *testing.T, namespace string) {
 	t.Helper()
-	if text, err := tryKubectl(t, fmt.Sprintf(`
+	hub.KubectlWith(t, fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: %[1]s}
@@ -137,9 +132,7 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: %[1]s}
 spec: {policyName: %[1]s, validationActions: [Deny]}
-`, namespace), "create", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+`, namespace), "create", "-f", "-")
 	t.Cleanup(func() {
 		hub.Kubectl(t, "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", namespace)
 	})
@@ -180,18 +173,12 @@ func beRefused(t *testing.T, namespace string, planted canaries) []string {
 func eventsOf(t *testing.T, namespace string) []byte {
 	t.Helper()
 	list, err := hub.Dynamic.Resource(kit.Events).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	// A kubelet repeats the command that it could not start, to whoever may see its Pod.
 	list.Items = slices.DeleteFunc(list.Items, func(event unstructured.Unstructured) bool {
 		return kit.Field(&event, "reportingController") == "kubelet"
 	})
-	text, err := list.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return kit.JSON(t, list)
 }
 
 // statusOf is an Application without its spec, and without the documents that
@@ -204,10 +191,7 @@ func statusOf(t *testing.T, namespace, name string) []byte {
 	} {
 		unstructured.RemoveNestedField(cm.Object, "data", key)
 	}
-	text, err := json.Marshal(cm.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := kit.JSON(t, cm.Object)
 	if !bytes.Contains(text, []byte("conditions")) {
 		t.Errorf("the status of %s is not there: %s", name, text)
 	}

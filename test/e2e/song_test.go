@@ -96,9 +96,7 @@ spec:
 // newSong creates the Application of the reference document's example.
 func newSong(t *testing.T) (namespace string) {
 	t.Helper()
-	if text, err := tryKubectl(t, musicKinds, "apply", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	hub.Apply(t, musicKinds)
 	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/songs.music.example.com", "crd/artists.music.example.com")
 	namespace = newNamespace(t)
 	createApplication(t, namespace, "music", songManifest, songSchema)

@@ -6,9 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -57,9 +55,9 @@ func autoscalerWorksInPeace(t *testing.T) {
 	t.Parallel()
 	namespace := newWeb(t, imageSchema)
 	begin := hub.Mark(t)
-	createAutoscaler(t, namespace, 3)
+	autoscale(t, namespace, 3)
 	eventuallyScaled(t, namespace, 3)
-	setMinimum(t, namespace, 4)
+	autoscale(t, namespace, 4)
 	eventuallyScaled(t, namespace, 4)
 	awaitCalm(t, namespace)
 
@@ -87,7 +85,7 @@ func autoscalerIsNamed(t *testing.T) {
 	t.Parallel()
 	namespace := newWeb(t, "")
 	begin := hub.Mark(t)
-	createAutoscaler(t, namespace, 3)
+	autoscale(t, namespace, 3)
 	names := []string{
 		"apps/v1 Deployment " + namespace + "/web", "spec.replicas",
 		"kube-controller-manager (scale)", "leave spec.replicas out of the observer schema",
@@ -117,7 +115,7 @@ func autoscalerIsNamed(t *testing.T) {
 	eventuallyScaled(t, namespace, 3)
 	awaitCalm(t, namespace)
 	peace := hub.Mark(t)
-	setMinimum(t, namespace, 4)
+	autoscale(t, namespace, 4)
 	eventuallyScaled(t, namespace, 4)
 	awaitCalm(t, namespace)
 	if made := repairs(t, peace, namespace); len(made) > 0 {
@@ -141,9 +139,7 @@ func newWeb(t *testing.T, schema string) (namespace string) {
 func contendedNote(t *testing.T, namespace string) string {
 	t.Helper()
 	events, err := hub.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, event := range events.Items {
 		if event.Regarding.Kind == "ConfigMap" && event.Regarding.Name == "web" && event.Reason == "Contended" {
 			return event.Note
@@ -162,27 +158,15 @@ func missing(text string, names []string) string {
 	return ""
 }
 
-func createAutoscaler(t *testing.T, namespace string, minimum int32) {
+// autoscale creates or changes the autoscaler of the Deployment.
+func autoscale(t *testing.T, namespace string, minimum int) {
 	t.Helper()
-	scaler := &autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
-			MinReplicas:    &minimum, MaxReplicas: 5,
-		},
-	}
-	if _, err := hub.AutoscalingV2().HorizontalPodAutoscalers(namespace).Create(t.Context(), scaler, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func setMinimum(t *testing.T, namespace string, minimum int32) {
-	t.Helper()
-	_, err := hub.AutoscalingV2().HorizontalPodAutoscalers(namespace).Patch(t.Context(), "web", types.MergePatchType,
-		fmt.Appendf(nil, `{"spec": {"minReplicas": %d}}`, minimum), metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hub.Apply(t, fmt.Sprintf(`
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: %s}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: %d, maxReplicas: 5}
+`, namespace, minimum))
 }
 
 // eventuallyScaled waits until the autoscaler has so many replicas, and knows it.
@@ -190,9 +174,7 @@ func eventuallyScaled(t *testing.T, namespace string, to int32) {
 	t.Helper()
 	kit.Eventually(t, func() string {
 		scaler, err := hub.AutoscalingV2().HorizontalPodAutoscalers(namespace).Get(t.Context(), "web", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if status, live := scaler.Status, replicas(t, namespace); live != to || status.CurrentReplicas != to {
 			return fmt.Sprintf("there are %d replicas, want %d; the autoscaler says %d of %d: %v", live, to, status.CurrentReplicas, status.DesiredReplicas, status.Conditions)
 		}
@@ -203,9 +185,7 @@ func eventuallyScaled(t *testing.T, namespace string, to int32) {
 func replicas(t *testing.T, namespace string) int32 {
 	t.Helper()
 	scale, err := hub.AppsV1().Deployments(namespace).GetScale(t.Context(), "web", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return scale.Spec.Replicas
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -40,11 +39,7 @@ func newDuplicate(t *testing.T) *duplicate {
 	t.Helper()
 	other, err := kit.StartPlane(t.Context(), cluster.Options{})
 	kit.Must(t, err)
-	t.Cleanup(func() {
-		if err := other.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { kit.Must(t, other.Stop()) })
 	d := &duplicate{target: other, begin: hub.Mark(t), reader: metricsReader(t, other)}
 	other.CreateNamespace(t, application.AgentsNamespace)
 	d.replica = newReplica(t, "duplicate", "--kubeconfig", other.Kubeconfig(), "--hub-kubeconfig", "{hub}", "--heartbeat=1s")
@@ -62,16 +57,13 @@ func (d *duplicate) isIdle(t *testing.T) {
 	seen.awaitMiddle(t)
 	awaitCalm(t, s.namespace)
 
-	wrote := d.begin.Requests(t, func(r kit.Request) bool {
-		return kit.ByCredential(d.credential)(r) && r.IsWrite() && r.Object.Resource != "events"
-	})
+	wrote := d.begin.Requests(t, kit.ByCredential(d.credential), kit.Request.IsWrite,
+		func(r kit.Request) bool { return r.Object.Resource != "events" })
 	if len(wrote) > 0 {
 		t.Errorf("it has written to the hub: %v", wrote)
 	}
 	list, err := d.target.CoreV1().ConfigMaps(s.namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, cm := range list.Items {
 		if slices.Contains(s.objects, cm.Name) {
 			t.Errorf("it has made %s on its target", cm.Name)
@@ -90,18 +82,14 @@ func (d *duplicate) saysWhy(t *testing.T) {
 		t.Error("it says that it is ready")
 	}
 	log, err := os.ReadFile(d.process.Log())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if !strings.Contains(string(log), reason) {
 		t.Errorf("its log does not say why:\n%s", log)
 	}
 	d.awaitMetric(t, 0)
 	kit.Eventually(t, func() string {
 		events, err := hub.EventsV1().Events(application.AgentsNamespace).List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, e := range events.Items {
 			if e.Reason == "DuplicateAgent" && e.Regarding.Kind == "Lease" && e.Regarding.Name == application.HubLease(application.LocalCluster) && strings.HasPrefix(e.Note, reason) {
 				return ""
@@ -133,9 +121,7 @@ func (d *duplicate) waitsForDeletion(t *testing.T) {
 		t.Errorf("%v: the Lease, which was given back, has come to %q", err, *lease.Spec.HolderIdentity)
 	}
 
-	if err := leases.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, leases.Delete(t.Context(), name, metav1.DeleteOptions{}))
 	d.awaitMetric(t, 1)
 	kit.Eventually(t, func() string {
 		if code, text := d.ready(t, ""); code != http.StatusOK {
@@ -173,19 +159,7 @@ func (d *duplicate) awaitMetric(t *testing.T, value int) {
 // metricsReader returns a token that allows its user to read metrics.
 func metricsReader(t *testing.T, at *kit.Plane) string {
 	t.Helper()
-	const namespace, account = metav1.NamespaceDefault, "default"
-	meta := metav1.ObjectMeta{Name: "reader"}
-	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}}}
-	if _, err := at.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
-	}
-	if _, err := at.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return at.Token(t, namespace, account)
+	at.Kubectl(t, "create", "clusterrole", "reader", "--verb=get", "--non-resource-url=/metrics")
+	at.Kubectl(t, "create", "clusterrolebinding", "reader", "--clusterrole=reader", "--serviceaccount=default:default")
+	return at.Token(t, "default", "default")
 }

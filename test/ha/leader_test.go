@@ -29,9 +29,7 @@ func TestKilledLeaderIsReplacedAndEachDriftIsRepairedOnce(t *testing.T) {
 	send(t, first, syscall.SIGCONT)
 	seen.awaitMiddle(t)
 	killed := time.Now()
-	if err := installed.KillAgent(first); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, installed.KillAgent(first))
 	startAgain(t)
 
 	c.awaitRepaired(t, seen)
@@ -61,9 +59,7 @@ func TestLeaderThatEndsHandsOverWithoutAMissedDrift(t *testing.T) {
 	}
 	t.Logf("the leader ended in %s", time.Since(asked).Round(time.Millisecond))
 	startAgain(t)
-	if err := <-stream; err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, <-stream)
 
 	c.awaitRepaired(t, seen)
 	c.check(t, asked, bound)
@@ -75,12 +71,8 @@ func TestOfTwoAgentsOneActs(t *testing.T) {
 	const drifts, asked = 10, 3
 	first, second := leader(t)
 	begin := hub.Mark(t)
-	if err := installed.StopAgent(second); err != nil {
-		t.Fatal(err)
-	}
-	if err := installed.StartAgent(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, installed.StopAgent(second))
+	kit.Must(t, installed.StartAgent(t.Context()))
 	s := newShelf(t, 2, drifts/2)
 	seen := s.begin(t, drifts)
 	s.disturbAll(t)
@@ -113,11 +105,7 @@ func send(t *testing.T, agent int, signal syscall.Signal) {
 // startAgain starts the agent that was ended when the test is over.
 func startAgain(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() {
-		if err := installed.StartAgent(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { kit.Must(t, installed.StartAgent(context.WithoutCancel(t.Context()))) })
 }
 
 // change is a change of the leader while the objects of a shelf drift.
@@ -200,19 +188,5 @@ func since(at, from time.Time) time.Duration { return at.Sub(from).Round(time.Mi
 func awaitCalm(t *testing.T, namespace string) {
 	t.Helper()
 	const calm = 2 * time.Second
-	written := func(r kit.Request) bool {
-		return r.IsWrite() && r.Object.Namespace == namespace && r.User.Username == kit.LocalAgent
-	}
-	seen, quiet := hub.Mark(t), time.Now()
-	kit.Eventually(t, func() string {
-		next := hub.Mark(t)
-		if made := seen.Requests(t, written); len(made) > 0 {
-			seen, quiet = next, time.Now()
-			return fmt.Sprintf("the agents still write: %v", made)
-		}
-		if since := time.Since(quiet); since < calm {
-			return fmt.Sprintf("nothing is written for %s only", since)
-		}
-		return ""
-	})
+	hub.Mark(t).Calm(t, calm, kit.Request.IsWrite, kit.In(namespace), kit.By(kit.LocalAgent))
 }

@@ -2,10 +2,7 @@ package ha
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
-	"net/http"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -52,9 +49,8 @@ func (r *replica) start(t *testing.T) {
 	t.Helper()
 	var err error
 	program := filepath.Join(hub.Dir(), "installation", "agent")
-	if r.process, err = hub.Run(r.name, exec.Command(program, r.arguments...)); err != nil {
-		t.Fatal(err)
-	}
+	r.process, err = hub.Run(r.name, exec.Command(program, r.arguments...))
+	kit.Must(t, err)
 }
 
 // end asks it to end, if it runs.
@@ -108,34 +104,17 @@ func (r *replica) metric(t *testing.T, name, token string) []string {
 // fetch gives what is answered; 0 is no answer.
 func fetch(t *testing.T, url, token string) (code int, text string) {
 	t.Helper()
-	client := &http.Client{
-		Timeout:   kit.Timeout,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // it signs for itself
-	}
-	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	response, err := client.Do(request)
+	code, text, err := kit.TryFetch(t.Context(), url, token)
 	if err != nil {
 		return 0, err.Error() // it does not listen yet
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return response.StatusCode, string(body)
+	return code, text
 }
 
 // dismissAgents ends the agents that all tests share, until this test is over.
 func dismissAgents(t *testing.T) {
 	t.Helper()
-	if err := installed.StopAgent(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, installed.StopAgent())
 	t.Cleanup(func() {
 		if err := installed.StartAgent(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(fmt.Errorf("start the agents again: %w", err))

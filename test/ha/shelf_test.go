@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -45,9 +44,7 @@ func newShelf(t *testing.T, apps, each int) *shelf {
 	}
 	kit.Eventually(t, func() string {
 		list, err := hub.CoreV1().ConfigMaps(s.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: application.StateLabel + "=RUNNING"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if len(list.Items) == apps {
 			return ""
 		}
@@ -58,9 +55,7 @@ func newShelf(t *testing.T, apps, each int) *shelf {
 
 // disturb changes one object, as somebody else does.
 func (s *shelf) disturb(ctx context.Context, name string) error {
-	_, err := hub.CoreV1().ConfigMaps(s.namespace).Patch(ctx, name, types.MergePatchType,
-		[]byte(`{"data": {"color": "`+drift+`"}}`), metav1.PatchOptions{FieldManager: "somebody"})
-	return err
+	return hub.TryChange(ctx, kit.ConfigMaps, s.namespace, name, `{"data": {"color": "`+drift+`"}}`)
 }
 
 // disturbAll changes all objects, as fast as it can.
@@ -71,9 +66,7 @@ func (s *shelf) disturbAll(t *testing.T) {
 	for _, name := range s.objects {
 		group.Go(func() error { return s.disturb(t.Context(), name) })
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, group.Wait())
 }
 
 // disturbEach changes one object after the other, with a pause after each.
@@ -108,13 +101,9 @@ func (s *shelf) begin(t *testing.T, enough int) *journal {
 	t.Helper()
 	configMaps := hub.CoreV1().ConfigMaps(s.namespace)
 	list, err := configMaps.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	events, err := configMaps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(events.Stop)
 	j := &journal{versions: map[string][]string{}, enough: enough, middle: make(chan struct{})}
 	go func() {

@@ -115,9 +115,7 @@ func (p pair) round(t *testing.T) figures {
 	stopped := time.Now()
 	time.Sleep(stop) // this is what the test is about
 	first.send(t, syscall.SIGCONT)
-	if err := <-stream; err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, <-stream)
 
 	c := change{shelf: s, begin: begin, leaving: first.credential, coming: second.credential}
 	c.awaitRepaired(t, seen)

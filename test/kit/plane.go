@@ -154,31 +154,27 @@ func (p *Plane) CreateNamespace(t testing.TB, name string) {
 	Must(t, err)
 }
 
-// Kubectl is kubectl as the administrator.
+// Kubectl runs kubectl as the administrator and returns what it printed to both
+// outputs. It fails the test if kubectl fails.
 func (p *Plane) Kubectl(t testing.TB, arguments ...string) string {
 	t.Helper()
-	return Kubectl(t, p.Cluster, arguments...)
+	return p.KubectlWith(t, "", arguments...)
+}
+
+// KubectlWith is [Plane.Kubectl] with an input.
+func (p *Plane) KubectlWith(t testing.TB, input string, arguments ...string) string {
+	t.Helper()
+	text, err := TryKubectl(lasting(t), p.Cluster, input, arguments...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
+	}
+	return text
 }
 
 // Apply runs kubectl apply with these documents.
 func (p *Plane) Apply(t testing.TB, documents string) string {
 	t.Helper()
-	text, err := TryKubectl(lasting(t), p.Cluster, documents, "apply", "-f", "-")
-	if err != nil {
-		t.Fatalf("kubectl apply: %v\n%s", err, text)
-	}
-	return text
-}
-
-// Kubectl runs kubectl as the administrator of a cluster and returns what it printed
-// to both outputs. It fails the test if kubectl fails.
-func Kubectl(t testing.TB, on *cluster.Cluster, arguments ...string) string {
-	t.Helper()
-	text, err := TryKubectl(lasting(t), on, "", arguments...)
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
-	}
-	return text
+	return p.KubectlWith(t, documents, "apply", "-f", "-")
 }
 
 // TryKubectl runs kubectl as the administrator with an input, and returns what it

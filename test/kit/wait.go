@@ -43,6 +43,18 @@ func EventuallyNil(t testing.TB, check func() error) {
 	Eventually(t, func() string { return Complaint(check()) })
 }
 
+// EventuallyTrue is [Eventually] for a condition. What is wrong until then needs no more
+// words than the complaint.
+func EventuallyTrue(t testing.TB, complaint string, holds func() bool) {
+	t.Helper()
+	Eventually(t, func() string {
+		if holds() {
+			return ""
+		}
+		return complaint
+	})
+}
+
 // Wait runs done until it returns true or an error. After [Timeout], or when the
 // context ends, the error names what was waited for.
 func Wait(ctx context.Context, what string, done func() (bool, error)) error {
@@ -79,6 +91,9 @@ func Must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// ErrorOf is the error of a call whose other result is not needed.
+func ErrorOf[T any](_ T, err error) error { return err }
 
 // lasting is the context of a test for requests that its cleanup makes too: it
 // does not end with the test.

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -20,16 +19,14 @@ const (
 
 // marked puts the marks on an object that belongs to an Application.
 func marked(cm *corev1.ConfigMap) {
-	label("krake.dev/owned-by", "0123456789abcdef")(cm)
-	annotate("krake.dev/owner", cm.Namespace+"/a /ConfigMap/"+cm.Namespace+"/"+cm.Name)(cm)
-	annotate("krake.dev/owner-uid", "5f0c8a4e-0000-4000-8000-000000000000")(cm)
+	with(cm, label("krake.dev/owned-by", "0123456789abcdef"),
+		annotate("krake.dev/owner", cm.Namespace+"/a /ConfigMap/"+cm.Namespace+"/"+cm.Name),
+		annotate("krake.dev/owner-uid", "5f0c8a4e-0000-4000-8000-000000000000"))
 }
 
 // letGoOf takes all marks away.
 func letGoOf(cm *corev1.ConfigMap) {
-	for _, mark := range []edit{noLabel("krake.dev/owned-by"), noAnnotation("krake.dev/owner"), noAnnotation("krake.dev/owner-uid")} {
-		mark(cm)
-	}
+	with(cm, noLabel("krake.dev/owned-by"), noAnnotation("krake.dev/owner"), noAnnotation("krake.dev/owner-uid"))
 }
 
 // theirs is a ConfigMap of somebody else, with something in every place.
@@ -130,23 +127,16 @@ func TestAgentsAdoptNothingOfKubernetes(t *testing.T) {
 	configMaps := agent("local").mustClient(t).CoreV1().ConfigMaps
 	for _, namespace := range []string{"kube-system", "kube-public", "krake-system", "krake-agents"} {
 		cm := create(t, administrator, plain(namespace, "theirs"), data("x", "1"))
-		_, err := update(t, agent("local"), cm, marked)
-		expect(t, notOurs, err)
+		expect(t, notOurs, kit.ErrorOf(update(t, agent("local"), cm, marked)))
 		expect(t, notOurs, configMaps(namespace).Delete(t.Context(), cm.Name, metav1.DeleteOptions{}))
-		if err := administrator.mustClient(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		kit.Must(t, server.CoreV1().ConfigMaps(namespace).Delete(t.Context(), cm.Name, metav1.DeleteOptions{}))
 	}
 	var root *corev1.ConfigMap
-	err := kit.Wait(t.Context(), "the API server has taken it in", func() (found bool, err error) {
+	kit.EventuallyNil(t, func() (err error) {
 		root, err = configMaps("default").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
-		return err == nil, client.IgnoreNotFound(err)
+		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = update(t, agent("local"), root, marked)
-	expect(t, notOurs, err)
+	expect(t, notOurs, kit.ErrorOf(update(t, agent("local"), root, marked)))
 }
 
 // An agent deletes what it made, one by one and as a collection.
@@ -202,13 +192,10 @@ func TestPlainConfigMaps(t *testing.T) {
 				cm := create(t, who, plain(namespace, "plain"), edits...)
 				mustUpdate(t, who, cm, label("changed", "yes"), addFinalizerOf("local"))
 				mustUpdate(t, who, cm, func(cm *corev1.ConfigMap) { cm.ResourceVersion, cm.Finalizers, cm.Labels = "", nil, nil })
-				if err := who.mustClient(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "plain", metav1.DeleteOptions{}); err != nil {
-					t.Error(err)
-				}
+				kit.Must(t, who.mustClient(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "plain", metav1.DeleteOptions{}))
 			})
 		}
 	}
-	if err := configMapEditor.mustClient(t).CoreV1().ConfigMaps(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Error(err)
-	}
+	configMaps := configMapEditor.mustClient(t).CoreV1().ConfigMaps(namespace)
+	kit.Must(t, configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 }

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -31,14 +29,7 @@ func TestDeletionNeedsTheRight(t *testing.T) {
 		await(t, who, "delete", "krake.dev", "applications", namespace)
 	}
 	agents := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:krake-agents"}
-	_, err := administrator.mustClient(t).RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "agents"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "krake-application-delete"},
-		Subjects:   []rbacv1.Subject{agents},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bindIn(t, namespace, "ClusterRole", "krake-application-delete", agents)
 	await(t, identity{name: "x", groups: []string{agents.Name}}, "delete", "krake.dev", "applications", namespace)
 
 	checkDeletions(t, namespace, []deletion{
@@ -160,54 +151,40 @@ func TestHooksAreReadAlike(t *testing.T) {
 
 func expectThere(t *testing.T, namespace string, want bool) {
 	t.Helper()
-	cm, err := administrator.mustClient(t).CoreV1().ConfigMaps(namespace).Get(t.Context(), "app", metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		t.Fatal(err)
+	if there := isThere(t, namespace, "app"); there != want {
+		t.Errorf("the Application is there: %t, want %t", there, want)
 	}
-	if there := err == nil; there != want {
-		t.Errorf("the Application is there: %t, want %t (%v)", there, want, cm)
-	}
+}
+
+func isThere(t *testing.T, namespace, name string) bool {
+	t.Helper()
+	return server.Get(t, kit.ConfigMaps, namespace, name) != nil
 }
 
 // A right for one Application is one for this Application: the policy asks for
 // the name.
 func TestTheRightToDeleteOne(t *testing.T) {
 	namespace := newNamespace(t)
-	client := administrator.mustClient(t)
-	_, err := client.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: "one"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"krake.dev"}, Resources: []string{"applications"}, Verbs: []string{"delete"}, ResourceNames: []string{"mine"}}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = client.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "one"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "one"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: configMapEditor.name}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server.Apply(t, fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: one, namespace: %s}
+rules: [{apiGroups: [krake.dev], resources: [applications], verbs: [delete], resourceNames: [mine]}]
+`, namespace))
+	bindIn(t, namespace, "Role", "one", configMapEditor.subject())
 	create(t, administrator, plain(namespace, "mine"), annotated)
 	create(t, administrator, plain(namespace, "theirs"), annotated)
 	configMaps := configMapEditor.mustClient(t).CoreV1().ConfigMaps(namespace)
-	err = kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) { // RBAC needs a moment
-		return configMaps.Delete(t.Context(), "mine", metav1.DeleteOptions{}) == nil, nil
-	})
-	if err != nil {
-		t.Errorf("wait until the Application can be deleted: %v", err)
-	}
+	kit.EventuallyNil(t, func() error { return configMaps.Delete(t.Context(), "mine", metav1.DeleteOptions{}) }) // RBAC needs a moment
 	expect(t, mayNot("carl", namespace), configMaps.Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
 }
 
 // The controllers that delete what they do not know have the right by the roles
 // that every cluster has.
 func TestControllersMayDelete(t *testing.T) {
-	client := administrator.mustClient(t)
 	for _, controller := range []string{"namespace-controller", "generic-garbage-collector", "ttl-after-finished-controller"} {
 		want := controller != "ttl-after-finished-controller" // one that may not, or the question would prove nothing
-		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+		answer, err := server.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
 				User:   "system:serviceaccount:kube-system:" + controller,
 				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"},
@@ -216,9 +193,7 @@ func TestControllersMayDelete(t *testing.T) {
 				},
 			},
 		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if answer.Status.Allowed != want {
 			t.Errorf("%s: allowed %t, want %t: %s", controller, answer.Status.Allowed, want, answer.Status.Reason)
 		}
@@ -230,10 +205,7 @@ func TestDeletionOfANamespace(t *testing.T) {
 	namespace := newNamespace(t)
 	admitted(t, namespace)
 	create(t, administrator, plain(namespace, "plain"))
-	text, err := kubectlCommand(t.Context(), "delete", "namespace", namespace, "--timeout", kit.Timeout.String()).CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, text)
-	}
+	server.Kubectl(t, "delete", "namespace", namespace, "--timeout", kit.Timeout.String())
 }
 
 // Owners of Applications are collected as all owners are: what they own goes
@@ -246,37 +218,24 @@ func TestGarbageCollection(t *testing.T) {
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			namespace := newNamespace(t)
-			configMaps := administrator.mustClient(t).CoreV1().ConfigMaps(namespace)
+			configMaps := server.CoreV1().ConfigMaps(namespace)
 			owner := create(t, administrator, plain(namespace, "owner"))
 			create(t, administrator, plain(namespace, "app"), annotated, func(cm *corev1.ConfigMap) {
-				block := true
 				cm.OwnerReferences = []metav1.OwnerReference{{
-					APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: &block,
+					APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: new(true),
 				}}
 			})
-			if err := configMaps.Delete(t.Context(), "owner", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
-				t.Fatal(err)
+			kit.Must(t, configMaps.Delete(t.Context(), "owner", metav1.DeleteOptions{PropagationPolicy: &policy}))
+			server.EventuallyGone(t, kit.ConfigMaps, namespace, "owner")
+			if !stays {
+				server.EventuallyGone(t, kit.ConfigMaps, namespace, "app")
+				return
 			}
-			err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) {
-				ownerGone := gone(t.Context(), t, namespace, "owner")
-				if !stays {
-					return ownerGone && gone(t.Context(), t, namespace, "app"), nil
-				}
+			kit.EventuallyTrue(t, "the Application still has its owner", func() bool {
 				app, err := configMaps.Get(t.Context(), "app", metav1.GetOptions{})
-				return ownerGone && err == nil && len(app.OwnerReferences) == 0, err
+				kit.Must(t, err)
+				return len(app.OwnerReferences) == 0
 			})
-			if err != nil {
-				t.Errorf("wait for the garbage collector: %v", err)
-			}
 		})
 	}
-}
-
-func gone(ctx context.Context, t *testing.T, namespace, name string) bool {
-	t.Helper()
-	_, err := administrator.mustClient(t).CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		t.Fatal(err)
-	}
-	return err != nil
 }

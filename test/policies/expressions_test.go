@@ -60,28 +60,23 @@ func noExpressionFailed(auditLog string) error {
 // The API server's own check of the types finds nothing in the expressions, and
 // each policy denies, and fails closed.
 func TestPoliciesAreSound(t *testing.T) {
-	client := administrator.mustClient(t).AdmissionregistrationV1()
+	client := server.AdmissionregistrationV1()
 	for _, name := range policyNames {
-		err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) {
-			policy, err := client.ValidatingAdmissionPolicies().Get(t.Context(), name, metav1.GetOptions{})
-			if err != nil || policy.Status.TypeChecking == nil {
-				return false, err
-			}
-			for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
-				t.Errorf("%s: %s: %s", name, warning.FieldRef, warning.Warning)
-			}
-			if *policy.Spec.FailurePolicy != "Fail" {
-				t.Errorf("%s has failurePolicy %s", name, *policy.Spec.FailurePolicy)
-			}
-			return true, nil
+		var policy *admissionregistrationv1.ValidatingAdmissionPolicy
+		kit.EventuallyTrue(t, "the types of "+name+" are not checked", func() bool {
+			var err error
+			policy, err = client.ValidatingAdmissionPolicies().Get(t.Context(), name, metav1.GetOptions{})
+			kit.Must(t, err)
+			return policy.Status.TypeChecking != nil
 		})
-		if err != nil {
-			t.Errorf("wait for the types of %s: %v", name, err)
+		for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
+			t.Errorf("%s: %s: %s", name, warning.FieldRef, warning.Warning)
+		}
+		if *policy.Spec.FailurePolicy != "Fail" {
+			t.Errorf("%s has failurePolicy %s", name, *policy.Spec.FailurePolicy)
 		}
 		binding, err := client.ValidatingAdmissionPolicyBindings().Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if spec := binding.Spec; spec.PolicyName != name || !slices.Equal(spec.ValidationActions, []admissionregistrationv1.ValidationAction{"Deny"}) || spec.MatchResources != nil {
 			t.Errorf("binding %s: %+v", name, spec)
 		}
@@ -124,9 +119,8 @@ func TestCost(t *testing.T) {
 		},
 		"labels": fill(most+1, aLabel), "finalizers": fill(most+1, aFinalizer),
 	} {
-		_, err := administrator.mustClient(t).CoreV1().ConfigMaps(namespace).Create(t.Context(),
-			with(plain(namespace, "app"), annotated, over), metav1.CreateOptions{})
-		if got := verdict(err); got != tooMany {
+		cm := with(plain(namespace, "app"), annotated, over)
+		if got := verdict(kit.ErrorOf(server.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{}))); got != tooMany {
 			t.Errorf("too many %s: %q", what, got)
 		}
 	}
@@ -136,11 +130,9 @@ func TestCost(t *testing.T) {
 	full = mustUpdate(t, agent("local"), full, marked)
 	full = mustUpdate(t, agent("local"), full, letGoOf)
 	fuller := mustUpdate(t, administrator, full, fill(3*most, aLabel))
-	_, err := update(t, agent("local"), fuller, marked)
-	expect(t, notOurs, err)
+	expect(t, notOurs, kit.ErrorOf(update(t, agent("local"), fuller, marked)))
 	letGo(t, namespace)
 
 	plainOne := create(t, administrator, plain(namespace, "app"), fill(2*most, aData))
-	_, err = update(t, administrator, plainOne, annotated)
-	expect(t, tooMany, err)
+	expect(t, tooMany, kit.ErrorOf(update(t, administrator, plainOne, annotated)))
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What the definition says of a field, behind its path.
@@ -431,11 +432,9 @@ spec:
 
 // An absent custom version is v1beta1, also where people look: it is written down.
 func TestAbsentVersionIsWrittenDown(t *testing.T) {
-	resource := mustResource(t, administrator, habitats, newNamespace(t))
+	resource := server.Dynamic.Resource(habitats).Namespace(newNamespace(t))
 	stored, err := resource.Create(t.Context(), habitatOf(v1beta1Habitat, ""), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if got := stored.Object["customVersion"]; got != habitat.V1beta1 {
 		t.Errorf("customVersion is %v", got)
 	}
@@ -475,14 +474,12 @@ var changes = []change{
 // What cannot be changed is said to be so, with the reason and the way out.
 func TestChangesOfHabitats(t *testing.T) {
 	namespace := newNamespace(t)
-	resource := mustResource(t, namespaceEditor, habitats, namespace)
+	resource := mustHabitatsAs(t, namespaceEditor, namespace)
 	await(t, namespaceEditor, "update", "habitat.sh", "habitats", namespace)
 	for _, c := range changes {
 		t.Run(c.what, func(t *testing.T) {
 			stored, err := resource.Create(t.Context(), habitatOf(c.of, c.stored), metav1.CreateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			stored.Object = merge(stored.Object, mustRead(c.updated))
 			_, err = resource.Update(t.Context(), stored, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
 			if got := reasons(err); got != c.want {

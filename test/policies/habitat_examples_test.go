@@ -35,10 +35,8 @@ func TestDeprecatedHabitats(t *testing.T) {
 		{"one that nobody knows", v1beta2Habitat, "customVersion: v1beta3", ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			resource, said, err := resourceOf(t.Context(), namespaceEditor, habitats, namespace)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resource, said, err := habitatsAs(t.Context(), namespaceEditor, namespace)
+			kit.Must(t, err)
 			expectWarning := func(what, want string, err error) {
 				t.Helper()
 				if got := strings.Join(said.texts, "\n"); got != want || err != nil {
@@ -48,22 +46,19 @@ func TestDeprecatedHabitats(t *testing.T) {
 			}
 			of := habitatOf(c.of, c.change)
 			of.SetFinalizers([]string{"example.org/theirs"})
-			_, err = resource.Create(t.Context(), of, metav1.CreateOptions{})
-			expectWarning("create it", c.want, err)
-			_, err = resource.Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
-			expectWarning("change it", c.want, err)
+			patch := func(text string) error {
+				return kit.ErrorOf(resource.Patch(t.Context(), "shop", types.MergePatchType, []byte(text), metav1.PatchOptions{}))
+			}
+			expectWarning("create it", c.want, kit.ErrorOf(resource.Create(t.Context(), of, metav1.CreateOptions{})))
+			expectWarning("change it", c.want, patch(`{"metadata":{"labels":{"a":"b"}}}`))
 			expectWarning("delete it", "", resource.Delete(t.Context(), "shop", metav1.DeleteOptions{}))
-			_, err = resource.Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-			expectWarning("let it go", "", err)
+			expectWarning("let it go", "", patch(`{"metadata":{"finalizers":null}}`))
 		})
 	}
-	controlled, said, err := resourceOf(t.Context(), controller, habitats, namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := mustResource(t, namespaceEditor, habitats, namespace).Create(t.Context(), habitatOf(v1beta1Habitat, ""), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	controlled, said, err := habitatsAs(t.Context(), controller, namespace)
+	kit.Must(t, err)
+	edited := mustHabitatsAs(t, namespaceEditor, namespace)
+	kit.Must(t, kit.ErrorOf(edited.Create(t.Context(), habitatOf(v1beta1Habitat, ""), metav1.CreateOptions{})))
 	_, err = controlled.Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"status":{"state":"RUNNING"}}`), metav1.PatchOptions{}, "status")
 	if err != nil || len(said.texts) > 0 {
 		t.Errorf("the controller writes the status: %v, and is warned: %v", err, said.texts)
@@ -76,20 +71,18 @@ func TestExamplesOfHabitats(t *testing.T) {
 	namespace := newNamespace(t)
 	const folder = "../../examples/habitat"
 	files, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var names []string
 	for _, file := range files {
 		names = append(names, file.Name())
 		path := filepath.Join(folder, file.Name())
-		said, err := kubectlCommand(t.Context(), "apply", "--dry-run=server", "--validate=strict", "--namespace", namespace, "-f", path).CombinedOutput()
+		said := server.Kubectl(t, "apply", "--dry-run=server", "--validate=strict", "--namespace", namespace, "-f", path)
 		want := 0
 		if file.Name() == "v1beta1.yaml" {
 			want = 1
 		}
-		if err != nil || strings.Count(string(said), "Warning: ") != want || strings.Count(string(said), deprecated) != want {
-			t.Errorf("%s: %v\n%s", path, err, said)
+		if strings.Count(said, "Warning: ") != want || strings.Count(said, deprecated) != want {
+			t.Errorf("%s:\n%s", path, said)
 		}
 		checkExample(t, path)
 	}
@@ -106,9 +99,7 @@ func TestExamplesOfHabitats(t *testing.T) {
 func checkExample(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	secrets, count := map[string]map[string]any{}, 0
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		object := mustRead(document)
@@ -143,14 +134,7 @@ func TestInstallationsOfHabitats(t *testing.T) {
 		"habitat/roles", "habitat/policies", "habitat/controller", "habitat/cluster", "habitat/strict")
 	for _, overlay := range []string{folder, filepath.Join(folder, "namespaced"), strict} {
 		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-k", overlay)
-		checked := 0
-		for _, deployment := range deployments(t, overlay) {
-			checked++
-			if err := validate(deployment.Spec.Template.Spec.Containers[0]); err != nil {
-				t.Errorf("%s, %s: %v", overlay, deployment.Name, err)
-			}
-		}
-		if checked != 3 {
+		if checked := checkArguments(t, overlay); checked != 3 {
 			t.Errorf("%s has %d Deployments", overlay, checked)
 		}
 	}
@@ -168,9 +152,7 @@ func TestNamesOfHabitats(t *testing.T) {
 		"policies/deprecated.yaml": {habitat.V1beta1},
 	} {
 		text, err := os.ReadFile(filepath.Join(server.Dir(), "manifests", "components", "habitat", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, name := range names {
 			if !strings.Contains(strings.ReplaceAll(string(text), `\"`, `"`), `"`+name+`"`) {
 				t.Errorf("%s does not have %q", file, name)

@@ -85,13 +85,9 @@ func isBlocking(mistake *field.Error) bool {
 func shippedSchema(t *testing.T) *apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	text, err := manifests.Files.ReadFile("components/habitat/crd/habitats.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var definition apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(text, &definition); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, yaml.UnmarshalStrict(text, &definition))
 	return definition.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
 
@@ -122,9 +118,7 @@ func TestEachRuleOfHabitatsIsNeeded(t *testing.T) {
 	kit.Long(t, "each rule is left out once")
 	shipped := shippedSchema(t)
 	whole, err := compile(shipped)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	rows, want := rows(), map[string]string{}
 	for _, r := range rows {
 		want[r.what] = whole.say(t, r)

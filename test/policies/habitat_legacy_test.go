@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +61,7 @@ func manyVariables() string {
 // finalizers and all.
 func TestHabitatsOfBefore(t *testing.T) {
 	namespace := newNamespace(t)
-	resource := mustResource(t, administrator, habitats, namespace)
+	resource := server.Dynamic.Resource(habitats).Namespace(namespace)
 	stored := map[string]*unstructured.Unstructured{}
 	withoutRules(t, func() {
 		for what, c := range legacy {
@@ -81,24 +82,10 @@ func TestHabitatsOfBefore(t *testing.T) {
 	for what, of := range stored {
 		t.Run(what, func(t *testing.T) {
 			name := of.GetName()
-			for _, write := range []struct{ patch, subresource string }{
-				{`{"status":{"state":"FAILED","message":"x"}}`, "status"},
-				{`{"metadata":{"annotations":{"note":"x"}}}`, ""},
-			} {
-				var below []string
-				if write.subresource != "" {
-					below = []string{write.subresource}
-				}
-				if _, err := resource.Patch(t.Context(), name, types.MergePatchType, []byte(write.patch), metav1.PatchOptions{}, below...); err != nil {
-					t.Errorf("%s: %v", write.patch, err)
-				}
-			}
-			if err := resource.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
-			if _, err := resource.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-				t.Errorf("it cannot go: %v", err)
-			}
+			server.Change(t, habitats, namespace, name, `{"status":{"state":"FAILED","message":"x"}}`, "status")
+			server.Change(t, habitats, namespace, name, `{"metadata":{"annotations":{"note":"x"}}}`)
+			kit.Must(t, resource.Delete(t.Context(), name, metav1.DeleteOptions{}))
+			server.Change(t, habitats, namespace, name, `{"metadata":{"finalizers":null}}`)
 		})
 	}
 }
@@ -107,31 +94,12 @@ func TestHabitatsOfBefore(t *testing.T) {
 // which has no schema to speak of.
 func withoutRules(t *testing.T, do func()) {
 	t.Helper()
-	resource := mustResource(t, administrator, definitions, "")
+	const name = "habitats.habitat.sh"
+	shipped := kit.Field(server.Get(t, kit.Definitions, "", name), "spec", "versions", 0, "schema")
 	change := func(ctx context.Context, schema any) {
-		live, err := resource.Get(ctx, "habitats.habitat.sh", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		versions, _, err := unstructured.NestedSlice(live.Object, "spec", "versions")
-		if err != nil {
-			t.Fatal(err)
-		}
-		versions[0].(map[string]any)["schema"] = schema
-		live.Object["spec"].(map[string]any)["versions"] = versions
-		if _, err := resource.Update(ctx, live, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		patch := kit.JSON(t, []any{map[string]any{"op": "replace", "path": "/spec/versions/0/schema", "value": schema}})
+		kit.Must(t, kit.ErrorOf(server.Dynamic.Resource(kit.Definitions).Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})))
 	}
-	live, err := resource.Get(t.Context(), "habitats.habitat.sh", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions, _, err := unstructured.NestedSlice(live.Object, "spec", "versions")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shipped := versions[0].(map[string]any)["schema"]
 	defer func() {
 		ctx := context.WithoutCancel(t.Context())
 		change(ctx, shipped)
@@ -145,11 +113,8 @@ func withoutRules(t *testing.T, do func()) {
 // awaitRules waits until the server has rules for Habitats, or has none.
 func awaitRules(ctx context.Context, t *testing.T, has bool) {
 	t.Helper()
-	err := kit.Wait(ctx, "the API server has taken it in", func() (bool, error) {
+	kit.EventuallyTrue(t, fmt.Sprintf("that the server has rules for Habitats is not %t", has), func() bool {
 		_, err := dryCreation(ctx, administrator, "default", habitatOf(v1beta2Habitat, inV1beta2("count: two")))
-		return (err != nil) == has, nil
+		return (err != nil) == has
 	})
-	if err != nil {
-		t.Fatalf("wait until the server has rules for Habitats (%t): %v", has, err)
-	}
 }

@@ -40,11 +40,11 @@ func TestEachClauseOfHabitatsPoliciesIsNeeded(t *testing.T) {
 		faults := plantFaults(t, file)
 		unseen := faults
 		for _, tried := range trials {
-			tried.before(t)
-			unseen = slices.DeleteFunc(slices.Clone(unseen), func(f fault) bool {
-				return verdict(tried.try(t.Context(), f.as)) != tried.want
+			tried.prepared(t, func() {
+				unseen = slices.DeleteFunc(slices.Clone(unseen), func(f fault) bool {
+					return verdict(tried.try(t.Context(), f.as)) != tried.want
+				})
 			})
-			tried.after(t)
 		}
 		for _, f := range unseen {
 			t.Errorf("%s: %s: nothing is red", file, f.what)
@@ -60,14 +60,10 @@ func TestEachClauseOfHabitatsPoliciesIsNeeded(t *testing.T) {
 func plantFaults(t *testing.T, file string) []fault {
 	t.Helper()
 	text, err := manifests.Files.ReadFile("components/habitat/policies/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	policyText, _, _ := strings.Cut(string(text), "\n---\n")
 	var shipped admissionregistrationv1.ValidatingAdmissionPolicy
-	if err := yaml.UnmarshalStrict([]byte(policyText), &shipped); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, yaml.UnmarshalStrict([]byte(policyText), &shipped))
 	faults := faultsOf(&shipped)
 	for i := range faults {
 		f := &faults[i]
@@ -83,9 +79,7 @@ func plantFaults(t *testing.T, file string) []fault {
 		f := &faults[i]
 		f.as = clientsOf(t, f.who)
 		refused := refusedBy(f.who.name, f.probe)
-		if err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) { return refused(t.Context()) }); err != nil {
-			t.Fatalf("wait until %s is in force: %v", f.who.name, err)
-		}
+		kit.Must(t, kit.Wait(t.Context(), f.who.name+" is in force", func() (bool, error) { return refused(t.Context()) }))
 	}
 	return faults
 }
@@ -93,16 +87,14 @@ func plantFaults(t *testing.T, file string) []fault {
 // put puts a policy in force, until the test is over.
 func put(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy) {
 	t.Helper()
-	client := administrator.mustClient(t).AdmissionregistrationV1()
+	client := server.AdmissionregistrationV1()
 	if _, err := client.ValidatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("%v: %s", err, policy.Name)
 	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: policy.ObjectMeta, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 	}}
-	if _, err := client.ValidatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kit.ErrorOf(client.ValidatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{})))
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		if err := client.ValidatingAdmissionPolicyBindings().Delete(ctx, policy.Name, metav1.DeleteOptions{}); err != nil {
@@ -116,11 +108,10 @@ func put(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy
 
 // probe writes what each of the policies is about, and changes nothing.
 func (f *fault) probe(ctx context.Context) error {
-	if _, err := f.as.CoreV1().ConfigMaps("default").Create(ctx, plain("default", "probe"), metav1.CreateOptions{DryRun: dry}); err != nil {
+	if err := creation(plain("default", "probe"))(ctx, f.as); err != nil {
 		return err
 	}
-	_, err := f.as.AppsV1().StatefulSets("default").Create(ctx, statefulSet("probe"), metav1.CreateOptions{DryRun: dry})
-	return err
+	return createStatefulSet(ctx, f.as)
 }
 
 // faultsOf gives the policy without each one of its clauses.

@@ -15,20 +15,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // controller is the ServiceAccount of the controller of Habitats.
 var controller = identity{name: "krake-habitat", namespace: "krake-system"}
 
-var (
-	habitats    = schema.GroupVersionResource{Group: "habitat.sh", Version: "v1beta1", Resource: "habitats"}
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-)
+var habitats = schema.GroupVersionResource{Group: "habitat.sh", Version: "v1beta1", Resource: "habitats"}
 
 // installHabitat applies what there is for Habitats, beside what all tests share.
 // Nothing of it runs, and the controller may do everything with what its policies are
@@ -45,12 +44,8 @@ func installHabitat(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		return err
 	}
-	if said, err := kubectlCommand(ctx, "apply", "-k", folder).CombinedOutput(); err != nil || strings.Contains(string(said), "Warning") {
+	if said, err := kit.TryKubectl(ctx, server.Cluster, "", "apply", "-k", folder); err != nil || strings.Contains(said, "Warning") {
 		return fmt.Errorf("apply what there is for Habitats: %w\n%s", err, said)
-	}
-	client, err := kubernetes.NewForConfig(server.RESTConfig())
-	if err != nil {
-		return err
 	}
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "test-habitat"},
@@ -60,48 +55,25 @@ func installHabitat(ctx context.Context) error {
 			Verbs:     []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"},
 		}},
 	}
-	if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+	if _, err := server.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create ClusterRole: %w", err)
 	}
-	return bind(ctx, client, role.Name, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: controller.name, Namespace: controller.namespace})
+	return bind(ctx, role.Name, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: controller.name, Namespace: controller.namespace})
 }
 
 // habitatProbes are those of the policies and the definition for Habitats.
 func habitatProbes() map[string]func(context.Context) (bool, error) {
-	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	creation := func(ctx context.Context) error {
-		client, err := controller.client(ctx)
-		if err != nil {
-			return err
-		}
-		_, err = client.CoreV1().ConfigMaps("default").Create(ctx, plain("default", "probe"), dryRun)
-		return err
-	}
-	workload := func(ctx context.Context) error {
-		client, err := controller.client(ctx)
-		if err != nil {
-			return err
-		}
-		_, err = client.AppsV1().StatefulSets("default").Create(ctx, statefulSet("probe"), dryRun)
-		return err
-	}
-	served := func(ctx context.Context) (bool, error) {
-		warned, err := dryCreation(ctx, administrator, "default", habitatOf(v1beta1Habitat, ""))
-		return strings.Contains(warned, "krake-habitat-deprecated"), notServedYet(err)
-	}
 	return map[string]func(context.Context) (bool, error){
-		"krake-habitat is in force":                                  refusedBy("krake-habitat", creation),
-		"krake-habitat-workloads is in force":                        refusedBy("krake-habitat-workloads", workload),
-		"Habitats are served, and krake-habitat-deprecated is known": served,
+		"krake-habitat is in force":           refusedBy("krake-habitat", controller.does(creation(plain("default", "probe")))),
+		"krake-habitat-workloads is in force": refusedBy("krake-habitat-workloads", controller.does(createStatefulSet)),
+		"Habitats are served, and krake-habitat-deprecated is known": func(ctx context.Context) (bool, error) {
+			warned, err := dryCreation(ctx, administrator, "default", habitatOf(v1beta1Habitat, ""))
+			if apierrors.IsNotFound(err) {
+				return false, nil // not served yet
+			}
+			return strings.Contains(warned, "krake-habitat-deprecated"), err
+		},
 	}
-}
-
-// notServedYet lets an error pass that goes away.
-func notServedYet(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // The Habitats of the tables, each of which changes one of them.
@@ -130,31 +102,17 @@ func habitatOf(text, change string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: merge(mustRead(text), mustRead(change))}
 }
 
+// mustRead reads YAML, with the numbers that JSON has for the API server.
 func mustRead(text string) map[string]any {
 	var fields map[string]any
-	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = json.Unmarshal(raw, &fields)
+	}
+	if err != nil {
 		panic(fmt.Sprintf("%v: %s", err, text))
 	}
-	return runtime.DeepCopyJSON(whole(fields).(map[string]any))
-}
-
-// whole makes the numbers those that JSON has for the API server.
-func whole(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, field := range value {
-			value[key] = whole(field)
-		}
-	case []any:
-		for i, item := range value {
-			value[i] = whole(item)
-		}
-	case float64:
-		if value == float64(int64(value)) {
-			return int64(value)
-		}
-	}
-	return value
+	return fields
 }
 
 func merge(into, change map[string]any) map[string]any {
@@ -173,8 +131,8 @@ func merge(into, change map[string]any) map[string]any {
 	return into
 }
 
-// resourceOf is where somebody writes objects of a kind.
-func resourceOf(ctx context.Context, who identity, kind schema.GroupVersionResource, namespace string) (dynamic.ResourceInterface, *warnings, error) {
+// habitatsAs are the Habitats of a namespace for an identity.
+func habitatsAs(ctx context.Context, who identity, namespace string) (dynamic.ResourceInterface, *warnings, error) {
 	config, err := who.config(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -185,18 +143,13 @@ func resourceOf(ctx context.Context, who identity, kind schema.GroupVersionResou
 	if err != nil {
 		return nil, nil, err
 	}
-	if namespace == "" {
-		return client.Resource(kind), said, nil
-	}
-	return client.Resource(kind).Namespace(namespace), said, nil
+	return client.Resource(habitats).Namespace(namespace), said, nil
 }
 
-func mustResource(t *testing.T, who identity, kind schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+func mustHabitatsAs(t *testing.T, who identity, namespace string) dynamic.ResourceInterface {
 	t.Helper()
-	resource, _, err := resourceOf(t.Context(), who, kind, namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resource, _, err := habitatsAs(t.Context(), who, namespace)
+	kit.Must(t, err)
 	return resource
 }
 
@@ -208,11 +161,11 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append
 
 // dryCreation has the server say what it says of a Habitat, unknown fields included.
 func dryCreation(ctx context.Context, who identity, namespace string, of *unstructured.Unstructured) (warned string, err error) {
-	resource, said, err := resourceOf(ctx, who, habitats, namespace)
+	resource, said, err := habitatsAs(ctx, who, namespace)
 	if err != nil {
 		return "", err
 	}
-	_, err = resource.Create(ctx, of, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	_, err = resource.Create(ctx, of, metav1.CreateOptions{DryRun: dry, FieldValidation: metav1.FieldValidationStrict})
 	return strings.Join(said.texts, "\n"), err
 }
 
@@ -245,13 +198,9 @@ func faulty(err error) []string {
 	return fields
 }
 
-// named is a ConfigMap of a name, after changes.
-func named(namespace, name string, edits ...edit) *corev1.ConfigMap {
-	cm := plain(namespace, name)
-	for _, change := range edits {
-		change(cm)
-	}
-	return cm
+// createStatefulSet creates one that is called probe, dry run.
+func createStatefulSet(ctx context.Context, client kubernetes.Interface) error {
+	return kit.ErrorOf(client.AppsV1().StatefulSets("default").Create(ctx, statefulSet("probe"), metav1.CreateOptions{DryRun: dry}))
 }
 
 func statefulSet(name string) *appsv1.StatefulSet {

@@ -2,15 +2,16 @@ package policies
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -41,12 +42,10 @@ type place struct {
 func newPlace(t *testing.T) place {
 	t.Helper()
 	p := place{namespace: newNamespace(t)}
-	resource := mustResource(t, administrator, habitats, p.namespace)
+	resource := server.Dynamic.Resource(habitats).Namespace(p.namespace)
 	for name, uid := range map[string]*types.UID{"shop": &p.shop, "clerk": &p.clerk} {
 		created, err := resource.Create(t.Context(), habitatOf(v1beta2Habitat, "metadata: {name: "+name+"}"), metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		*uid = created.GetUID()
 	}
 	return p
@@ -74,25 +73,19 @@ func notGenerated(cm *corev1.ConfigMap) { noAnnotation("krake.dev/generated-from
 
 // generated has what makes a ConfigMap an Application of Habitat shop.
 func generated(cm *corev1.ConfigMap) {
-	annotated(cm)
-	generatedFrom("Habitat/shop")(cm)
-	data("spec.manifest", "[]")(cm)
+	with(cm, annotated, generatedFrom("Habitat/shop"), data("spec.manifest", "[]"))
 }
 
 // shared has what makes a ConfigMap the Application of the peer file.
 func shared(cm *corev1.ConfigMap) {
-	annotated(cm)
-	generatedFrom("Habitats")(cm)
+	with(cm, annotated, generatedFrom("Habitats"))
 }
 
 // peerFile has what the agent has made, and something in every place.
 func peerFile(cm *corev1.ConfigMap) {
-	for _, change := range []edit{
+	with(cm,
 		marked, annotate("krake.dev/owner", cm.Namespace+"/habitat-peers /ConfigMap/"+cm.Namespace+"/peer-watch-file"), annotate("note", "mine"),
-		label("habitat", "true"), data("peer-watch-file", "10.0.0.1"), data("other", "x"), binary("more", "x"), addFinalizerOf("x"),
-	} {
-		change(cm)
-	}
+		label("habitat", "true"), data("peer-watch-file", "10.0.0.1"), data("other", "x"), binary("more", "x"), addFinalizerOf("x"))
 }
 
 func address(of string) edit { return data("peer-watch-file", of) }
@@ -210,24 +203,31 @@ type clients struct {
 func clientsOf(t *testing.T, who identity) clients {
 	t.Helper()
 	config, err := who.config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	objects, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return clients{who.mustClient(t), objects}
 }
 
 // trial is what somebody tries, and what the policies are to say. Whatever they say,
 // nothing is changed by it.
 type trial struct {
-	what string
-	try  func(ctx context.Context, as clients) error
-	want string
-	// before and after have the administrator make what it is about, and take that away.
-	before, after func(t *testing.T)
+	what, want string
+	try        try
+	// prepare has the administrator make what it is about, and returns how that is taken
+	// away; nil if it is there.
+	prepare func(t *testing.T) (undo func())
+}
+
+type try = func(ctx context.Context, as clients) error
+
+// prepared does something while what the trial is about is there.
+func (tried trial) prepared(t *testing.T, do func()) {
+	t.Helper()
+	if tried.prepare != nil {
+		defer tried.prepare(t)()
+	}
+	do()
 }
 
 var dry = []string{metav1.DryRunAll}
@@ -236,37 +236,26 @@ var dry = []string{metav1.DryRunAll}
 func trialsOfConfigMaps(p place) []trial {
 	var trials []trial
 	for _, w := range configMapWrites(p) {
-		tried := trial{what: w.what, want: w.want, before: func(*testing.T) {}, after: func(*testing.T) {}}
-		of := named(p.namespace, w.name, w.stored...)
+		of := with(plain(p.namespace, w.name), w.stored...)
 		if w.stored == nil {
-			for _, change := range w.change {
-				change(of)
-			}
-			tried.try = func(ctx context.Context, as clients) error {
-				_, err := as.CoreV1().ConfigMaps(p.namespace).Create(ctx, of, metav1.CreateOptions{DryRun: dry})
-				return err
-			}
-			trials = append(trials, tried)
+			trials = append(trials, trial{what: w.what, want: w.want, try: func(ctx context.Context, as clients) error {
+				return creation(with(of.DeepCopy(), w.change...))(ctx, as)
+			}})
 			continue
 		}
-		stored := &corev1.ConfigMap{}
-		tried.before = func(t *testing.T) {
-			t.Helper()
-			stored = create(t, administrator, of.DeepCopy())
-		}
-		tried.try = func(ctx context.Context, as clients) error {
-			changed := stored.DeepCopy()
-			for _, change := range w.change {
-				change(changed)
-			}
-			_, err := as.CoreV1().ConfigMaps(p.namespace).Update(ctx, changed, metav1.UpdateOptions{DryRun: dry})
-			return err
-		}
-		tried.after = func(t *testing.T) {
-			t.Helper()
-			drop(t, stored)
-		}
-		trials = append(trials, tried)
+		var stored *corev1.ConfigMap
+		trials = append(trials, trial{
+			what: w.what, want: w.want,
+			try: func(ctx context.Context, as clients) error {
+				changed := with(stored.DeepCopy(), w.change...)
+				return kit.ErrorOf(as.CoreV1().ConfigMaps(p.namespace).Update(ctx, changed, metav1.UpdateOptions{DryRun: dry}))
+			},
+			prepare: func(t *testing.T) func() {
+				t.Helper()
+				stored = create(t, administrator, of.DeepCopy())
+				return func() { drop(t, stored) }
+			},
+		})
 	}
 	return append(trials, trialsOfDeletions(p)...)
 }
@@ -274,12 +263,19 @@ func trialsOfConfigMaps(p place) []trial {
 // drop deletes a ConfigMap, finalizers and all.
 func drop(t *testing.T, cm *corev1.ConfigMap) {
 	t.Helper()
-	admin := administrator.mustClient(t).CoreV1().ConfigMaps(cm.Namespace)
-	if _, err := admin.Patch(t.Context(), cm.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-		t.Error(err)
-	}
-	if err := admin.Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
+	server.Change(t, kit.ConfigMaps, cm.Namespace, cm.Name, `{"metadata":{"finalizers":null}}`)
+	kit.Must(t, server.CoreV1().ConfigMaps(cm.Namespace).Delete(t.Context(), cm.Name, metav1.DeleteOptions{}))
+}
+
+// deletions are two trials to delete an object: by its name, and in a collection.
+func deletions(one, many, want string, resource schema.GroupVersionResource, namespace, name string) []trial {
+	of := func(as clients) dynamic.ResourceInterface { return as.dynamic.Resource(resource).Namespace(namespace) }
+	options := metav1.DeleteOptions{DryRun: dry}
+	return []trial{
+		{what: one, want: want, try: func(ctx context.Context, as clients) error { return of(as).Delete(ctx, name, options) }},
+		{what: many, want: want, try: func(ctx context.Context, as clients) error {
+			return of(as).DeleteCollection(ctx, options, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		}},
 	}
 }
 
@@ -289,83 +285,54 @@ func trialsOfDeletions(p place) []trial {
 	for name, edits := range map[string][]edit{
 		"habitat-clerk": {annotated, generatedFrom("Habitat/clerk")}, "somebodys": nil, "made": {marked}, "habitat-other": nil, "peer-watch-file": {peerFile},
 	} {
-		var stored *corev1.ConfigMap
-		before := func(t *testing.T) {
-			t.Helper()
-			stored = create(t, administrator, named(p.namespace, name, edits...))
+		for _, deletion := range deletions("delete "+name, "delete all named "+name, sayDeletes, kit.ConfigMaps, p.namespace, name) {
+			deletion.prepare = func(t *testing.T) func() {
+				t.Helper()
+				stored := create(t, administrator, plain(p.namespace, name), edits...)
+				return func() { drop(t, stored) }
+			}
+			trials = append(trials, deletion)
 		}
-		after := func(t *testing.T) {
-			t.Helper()
-			drop(t, stored)
-		}
-		trials = append(trials, trial{"delete " + name, func(ctx context.Context, as clients) error {
-			return as.CoreV1().ConfigMaps(p.namespace).Delete(ctx, name, metav1.DeleteOptions{DryRun: dry})
-		}, sayDeletes, before, after}, trial{"delete all named " + name, func(ctx context.Context, as clients) error {
-			only := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
-			return as.CoreV1().ConfigMaps(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry}, only)
-		}, sayDeletes, before, after})
 	}
 	return trials
 }
+
+// workload is a StatefulSet or a Deployment of a name, without Pods.
+const workload = `
+apiVersion: apps/v1
+kind: %s
+metadata: {name: %s}
+spec:
+  replicas: 0
+  selector: {matchLabels: {habitat-name: shop}}
+  template:
+    metadata: {labels: {habitat-name: shop}}
+    spec: {containers: [{name: a, image: a}]}`
 
 // trialsOfWorkloads are what is tried with what an Application has, with its Pods, and
 // with kinds.
 func trialsOfWorkloads(t *testing.T, p place) []trial {
 	t.Helper()
-	apps := administrator.mustClient(t).AppsV1()
-	set := statefulSet("shop")
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: appsv1.DeploymentSpec{
-		Replicas: new(int32), Selector: set.Spec.Selector, Template: set.Spec.Template,
-	}}
-	set.Spec.Replicas = new(int32)
-	if _, err := apps.StatefulSets(p.namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := apps.Deployments(p.namespace).Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	merge, other := []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.ObjectMeta{Name: "other"}
-	patch, only := metav1.PatchOptions{DryRun: dry}, metav1.ListOptions{FieldSelector: "metadata.name=shop"}
-	trials := map[string]func(ctx context.Context, as clients) error{
-		"create a StatefulSet": func(ctx context.Context, as clients) error {
-			_, err := as.AppsV1().StatefulSets(p.namespace).Create(ctx, &appsv1.StatefulSet{ObjectMeta: other, Spec: set.Spec}, metav1.CreateOptions{DryRun: dry})
-			return err
-		},
-		"change a StatefulSet": func(ctx context.Context, as clients) error {
-			_, err := as.AppsV1().StatefulSets(p.namespace).Patch(ctx, "shop", types.MergePatchType, merge, patch)
-			return err
-		},
-		"delete a StatefulSet": func(ctx context.Context, as clients) error {
-			return as.AppsV1().StatefulSets(p.namespace).Delete(ctx, "shop", metav1.DeleteOptions{DryRun: dry})
-		},
-		"delete StatefulSets": func(ctx context.Context, as clients) error {
-			return as.AppsV1().StatefulSets(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry}, only)
-		},
-		"create a Deployment": func(ctx context.Context, as clients) error {
-			_, err := as.AppsV1().Deployments(p.namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: other, Spec: deployment.Spec}, metav1.CreateOptions{DryRun: dry})
-			return err
-		},
-		"change a Deployment": func(ctx context.Context, as clients) error {
-			_, err := as.AppsV1().Deployments(p.namespace).Patch(ctx, "shop", types.MergePatchType, merge, patch)
-			return err
-		},
-		"delete a Deployment": func(ctx context.Context, as clients) error {
-			return as.AppsV1().Deployments(p.namespace).Delete(ctx, "shop", metav1.DeleteOptions{DryRun: dry})
-		},
-		"delete Deployments": func(ctx context.Context, as clients) error {
-			return as.AppsV1().Deployments(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry}, only)
-		},
-	}
 	var all []trial
-	for what, try := range trials {
-		all = append(all, trial{what: what, try: try, want: sayWorkloads, before: func(*testing.T) {}, after: func(*testing.T) {}})
+	for kind, resource := range map[string]schema.GroupVersionResource{"StatefulSet": kit.StatefulSets, "Deployment": kit.Deployments} {
+		shop, other := habitatOf(fmt.Sprintf(workload, kind, "shop"), ""), habitatOf(fmt.Sprintf(workload, kind, "other"), "")
+		kit.Must(t, kit.ErrorOf(server.Dynamic.Resource(resource).Namespace(p.namespace).Create(t.Context(), shop, metav1.CreateOptions{})))
+		of := func(as clients) dynamic.ResourceInterface {
+			return as.dynamic.Resource(resource).Namespace(p.namespace)
+		}
+		all = append(all, trial{what: "create a " + kind, want: sayWorkloads, try: func(ctx context.Context, as clients) error {
+			return kit.ErrorOf(of(as).Create(ctx, other, metav1.CreateOptions{DryRun: dry}))
+		}}, trial{what: "change a " + kind, want: sayWorkloads, try: func(ctx context.Context, as clients) error {
+			patch := []byte(`{"metadata":{"labels":{"a":"b"}}}`)
+			return kit.ErrorOf(of(as).Patch(ctx, "shop", types.MergePatchType, patch, metav1.PatchOptions{DryRun: dry}))
+		}})
+		all = append(all, deletions("delete a "+kind, "delete "+kind+"s", sayWorkloads, resource, p.namespace, "shop")...)
 	}
-	return append(all, append(trialsOfPods(t, p), trialsOfKinds()...)...)
+	return slices.Concat(all, trialsOfPods(t, p), trialsOfKinds())
 }
 
 func trialsOfPods(t *testing.T, p place) []trial {
 	t.Helper()
-	pods := administrator.mustClient(t).CoreV1().Pods(p.namespace)
 	var all []trial
 	for name, c := range map[string]struct {
 		labels map[string]string
@@ -377,20 +344,8 @@ func trialsOfPods(t *testing.T, p place) []trial {
 		"false":  {map[string]string{"habitat": "false"}, sayPods},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: c.labels}, Spec: statefulSet("").Spec.Template.Spec}
-		if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, trial{
-			what: "delete a Pod, " + name, want: c.want, before: func(*testing.T) {}, after: func(*testing.T) {},
-			try: func(ctx context.Context, as clients) error {
-				return as.CoreV1().Pods(p.namespace).Delete(ctx, name, metav1.DeleteOptions{DryRun: dry})
-			},
-		}, trial{
-			what: "delete Pods, " + name, want: c.want, before: func(*testing.T) {}, after: func(*testing.T) {},
-			try: func(ctx context.Context, as clients) error {
-				return as.CoreV1().Pods(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry}, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-			},
-		})
+		kit.Must(t, kit.ErrorOf(server.CoreV1().Pods(p.namespace).Create(t.Context(), pod, metav1.CreateOptions{})))
+		all = append(all, deletions("delete a Pod, "+name, "delete Pods, "+name, c.want, kit.Pods, p.namespace, name)...)
 	}
 	return all
 }
@@ -408,43 +363,31 @@ spec:
 
 func trialsOfKinds() []trial {
 	touch := []byte(`{"metadata":{"annotations":{"note":"x"}}}`)
-	change := func(name string) func(ctx context.Context, as clients) error {
+	change := func(name string) try {
 		return func(ctx context.Context, as clients) error {
-			_, err := as.dynamic.Resource(definitions).Patch(ctx, name, types.MergePatchType, touch, metav1.PatchOptions{DryRun: dry})
-			return err
+			return kit.ErrorOf(as.dynamic.Resource(kit.Definitions).Patch(ctx, name, types.MergePatchType, touch, metav1.PatchOptions{DryRun: dry}))
 		}
 	}
-	deletion := func(name string) func(ctx context.Context, as clients) error {
+	deletion := func(name string) try {
 		return func(ctx context.Context, as clients) error {
-			return as.dynamic.Resource(definitions).Delete(ctx, name, metav1.DeleteOptions{DryRun: dry})
+			return as.dynamic.Resource(kit.Definitions).Delete(ctx, name, metav1.DeleteOptions{DryRun: dry})
 		}
 	}
-	creation := func(text string) func(ctx context.Context, as clients) error {
+	creation := func(text string) try {
 		return func(ctx context.Context, as clients) error {
-			_, err := as.dynamic.Resource(definitions).Create(ctx, habitatOf(text, ""), metav1.CreateOptions{DryRun: dry})
+			_, err := as.dynamic.Resource(kit.Definitions).Create(ctx, habitatOf(text, ""), metav1.CreateOptions{DryRun: dry})
 			if apierrors.IsAlreadyExists(err) {
 				return nil // the policies have let it through
 			}
 			return err
 		}
 	}
-	nothing := func(*testing.T) {}
-	there := func(t *testing.T) {
+	there := func(t *testing.T) func() {
 		t.Helper()
-		if _, err := mustResource(t, administrator, definitions, "").Create(t.Context(), habitatOf(otherKind, ""), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	gone := func(t *testing.T) {
-		t.Helper()
-		if err := mustResource(t, administrator, definitions, "").Delete(t.Context(), "others.example.org", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) {
-			_, err := mustResource(t, administrator, definitions, "").Get(t.Context(), "others.example.org", metav1.GetOptions{})
-			return apierrors.IsNotFound(err), nil
-		}); err != nil {
-			t.Fatal(err)
+		kit.Must(t, kit.ErrorOf(server.Dynamic.Resource(kit.Definitions).Create(t.Context(), habitatOf(otherKind, ""), metav1.CreateOptions{})))
+		return func() {
+			kit.Must(t, server.Dynamic.Resource(kit.Definitions).Delete(t.Context(), "others.example.org", metav1.DeleteOptions{}))
+			server.EventuallyGone(t, kit.Definitions, "", "others.example.org")
 		}
 	}
 	const ours = `
@@ -457,31 +400,13 @@ spec:
   scope: Namespaced
   versions: [{name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]`
 	return []trial{
-		{"define Habitats", creation(ours), allowed, nothing, nothing},
-		{"change their definition", change("habitats.habitat.sh"), allowed, nothing, nothing},
-		{"delete their definition", deletion("habitats.habitat.sh"), sayKinds, nothing, nothing},
-		{"define something else", creation(otherKind), sayKinds, nothing, nothing},
-		{"change another definition", change("others.example.org"), sayKinds, there, gone},
-		{"delete another definition", deletion("others.example.org"), sayKinds, there, gone},
+		{"define Habitats", allowed, creation(ours), nil},
+		{"change their definition", allowed, change("habitats.habitat.sh"), nil},
+		{"delete their definition", sayKinds, deletion("habitats.habitat.sh"), nil},
+		{"define something else", sayKinds, creation(otherKind), nil},
+		{"change another definition", sayKinds, change("others.example.org"), there},
+		{"delete another definition", sayKinds, deletion("others.example.org"), there},
 	}
-}
-
-// tryAll has each of them try everything, and gives what the policies say, by who and
-// what.
-func tryAll(t *testing.T, trials []trial, all ...identity) map[string]map[string]string {
-	t.Helper()
-	said, as := map[string]map[string]string{}, map[string]clients{}
-	for _, who := range all {
-		said[who.name], as[who.name] = map[string]string{}, clientsOf(t, who)
-	}
-	for _, tried := range trials {
-		tried.before(t)
-		for _, who := range all {
-			said[who.name][tried.what] = verdict(tried.try(t.Context(), as[who.name]))
-		}
-		tried.after(t)
-	}
-	return said
 }
 
 // The controller writes what it makes of Habitats, and nothing else, whatever rights it
@@ -496,18 +421,23 @@ func TestTheControllerOfHabitatsIsConfined(t *testing.T) {
 		{name: "system:serviceaccount:demo:krake-habitat", groups: administrator.groups},
 		{name: "system:serviceaccount:krake-system:krake-habitat2", groups: administrator.groups},
 	}
-	said := tryAll(t, trials, append(free, controller, byName)...)
+	as := map[string]clients{}
+	for _, who := range append(free, controller, byName) {
+		as[who.name] = clientsOf(t, who)
+	}
 	for _, tried := range trials {
-		for _, who := range []identity{controller, byName} {
-			if got := said[who.name][tried.what]; got != tried.want {
-				t.Errorf("%s: %s: the policy says\n%q, want\n%q", who.name, tried.what, got, tried.want)
+		tried.prepared(t, func() {
+			for _, who := range []identity{controller, byName} {
+				if got := verdict(tried.try(t.Context(), as[who.name])); got != tried.want {
+					t.Errorf("%s: %s: the policy says\n%q, want\n%q", who.name, tried.what, got, tried.want)
+				}
 			}
-		}
-		for _, who := range free {
-			if got := said[who.name][tried.what]; got != allowed {
-				t.Errorf("%s: %s: the policy says %q", who.name, tried.what, got)
+			for _, who := range free {
+				if got := verdict(tried.try(t.Context(), as[who.name])); got != allowed {
+					t.Errorf("%s: %s: the policy says %q", who.name, tried.what, got)
+				}
 			}
-		}
+		})
 	}
 	if len(trials) < 90 {
 		t.Errorf("%d things are tried", len(trials))
@@ -520,9 +450,9 @@ func TestTheControllerOfHabitatsIsConfined(t *testing.T) {
 func TestCostOfHabitats(t *testing.T) {
 	p := newPlace(t)
 	note := func(key string) edit { return annotate("krake.dev/"+key, "x") }
-	stored := create(t, administrator, named(p.namespace, "habitat-shop", generated, fill(998, aData), fill(997, note), data("x", x(800<<10))))
+	stored := create(t, administrator, plain(p.namespace, "habitat-shop"), generated, fill(998, aData), fill(997, note), data("x", x(800<<10)))
 	mustUpdate(t, controller, stored, data("spec.manifest", "{}"))
-	file := create(t, administrator, named(p.namespace, "peer-watch-file", peerFile, fill(998, aData), data("other", x(800<<10))))
+	file := create(t, administrator, plain(p.namespace, "peer-watch-file"), peerFile, fill(998, aData), data("other", x(800<<10)))
 	mustUpdate(t, controller, file, address("10.0.0.2"))
 }
 
@@ -548,15 +478,11 @@ spec:
 	spec["env"] = variables
 	spec["service"].(map[string]any)["bind"] = binds
 	namespace := newNamespace(t)
-	resource := mustResource(t, administrator, habitats, namespace)
+	resource := server.Dynamic.Resource(habitats).Namespace(namespace)
 	stored, err := resource.Create(t.Context(), largest, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	stored.SetLabels(map[string]string{"a": "b"})
-	if _, err := resource.Update(t.Context(), stored, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kit.ErrorOf(resource.Update(t.Context(), stored, metav1.UpdateOptions{})))
 }
 
 // Users have Habitats with the roles that they have anyway, and nobody writes their
@@ -564,14 +490,7 @@ spec:
 func TestPeopleAndHabitats(t *testing.T) {
 	namespace := newNamespace(t)
 	viewer := identity{name: "vera"}
-	_, err := administrator.mustClient(t).RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "view"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: viewer.name}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bindIn(t, namespace, "ClusterRole", "view", viewer.subject())
 	account := identity{name: "system:serviceaccount:krake-system:krake-habitat"}
 	caches, reads := map[string]bool{"list": true, "watch": true}, map[string]bool{"get": true, "list": true, "watch": true}
 	writes := map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true}

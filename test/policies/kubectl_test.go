@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What users read, to the letter, while the webhook is down.
@@ -32,10 +34,9 @@ func TestWhatKubectlSays(t *testing.T) {
 		{"delete configmaps --selector team=blue --as=carl", "", deletion + mayNot("carl", namespace)},
 		{"delete configmaps --selector team=blue --dry-run=server --as=carl", "", deletion + mayNot("carl", namespace)},
 	} {
-		command := kubectlCommand(t.Context(), append([]string{"--namespace", namespace}, strings.Fields(c.command)...)...)
-		command.Stdin = strings.NewReader(c.input)
-		text, _ := command.CombinedOutput() // what it says is what is compared
-		if diff := cmp.Diff(c.want+"\n", string(text)); diff != "" {
+		arguments := append([]string{"--namespace", namespace}, strings.Fields(c.command)...)
+		text, _ := kit.TryKubectl(t.Context(), server.Cluster, c.input, arguments...) // what it says is what is compared
+		if diff := cmp.Diff(c.want+"\n", text); diff != "" {
 			t.Errorf("kubectl %s (-want +got):\n%s", c.command, diff)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What the policy krake-agents-leases says.
@@ -44,44 +46,36 @@ func TestAgentsWriteTheirOwnLeases(t *testing.T) {
 	} {
 		t.Run(c.who.name+": "+c.what, func(t *testing.T) {
 			theirs := c.who.mustClient(t).CoordinationV1().Leases(c.namespace)
-			admin := administrator.mustClient(t).CoordinationV1().Leases(c.namespace)
-			_, err := theirs.Create(t.Context(), lease(c.name), metav1.CreateOptions{})
-			expect(t, c.want, err)
+			admin := server.CoordinationV1().Leases(c.namespace)
+			expect(t, c.want, kit.ErrorOf(theirs.Create(t.Context(), lease(c.name), metav1.CreateOptions{})))
 			if c.want != allowed {
-				if _, err := admin.Create(t.Context(), lease(c.name), metav1.CreateOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, kit.ErrorOf(admin.Create(t.Context(), lease(c.name), metav1.CreateOptions{})))
 			}
 			stored, err := admin.Get(t.Context(), c.name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			stored.Spec.HolderIdentity = new(string)
-			_, err = theirs.Update(t.Context(), stored, metav1.UpdateOptions{})
-			expect(t, c.want, err)
-			_, err = theirs.Patch(t.Context(), c.name, types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":5}}`), metav1.PatchOptions{})
-			expect(t, c.want, err)
+			expect(t, c.want, kit.ErrorOf(theirs.Update(t.Context(), stored, metav1.UpdateOptions{})))
+			const patch = `{"spec":{"leaseDurationSeconds":5}}`
+			expect(t, c.want, kit.ErrorOf(theirs.Patch(t.Context(), c.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})))
 			only := metav1.ListOptions{FieldSelector: "metadata.name=" + c.name}
 			expect(t, c.want, theirs.DeleteCollection(t.Context(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, only))
 			expect(t, c.want, theirs.Delete(t.Context(), c.name, metav1.DeleteOptions{}))
 			if c.want != allowed {
-				if err := admin.Delete(t.Context(), c.name, metav1.DeleteOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, admin.Delete(t.Context(), c.name, metav1.DeleteOptions{}))
 			}
 		})
 	}
 	generated := lease("")
 	generated.GenerateName = "krake-agent-local"
-	_, err := agent("local").mustClient(t).CoordinationV1().Leases("krake-agents").Create(t.Context(), generated, metav1.CreateOptions{})
-	expect(t, localsLeases, err)
+	leases := agent("local").mustClient(t).CoordinationV1().Leases("krake-agents")
+	expect(t, localsLeases, kit.ErrorOf(leases.Create(t.Context(), generated, metav1.CreateOptions{})))
 }
 
 // A name that a target has is its own until an administrator says otherwise: the
 // agent of another one neither overwrites nor deletes what says so.
 func TestAgentsKeepTheTargetOfALease(t *testing.T) {
 	const name = "krake-cluster-local"
-	admin := administrator.mustClient(t).CoordinationV1().Leases("krake-agents")
+	admin := server.CoordinationV1().Leases("krake-agents")
 	local := agent("local").mustClient(t).CoordinationV1().Leases("krake-agents")
 	set := func(l *coordinationv1.Lease, target string) *coordinationv1.Lease {
 		l.Annotations = map[string]string{"krake.dev/target": target}
@@ -99,16 +93,11 @@ func TestAgentsKeepTheTargetOfALease(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			stored, err := admin.Create(t.Context(), set(lease(name), c.before), metav1.CreateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = local.Update(t.Context(), set(stored, c.after), metav1.UpdateOptions{})
-			expect(t, c.written, err)
+			kit.Must(t, err)
+			expect(t, c.written, kit.ErrorOf(local.Update(t.Context(), set(stored, c.after), metav1.UpdateOptions{})))
 			expect(t, c.deleted, local.Delete(t.Context(), name, metav1.DeleteOptions{}))
 			if c.deleted != allowed {
-				if err := admin.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, admin.Delete(t.Context(), name, metav1.DeleteOptions{}))
 			}
 		})
 	}

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/manifests"
 	"github.com/krake-observer/krake-observer/test/cluster"
@@ -75,69 +75,59 @@ func install(ctx context.Context) error {
 
 // createEarly makes an Application where none may be, before there is a policy.
 func createEarly(ctx context.Context) error {
-	client, err := administrator.client(ctx)
-	if err != nil {
-		return err
-	}
 	early := with(plain("kube-system", "early"), annotated, func(cm *corev1.ConfigMap) {
 		cm.Finalizers = []string{"example.org/theirs"}
 	})
-	_, err = client.CoreV1().ConfigMaps(early.Namespace).Create(ctx, early, metav1.CreateOptions{})
-	return err
+	return kit.ErrorOf(server.CoreV1().ConfigMaps(early.Namespace).Create(ctx, early, metav1.CreateOptions{}))
 }
 
 // probes are writes that change nothing, one for each policy, and one for the
 // webhook that is gone. A policy is not in force at once. Each probe is wrong in
 // all ways that there are, so that none is about a single rule.
 func probes() map[string]func(context.Context) (bool, error) {
-	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}
-	application := probe.DeepCopy()
-	application.Annotations = map[string]string{"krake.dev/application": "v1"}
+	application := with(plain("default", "probe"), annotated)
 	forged := with(plain("kube-system", "probe"), annotated, data("status", "{}"), label("krake.dev/state", "x"), addFinalizerOf("local"))
-	creation := func(who identity, cm *corev1.ConfigMap) func(context.Context) error {
-		return func(ctx context.Context) error {
-			client, err := who.client(ctx)
-			if err != nil {
-				return err
-			}
-			_, err = client.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, cm, dryRun)
+	deletion := func(ctx context.Context, mere kubernetes.Interface) error {
+		configMaps := server.CoreV1().ConfigMaps("default")
+		if _, err := configMaps.Create(ctx, application, metav1.CreateOptions{}); err != nil {
 			return err
 		}
-	}
-	deletion := func(ctx context.Context) error {
-		client, err := administrator.client(ctx)
-		if err != nil {
-			return err
-		}
-		if _, err := client.CoreV1().ConfigMaps("default").Create(ctx, application, metav1.CreateOptions{}); err != nil {
-			return err
-		}
-		mere, err := identity{name: configMapEditor.name, groups: impostor.groups}.client(ctx)
-		if err != nil {
-			return err
-		}
-		err = mere.CoreV1().ConfigMaps("default").Delete(ctx, "probe", metav1.DeleteOptions{DryRun: dryRun.DryRun})
-		if gone := client.CoreV1().ConfigMaps("default").Delete(ctx, "probe", metav1.DeleteOptions{}); gone != nil {
+		err := mere.CoreV1().ConfigMaps("default").Delete(ctx, "probe", metav1.DeleteOptions{DryRun: dry})
+		if gone := configMaps.Delete(ctx, "probe", metav1.DeleteOptions{}); gone != nil {
 			return gone
 		}
 		return err
 	}
 	return map[string]func(context.Context) (bool, error){
 		"the webhook is gone": func(ctx context.Context) (bool, error) {
-			return creation(administrator, application)(ctx) == nil, nil
+			return administrator.does(creation(application))(ctx) == nil, nil
 		},
-		"krake-agents-leases is in force": refusedBy("krake-agents-leases", func(ctx context.Context) error {
-			client, err := agent("local").client(ctx)
-			if err != nil {
-				return err
-			}
-			_, err = client.CoordinationV1().Leases("default").Create(ctx, lease("probe"), dryRun)
+		"krake-agents-leases is in force": refusedBy("krake-agents-leases",
+			agent("local").does(func(ctx context.Context, client kubernetes.Interface) error {
+				return kit.ErrorOf(client.CoordinationV1().Leases("default").Create(ctx, lease("probe"), metav1.CreateOptions{DryRun: dry}))
+			})),
+		"krake-application is in force":       refusedBy("krake-application", administrator.does(creation(forged))),
+		"krake-agents-configmaps is in force": refusedBy("krake-agents-configmaps", agent("local").does(creation(plain("default", "probe")))),
+		"krake-application-deletion is in force": refusedBy("krake-application-deletion",
+			identity{name: configMapEditor.name, groups: impostor.groups}.does(deletion)),
+	}
+}
+
+// creation creates a ConfigMap, dry run.
+func creation(cm *corev1.ConfigMap) func(context.Context, kubernetes.Interface) error {
+	return func(ctx context.Context, client kubernetes.Interface) error {
+		return kit.ErrorOf(client.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{DryRun: dry}))
+	}
+}
+
+// does is what the identity does by a client of its own.
+func (i identity) does(do func(context.Context, kubernetes.Interface) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		client, err := i.client(ctx)
+		if err != nil {
 			return err
-		}),
-		"krake-application is in force":          refusedBy("krake-application", creation(administrator, forged)),
-		"krake-agents-configmaps is in force":    refusedBy("krake-agents-configmaps", creation(agent("local"), probe)),
-		"krake-application-deletion is in force": refusedBy("krake-application-deletion", deletion),
+		}
+		return do(ctx, client)
 	}
 }
 
@@ -147,9 +137,4 @@ func refusedBy(policy string, write func(context.Context) error) func(context.Co
 		err := write(ctx)
 		return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'"), nil
 	}
-}
-
-func kubectlCommand(ctx context.Context, arguments ...string) *exec.Cmd {
-	arguments = append([]string{"--kubeconfig", server.Kubeconfig()}, arguments...)
-	return exec.CommandContext(ctx, server.Cluster.Kubectl(), arguments...)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The policies spell names that the programs have from one package. Whoever
@@ -40,9 +41,7 @@ func TestNames(t *testing.T) {
 		},
 	} {
 		text, err := os.ReadFile(filepath.Join(server.Dir(), "manifests", "base", "policies", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, name := range names {
 			if !strings.Contains(string(text), `"`+name+`"`) {
 				t.Errorf("%s does not have %q", file, name)

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,14 +27,9 @@ import (
 // The API server takes every overlay as it is, and has nothing to say about it.
 func TestOverlaysAreAccepted(t *testing.T) {
 	kit.Long(t, "each overlay is applied")
-	overlays, err := filepath.Glob(filepath.Join(server.Dir(), "manifests", "overlays", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	overlays = append(overlays,
+	overlays := append(overlays(t),
 		composed(t, "spoke", "resources: [../overlays/spoke/shared, ../overlays/spoke/agent]", "strict/target", "hooks/target", "hooks/strict", "hooks/spoke"),
-		composed(t, "hub", "resources: [../overlays/hub]", "strict/webhook", "url-sources/webhook"),
-		composed(t, "all", "resources: [../overlays/url-sources]", "hooks/target", "hooks/hub", "hooks/agent", "hooks/strict"))
+		composed(t, "hub", "resources: [../overlays/hub]", "strict/webhook", "url-sources/webhook"))
 	for _, overlay := range overlays {
 		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-k", overlay)
 	}
@@ -45,23 +39,34 @@ func TestOverlaysAreAccepted(t *testing.T) {
 
 // The commands know the flags that every overlay gives them, and take them together.
 func TestArguments(t *testing.T) {
-	overlays, err := filepath.Glob(filepath.Join(server.Dir(), "manifests", "overlays", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	overlays = append(overlays, composed(t, "all", "resources: [../overlays/url-sources]", "hooks/target", "hooks/hub", "hooks/agent", "hooks/strict"))
-	checked := 0
+	overlays, checked := overlays(t), 0
 	for _, overlay := range overlays {
-		for _, deployment := range deployments(t, overlay) {
-			if err := validate(deployment.Spec.Template.Spec.Containers[0]); err != nil {
-				t.Errorf("%s, %s: %v", overlay, deployment.Name, err)
-			}
-			checked++
-		}
+		checked += checkArguments(t, overlay)
 	}
 	if checked < 2*len(overlays)-2 { // hub and spoke have one
 		t.Errorf("%d Deployments in %d overlays", checked, len(overlays))
 	}
+}
+
+// overlays are the folders of all overlays, and of one that has most of their components.
+func overlays(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(server.Dir(), "manifests", "overlays", "*"))
+	kit.Must(t, err)
+	return append(found, composed(t, "all",
+		"resources: [../overlays/url-sources]", "hooks/target", "hooks/hub", "hooks/agent", "hooks/strict"))
+}
+
+// checkArguments validates the arguments of each Deployment of an overlay, and counts them.
+func checkArguments(t *testing.T, overlay string) (checked int) {
+	t.Helper()
+	found := deployments(t, overlay)
+	for _, deployment := range found {
+		if err := validate(deployment.Spec.Template.Spec.Containers[0]); err != nil {
+			t.Errorf("%s, %s: %v", overlay, deployment.Name, err)
+		}
+	}
+	return len(found)
 }
 
 // validate says what the command of a container says of its arguments.
@@ -84,16 +89,10 @@ func validate(container corev1.Container) error {
 // deployments are those of an overlay, as kubectl builds them.
 func deployments(t *testing.T, overlay string) []appsv1.Deployment {
 	t.Helper()
-	built, err := kubectlCommand(t.Context(), "kustomize", overlay).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var found []appsv1.Deployment
-	for text := range strings.SplitSeq(string(built), "\n---\n") {
+	for text := range strings.SplitSeq(server.Kubectl(t, "kustomize", overlay), "\n---\n") {
 		var deployment appsv1.Deployment
-		if err := yaml.Unmarshal([]byte(text), &deployment); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, yaml.Unmarshal([]byte(text), &deployment))
 		if deployment.Kind == "Deployment" {
 			found = append(found, deployment)
 		}
@@ -105,22 +104,17 @@ func deployments(t *testing.T, overlay string) []appsv1.Deployment {
 func composed(t *testing.T, name, text string, components ...string) string {
 	t.Helper()
 	folder := filepath.Join(server.Dir(), "manifests", "test-"+name)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(folder, 0o700))
 	text += "\ncomponents: [../components/" + strings.Join(components, ", ../components/") + "]"
-	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
 	return folder
 }
 
 // mustKubectl runs a command, which must neither fail nor warn.
 func mustKubectl(t *testing.T, arguments ...string) {
 	t.Helper()
-	text, err := kubectlCommand(t.Context(), arguments...).CombinedOutput()
-	if err != nil || strings.Contains(string(text), "Warning") {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
+	if text := server.Kubectl(t, arguments...); strings.Contains(text, "Warning") {
+		t.Fatalf("kubectl %s warns:\n%s", strings.Join(arguments, " "), text)
 	}
 }
 
@@ -133,10 +127,7 @@ patches: [{patch: '{"$patch": "delete", "apiVersion": "admissionregistration.k8s
 	components = append([]string{"hooks/target", "hooks/hub", "hooks/agent"}, components...)
 	mustKubectl(t, "apply", "-k", composed(t, "hooks", "resources: [../overlays/e2e]"+noWebhook, components...))
 	t.Cleanup(func() {
-		as := composed(t, "e2e", "resources: [../overlays/e2e]"+noWebhook, "hooks/target")
-		if text, err := kubectlCommand(context.WithoutCancel(t.Context()), "apply", "-k", as).CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, text)
-		}
+		server.Kubectl(t, "apply", "-k", composed(t, "e2e", "resources: [../overlays/e2e]"+noWebhook, "hooks/target"))
 	})
 	namespace = newNamespace(t)
 	mustKubectl(t, "apply", "--namespace", namespace, "-k", filepath.Join(server.Dir(), "manifests", "overlays", "hooks", "namespace"))
@@ -169,19 +160,14 @@ func secretNamed(name string) *corev1.Secret {
 
 // secretWrites are what an agent does with the Secrets of a hook, in this order.
 func secretWrites(ctx context.Context, client kubernetes.Interface, namespace string, may bool) []attempt {
-	secrets := client.CoreV1().Secrets(namespace)
+	const name = "app-krake-complete-secret-token"
+	secrets, merge := client.CoreV1().Secrets(namespace), []byte(`{"data":{"a":"Yg=="}}`)
 	return []attempt{
-		{"create a Secret in " + namespace, func() error {
-			_, err := secrets.Create(ctx, secretNamed("app-krake-complete-secret-token"), metav1.CreateOptions{})
-			return err
-		}, may},
+		{"create a Secret in " + namespace, func() error { return kit.ErrorOf(secrets.Create(ctx, secretNamed(name), metav1.CreateOptions{})) }, may},
 		{"patch it", func() error {
-			_, err := secrets.Patch(ctx, "app-krake-complete-secret-token", types.MergePatchType, []byte(`{"data":{"a":"Yg=="}}`), metav1.PatchOptions{})
-			return err
+			return kit.ErrorOf(secrets.Patch(ctx, name, types.MergePatchType, merge, metav1.PatchOptions{}))
 		}, may},
-		{"delete it", func() error {
-			return secrets.Delete(ctx, "app-krake-complete-secret-token", metav1.DeleteOptions{})
-		}, may},
+		{"delete it", func() error { return secrets.Delete(ctx, name, metav1.DeleteOptions{}) }, may},
 	}
 }
 
@@ -189,11 +175,8 @@ func secretWrites(ctx context.Context, client kubernetes.Interface, namespace st
 func secretReads(ctx context.Context, client kubernetes.Interface, namespace string, may bool) []attempt {
 	secrets := client.CoreV1().Secrets(namespace)
 	return []attempt{
-		{"read one in " + namespace, func() error {
-			_, err := secrets.Get(ctx, "theirs", metav1.GetOptions{})
-			return err
-		}, may},
-		{"list them", func() error { _, err := secrets.List(ctx, metav1.ListOptions{}); return err }, false},
+		{"read one in " + namespace, func() error { return kit.ErrorOf(secrets.Get(ctx, "theirs", metav1.GetOptions{})) }, may},
+		{"list them", func() error { return kit.ErrorOf(secrets.List(ctx, metav1.ListOptions{})) }, false},
 		{"watch them", func() error {
 			changes, err := secrets.Watch(ctx, metav1.ListOptions{})
 			if err == nil {
@@ -201,7 +184,7 @@ func secretReads(ctx context.Context, client kubernetes.Interface, namespace str
 			}
 			return err
 		}, false},
-		{"replace one", func() error { _, err := secrets.Update(ctx, secretNamed("theirs"), metav1.UpdateOptions{}); return err }, false},
+		{"replace one", func() error { return kit.ErrorOf(secrets.Update(ctx, secretNamed("theirs"), metav1.UpdateOptions{})) }, false},
 		{"delete all", func() error { return secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}) }, false},
 	}
 }
@@ -209,9 +192,8 @@ func secretReads(ctx context.Context, client kubernetes.Interface, namespace str
 // theirSecret is one that is there before the agent is.
 func theirSecret(t *testing.T, namespace string) {
 	t.Helper()
-	if _, err := administrator.mustClient(t).CoreV1().Secrets(namespace).Create(t.Context(), secretNamed("theirs"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := server.CoreV1().Secrets(namespace).Create(t.Context(), secretNamed("theirs"), metav1.CreateOptions{})
+	kit.Must(t, err)
 }
 
 // In the namespaces that take part the agent makes Secrets, and reads those whose
@@ -238,20 +220,17 @@ func TestRightsOfHooks(t *testing.T) {
 				return fmt.Errorf("it has %d values", len(authority.Data))
 			}
 			authority.Data = map[string][]byte{"tls.crt": []byte("x")}
-			_, err = own.Update(ctx, authority, metav1.UpdateOptions{})
-			return err
+			return kit.ErrorOf(own.Update(ctx, authority, metav1.UpdateOptions{}))
 		}, true},
 		{"patch it", func() error {
-			_, err := own.Patch(ctx, hooks.AuthoritySecret, types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
-			return err
+			return kit.ErrorOf(own.Patch(ctx, hooks.AuthoritySecret, types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}))
 		}, false},
 		{"delete it", func() error { return own.Delete(ctx, hooks.AuthoritySecret, metav1.DeleteOptions{}) }, false},
-		{"create another one", func() error { _, err := own.Create(ctx, secretNamed("x"), metav1.CreateOptions{}); return err }, false},
-		{"read another one", func() error { _, err := own.Get(ctx, "x", metav1.GetOptions{}); return err }, false},
-		{"list them", func() error { _, err := own.List(ctx, metav1.ListOptions{}); return err }, false},
+		{"create another one", func() error { return kit.ErrorOf(own.Create(ctx, secretNamed("x"), metav1.CreateOptions{})) }, false},
+		{"read another one", func() error { return kit.ErrorOf(own.Get(ctx, "x", metav1.GetOptions{})) }, false},
+		{"list them", func() error { return kit.ErrorOf(own.List(ctx, metav1.ListOptions{})) }, false},
 		{"read those of the webhook", func() error {
-			_, err := local.CoreV1().Secrets("krake-system").Get(ctx, "krake-webhook-certificate", metav1.GetOptions{})
-			return err
+			return kit.ErrorOf(local.CoreV1().Secrets("krake-system").Get(ctx, "krake-webhook-certificate", metav1.GetOptions{}))
 		}, false},
 	})
 	checkAuthorityStays(t)
@@ -262,10 +241,8 @@ func TestRightsOfHooks(t *testing.T) {
 func checkAuthorityStays(t *testing.T) {
 	t.Helper()
 	mustKubectl(t, "apply", "-k", filepath.Join(server.Dir(), "manifests", "test-hooks"))
-	authority, err := administrator.mustClient(t).CoreV1().Secrets("krake-agents").Get(t.Context(), "krake-hooks-ca", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority, err := server.CoreV1().Secrets("krake-agents").Get(t.Context(), "krake-hooks-ca", metav1.GetOptions{})
+	kit.Must(t, err)
 	if string(authority.Data["tls.crt"]) != "x" {
 		t.Errorf("applied once more, the authority has %d values", len(authority.Data))
 	}
@@ -284,20 +261,10 @@ func TestRightsOfHooksInStrictMode(t *testing.T) {
 	namespace, elsewhere := withHooks(t, "strict/webhook", "strict/target", "hooks/strict"), newNamespace(t)
 	theirSecret(t, namespace)
 	theirSecret(t, elsewhere)
-	admin := administrator.mustClient(t)
 	for _, where := range []string{namespace, elsewhere} {
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "krake-deployer"}}
-		if _, err := admin.CoreV1().ServiceAccounts(where).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		_, err := admin.RbacV1().RoleBindings(where).Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "krake-deployer"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "krake-deployer", Namespace: where}},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		server.Kubectl(t, "--namespace", where, "create", "serviceaccount", "krake-deployer")
+		server.Kubectl(t, "--namespace", where, "create", "rolebinding", "krake-deployer", "--clusterrole=edit",
+			"--serviceaccount="+where+":krake-deployer")
 		await(t, identity{name: "system:serviceaccount:" + where + ":krake-deployer"}, "patch", "", "secrets", where)
 	}
 	awaitImpersonation(t, namespace)
@@ -317,7 +284,7 @@ func TestRightsOfHooksInStrictMode(t *testing.T) {
 // the right to be the account in everything, which the roles of strict mode do not grant.
 func needsConstrainedImpersonation(t *testing.T) {
 	t.Helper()
-	version, err := administrator.mustClient(t).Discovery().ServerVersion()
+	version, err := server.Discovery().ServerVersion()
 	kit.Must(t, err)
 	if minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+")); err == nil && minor < 36 {
 		t.Skipf("Kubernetes %s does not know constrained impersonation, which the roles of strict mode need: it came with 1.36", version.GitVersion)
@@ -337,11 +304,8 @@ func agentAs(t *testing.T, namespace string) kubernetes.Interface {
 func awaitImpersonation(t *testing.T, namespace string) {
 	t.Helper()
 	account := agentAs(t, namespace)
-	err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) {
-		_, err := account.CoreV1().Secrets(namespace).Create(t.Context(), secretNamed("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err == nil && !may(t, asSubject("local"), "delete", "apps", "deployments", namespace), nil
+	kit.EventuallyTrue(t, "the agent does not act as the account", func() bool {
+		_, err := account.CoreV1().Secrets(namespace).Create(t.Context(), secretNamed("probe"), metav1.CreateOptions{DryRun: dry})
+		return err == nil && !may(t, asSubject("local"), "delete", "apps", "deployments", namespace)
 	})
-	if err != nil {
-		t.Fatalf("wait until the agent acts as the account: %v", err)
-	}
 }

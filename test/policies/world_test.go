@@ -62,11 +62,8 @@ func (i identity) config(ctx context.Context) (*rest.Config, error) {
 		config.Impersonate = rest.ImpersonationConfig{UserName: i.name, Groups: append([]string{"system:authenticated"}, i.groups...)}
 		return config, nil
 	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	token, err := client.CoreV1().ServiceAccounts(i.namespace).CreateToken(ctx, i.name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	accounts := server.CoreV1().ServiceAccounts(i.namespace)
+	token, err := accounts.CreateToken(ctx, i.name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create a token of %s/%s: %w", i.namespace, i.name, err)
 	}
@@ -79,9 +76,7 @@ func (i identity) config(ctx context.Context) (*rest.Config, error) {
 func (i identity) mustClient(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	client, err := i.client(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return client
 }
 
@@ -90,13 +85,9 @@ func (i identity) mustClient(t *testing.T) kubernetes.Interface {
 // ConfigMaps and Leases. There is an agent of another cluster, and one whose name begins
 // as the first one's does.
 func grant(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(server.RESTConfig())
-	if err != nil {
-		return err
-	}
 	for _, name := range []string{"other", "loc"} {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if _, err := client.CoreV1().ServiceAccounts("krake-agents").Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		if _, err := server.CoreV1().ServiceAccounts("krake-agents").Create(ctx, account, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create ServiceAccount %s: %w", name, err)
 		}
 	}
@@ -106,21 +97,21 @@ func grant(ctx context.Context) error {
 			"get", "list", "create", "update", "patch", "delete", "deletecollection",
 		}}},
 	}
-	if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+	if _, err := server.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create ClusterRole: %w", err)
 	}
-	return bind(ctx, client, "test-configmaps",
+	return bind(ctx, "test-configmaps",
 		rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:krake-agents"},
-		rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: configMapEditor.name})
+		configMapEditor.subject())
 }
 
-func bind(ctx context.Context, client kubernetes.Interface, role string, subjects ...rbacv1.Subject) error {
+func bind(ctx context.Context, role string, subjects ...rbacv1.Subject) error {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   subjects,
 	}
-	if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+	if _, err := server.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("bind ClusterRole %s: %w", role, err)
 	}
 	return nil
@@ -129,42 +120,46 @@ func bind(ctx context.Context, client kubernetes.Interface, role string, subject
 // newNamespace makes a namespace in which edith may edit and adam is admin.
 func newNamespace(t *testing.T) string {
 	t.Helper()
-	client, name := administrator.mustClient(t), kit.UniqueName("policies")
+	name := kit.UniqueName("policies")
 	server.CreateNamespace(t, name)
 	for role, who := range map[string]identity{"edit": namespaceEditor, "admin": namespaceAdmin} {
-		_, err := client.RbacV1().RoleBindings(name).Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: who.name}},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bindIn(t, name, "ClusterRole", role, who.subject())
 		await(t, who, "update", "", "configmaps", name)
 	}
 	return name
 }
 
+// bindIn binds a role in a namespace.
+func bindIn(t *testing.T, namespace, kind, role string, subject rbacv1.Subject) {
+	t.Helper()
+	_, err := server.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
+		Subjects:   []rbacv1.Subject{subject},
+	}, metav1.CreateOptions{})
+	kit.Must(t, err)
+}
+
+// subject is the user.
+func (i identity) subject() rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: i.name}
+}
+
 // await waits until RBAC, which needs a moment, lets somebody do something.
 func await(t *testing.T, who identity, verb, group, resource, namespace string) {
 	t.Helper()
-	err := kit.Wait(t.Context(), "the API server has taken it in", func() (bool, error) { return may(t, who, verb, group, resource, namespace), nil })
-	if err != nil {
-		t.Fatalf("wait until %s may %s %s: %v", who.name, verb, resource, err)
-	}
+	kit.EventuallyTrue(t, who.name+" may not yet "+verb+" "+resource, func() bool { return may(t, who, verb, group, resource, namespace) })
 }
 
 // may tells if somebody has a right.
 func may(t *testing.T, who identity, verb, group, resource, namespace string) bool {
 	t.Helper()
-	answer, err := administrator.mustClient(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+	answer, err := server.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: who.name, Groups: who.groups, ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: verb, Group: group, Resource: resource, Namespace: namespace,
 		}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return answer.Status.Allowed
 }
 
@@ -176,13 +171,18 @@ func plain(namespace, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// create creates a ConfigMap, and fails if it cannot.
-func create(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit) *corev1.ConfigMap {
-	t.Helper()
+// with is the ConfigMap after changes.
+func with(cm *corev1.ConfigMap, edits ...edit) *corev1.ConfigMap {
 	for _, change := range edits {
 		change(cm)
 	}
-	created, err := who.mustClient(t).CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), cm, metav1.CreateOptions{})
+	return cm
+}
+
+// create creates a ConfigMap, and fails if it cannot.
+func create(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit) *corev1.ConfigMap {
+	t.Helper()
+	created, err := who.mustClient(t).CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), with(cm, edits...), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("%s creates %s: %v", who.name, cm.Name, err)
 	}
@@ -192,10 +192,7 @@ func create(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit) *co
 // update changes a ConfigMap.
 func update(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit) (*corev1.ConfigMap, error) {
 	t.Helper()
-	cm = cm.DeepCopy()
-	for _, change := range edits {
-		change(cm)
-	}
+	cm = with(cm.DeepCopy(), edits...)
 	return who.mustClient(t).CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{})
 }
 
@@ -211,15 +208,11 @@ func mustUpdate(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit)
 // remove deletes a ConfigMap and gives what is left of it, for a finalizer.
 func remove(t *testing.T, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
-	configMaps := administrator.mustClient(t).CoreV1().ConfigMaps(cm.Namespace)
-	if err := configMaps.Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	left, err := configMaps.Get(t.Context(), cm.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return left
+	configMaps := server.CoreV1().ConfigMaps(cm.Namespace)
+	kit.Must(t, configMaps.Delete(t.Context(), cm.Name, metav1.DeleteOptions{}))
+	remaining, err := configMaps.Get(t.Context(), cm.Name, metav1.GetOptions{})
+	kit.Must(t, err)
+	return remaining
 }
 
 // verdict is what a policy said: nothing, or its message. Any other error is

@@ -12,6 +12,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What the policy krake-application says.
@@ -105,9 +106,9 @@ func addFinalizerOf(cluster string) edit {
 	return func(cm *corev1.ConfigMap) { cm.Finalizers = append(cm.Finalizers, cluster+".krake.dev/resources") }
 }
 
-func set(in *map[string]string, key, value string) {
+func set[V any](in *map[string]V, key string, value V) {
 	if *in == nil {
-		*in = map[string]string{}
+		*in = map[string]V{}
 	}
 	(*in)[key] = value
 }
@@ -117,12 +118,7 @@ func data(key, value string) edit {
 }
 
 func binary(key, value string) edit {
-	return func(cm *corev1.ConfigMap) {
-		if cm.BinaryData == nil {
-			cm.BinaryData = map[string][]byte{}
-		}
-		cm.BinaryData[key] = []byte(value)
-	}
+	return func(cm *corev1.ConfigMap) { set(&cm.BinaryData, key, []byte(value)) }
 }
 
 func label(key, value string) edit {
@@ -153,19 +149,14 @@ func noAnnotation(key string) edit {
 // garbage collector deletes what has none.
 func ownedByDefault(t *testing.T) edit {
 	t.Helper()
-	owner, err := administrator.mustClient(t).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	owner, err := server.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
+	kit.Must(t, err)
 	return func(cm *corev1.ConfigMap) {
 		cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID}}
 	}
 }
 
-func immutable(cm *corev1.ConfigMap) {
-	yes := true
-	cm.Immutable = &yes
-}
+func immutable(cm *corev1.ConfigMap) { cm.Immutable = new(true) }
 
 // write is a line of a table: who changes what, and what the policy says.
 type write struct {
@@ -199,26 +190,18 @@ func check(t *testing.T, writes []write) {
 	namespace := newNamespace(t)
 	for _, w := range writes {
 		t.Run(w.who.name+": "+w.what, func(t *testing.T) {
-			configMaps := administrator.mustClient(t).CoreV1().ConfigMaps(namespace)
 			defer letGo(t, namespace)
 			if w.stored != nil {
 				stored := w.stored(t, namespace)
-				_, err := update(t, w.who, stored, w.change...)
-				expect(t, w.want, err)
+				expect(t, w.want, kit.ErrorOf(update(t, w.who, stored, w.change...)))
 				if w.who.namespace != "" {
 					expectTheSameInGo(t, w, stored)
 				}
 				return
 			}
-			cm := plain(namespace, "app")
-			for _, change := range w.change {
-				change(cm)
-			}
-			_, err := w.who.mustClient(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
-			expect(t, w.want, err)
-			if _, got := configMaps.Get(t.Context(), "app", metav1.GetOptions{}); (got == nil) != (w.want == allowed) {
-				t.Errorf("afterwards, reading it gives %v", got)
-			}
+			cm := with(plain(namespace, "app"), w.change...)
+			expect(t, w.want, kit.ErrorOf(w.who.mustClient(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})))
+			expectThere(t, namespace, w.want == allowed)
 		})
 	}
 }
@@ -227,10 +210,7 @@ func check(t *testing.T, writes []write) {
 // of an agent's write.
 func expectTheSameInGo(t *testing.T, w write, stored *corev1.ConfigMap) {
 	t.Helper()
-	changed := stored.DeepCopy()
-	for _, change := range w.change {
-		change(changed)
-	}
+	changed := with(stored.DeepCopy(), w.change...)
 	if !application.IsApplication(changed) && !application.IsApplication(stored) {
 		return // no business of the webhook's
 	}
@@ -250,24 +230,19 @@ func expect(t *testing.T, want string, err error) {
 // letGo deletes the ConfigMap of a line, finalizers and all.
 func letGo(t *testing.T, namespace string) {
 	t.Helper()
-	configMaps := administrator.mustClient(t).CoreV1().ConfigMaps(namespace)
+	configMaps := server.CoreV1().ConfigMaps(namespace)
 	cm, err := configMaps.Get(t.Context(), "app", metav1.GetOptions{})
 	if err != nil {
 		return // it was never there, or went by itself
 	}
 	if len(cm.Finalizers) == 0 {
-		if err := configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{}))
 		return
 	}
 	if cm.DeletionTimestamp == nil {
 		cm = remove(t, cm)
 	}
-	_, err = update(t, administrator, cm, annotate("krake.dev/force-delete", "true"), func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustUpdate(t, administrator, cm, annotate("krake.dev/force-delete", "true"), func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
 }
 
 // Threat A12 of the security specification: only an agent writes what the agent acts on. No administrator
@@ -644,48 +619,30 @@ func changedBy(who identity, stored state, edits ...edit) state {
 // The webhook does not see the namespaces that a cluster needs to start, so that
 // no Application may be there. Everything else in them goes on.
 func TestNoApplicationWhereTheWebhookDoesNotLook(t *testing.T) {
-	client := administrator.mustClient(t)
 	for _, namespace := range []string{"kube-system", "krake-system", "krake-agents"} {
-		configMaps := client.CoreV1().ConfigMaps(namespace)
-		_, err := configMaps.Create(t.Context(), with(plain(namespace, "app"), annotated), metav1.CreateOptions{})
-		expect(t, elsewhere, err)
+		configMaps := server.CoreV1().ConfigMaps(namespace)
+		expect(t, elsewhere, kit.ErrorOf(configMaps.Create(t.Context(), with(plain(namespace, "app"), annotated), metav1.CreateOptions{})))
 
 		cm := create(t, administrator, plain(namespace, "app"))
-		_, err = update(t, administrator, cm, annotated)
-		expect(t, elsewhere, err)
+		expect(t, elsewhere, kit.ErrorOf(update(t, administrator, cm, annotated)))
 		cm = mustUpdate(t, administrator, cm, data("status", "{}"), label("krake.dev/state", "x"))
-		if err := configMaps.Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		kit.Must(t, configMaps.Delete(t.Context(), cm.Name, metav1.DeleteOptions{}))
 	}
 	for _, namespace := range []string{"default", "kube-public"} {
-		cm := create(t, administrator, plain(namespace, "app"), annotated)
-		if err := client.CoreV1().ConfigMaps(namespace).Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		create(t, administrator, plain(namespace, "app"), annotated)
+		kit.Must(t, server.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "app", metav1.DeleteOptions{}))
 	}
 }
 
 // One that was there before the policies can do nothing but go.
 func TestAnEarlyApplicationCanGo(t *testing.T) {
-	configMaps := administrator.mustClient(t).CoreV1().ConfigMaps("kube-system")
+	configMaps := server.CoreV1().ConfigMaps("kube-system")
 	early, err := configMaps.Get(t.Context(), "early", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = update(t, administrator, early, data("spec.manifest", "[]"))
-	expect(t, elsewhere, err)
-	_, err = update(t, administrator, early, noAnnotation("krake.dev/application"))
-	expect(t, isOne, err)
+	kit.Must(t, err)
+	expect(t, elsewhere, kit.ErrorOf(update(t, administrator, early, data("spec.manifest", "[]"))))
+	expect(t, isOne, kit.ErrorOf(update(t, administrator, early, noAnnotation("krake.dev/application"))))
 	early = remove(t, early)
 	mustUpdate(t, administrator, early, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
-}
-
-func with(cm *corev1.ConfigMap, edits ...edit) *corev1.ConfigMap {
-	for _, change := range edits {
-		change(cm)
-	}
-	return cm
 }
 
 // Whatever is there and whatever is not, in either version: no expression fails
@@ -714,21 +671,7 @@ func TestAbsentMaps(t *testing.T) {
 			}
 			fresh.ResourceVersion = "" // whether the agent was allowed or not
 			mustUpdate(t, administrator, fresh)
-			letGoNow(t, namespace)
+			letGo(t, namespace)
 		}
-	}
-}
-
-// letGoNow deletes an Application that no agent holds.
-func letGoNow(t *testing.T, namespace string) {
-	t.Helper()
-	configMaps := administrator.mustClient(t).CoreV1().ConfigMaps(namespace)
-	cm, err := configMaps.Get(t.Context(), "app", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cm = mustUpdate(t, administrator, cm, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
-	if err := configMaps.Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -50,21 +50,17 @@ func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 		{"nobody", "edith", " ", "Invalid value"},
 		{"who has the role edit", "edith", "", ""},
 	} {
-		var annotations []string
+		app := kit.Application(namespace, "app", settings)
 		if test.account != "" {
-			annotations = []string{"service-account=" + test.account}
+			kit.Annotation("service-account", test.account)(app)
 		}
-		text, err := w.try(applicationOf(t, namespace, "app", settings, annotations...), "create", "-f", "-", "--as", test.user)
+		text, err := w.try(kit.YAML(t, app), "create", "-f", "-", "--as", test.user)
 		if (err == nil) != (test.want == "") || !strings.Contains(text, test.want) {
 			t.Errorf("%s: %v: %s\nwant %s", test.why, err, text, test.want)
 		}
 	}
 	w.reconciled(t, namespace, "app")
-	for _, r := range work(t, begin, namespace) {
-		if r.As.Username != "system:serviceaccount:"+namespace+":krake-deployer" {
-			t.Errorf("not as the account: %s", r)
-		}
-	}
+	checkAccount(t, work(t, begin, namespace), namespace)
 	if text, err := w.try("", "--namespace", namespace, "patch", "configmap", "app", "--type=merge", "--as", "low",
 		"--patch", `{"data": {"spec.manifest": "{apiVersion: v1, kind: ConfigMap, metadata: {name: others}}"}}`); err == nil || !strings.Contains(text, "may not impersonate") {
 		t.Errorf("low changes an Application of edith: %s", text)
@@ -83,7 +79,7 @@ func TestMissingAccount(t *testing.T) {
 		w.says(t, namespace, "app", "ServiceAccountNotFound", namespace+"/krake-deployer")
 	}
 	missing()
-	if c := w.condition(t, application.ReadyCondition, namespace, "app"); c.Status != metav1.ConditionFalse {
+	if c := w.App(namespace, "app").Condition(t, application.ReadyCondition); c.Status != metav1.ConditionFalse {
 		t.Errorf("Ready is %+v", c)
 	}
 	if work := work(t, begin, namespace); len(work) > 0 {
@@ -101,7 +97,7 @@ func TestMissingAccount(t *testing.T) {
 	disturbed := time.Now()
 	kit.Eventually(t, func() string { // for some seconds the agent remembers the account
 		w.Change(t, kit.ConfigMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
-		if c := w.condition(t, application.ReconciledCondition, namespace, "app"); c.Reason != "ServiceAccountNotFound" {
+		if c := w.App(namespace, "app").Condition(t, application.ReconciledCondition); c.Reason != "ServiceAccountNotFound" {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""
@@ -114,12 +110,7 @@ func TestMissingAccount(t *testing.T) {
 	}
 	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--wait=false")
 	begin = w.Mark(t)
-	kit.Eventually(t, func() string {
-		if label := stringAt(w.Get(t, kit.ConfigMaps, namespace, "app"), "metadata", "labels", application.StateLabel); label != string(application.StateDeleting) {
-			return "state " + label
-		}
-		return ""
-	})
+	w.EventuallyField(t, application.StateDeleting, kit.ConfigMaps, namespace, "app", "metadata", "labels", application.StateLabel)
 	missing()
 	if work := work(t, begin, namespace); len(work) > 0 || w.Get(t, kit.ConfigMaps, namespace, "settings") == nil {
 		t.Errorf("without an account the agent has written %v", work)
@@ -139,18 +130,14 @@ func TestAccountsThatMayNot(t *testing.T) {
 	begin := w.Mark(t)
 	w.apply(t, namespace, "app", settings)
 	w.says(t, namespace, "app", "Forbidden", "settings")
-	w.apply(t, namespace, "app-named", strings.ReplaceAll(settings, "settings", "named"), "service-account=builder")
+	w.apply(t, namespace, "app-named", strings.ReplaceAll(settings, "settings", "named"), kit.Annotation("service-account", "builder"))
 	w.says(t, namespace, "app-named", "Forbidden", "named")
-	for _, r := range work(t, begin, namespace) {
-		if isOwn(r) || r.IsAccepted() {
-			t.Errorf("written: %s", r)
-		}
-	}
+	checkNoneAccepted(t, begin, namespace)
 	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "krake-deployer", "--clusterrole=edit", "--serviceaccount", namespace+":krake-deployer")
 	w.reconciled(t, namespace, "app")
 
 	// As the documentation says to allow another name.
-	if text, err := w.try(`
+	w.Apply(t, `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: builders, labels: {krake.dev/aggregate-to-agent: "true"}}
@@ -159,9 +146,7 @@ rules:
   resources: [serviceaccounts]
   resourceNames: [builder]
   verbs: ["impersonate:serviceaccount"]
-`, "apply", "-f", "-"); err != nil {
-		t.Fatal(text)
-	}
+`)
 	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole", "builders") })
 	w.reconciled(t, namespace, "app-named")
 }
@@ -181,14 +166,10 @@ func TestForceDelete(t *testing.T) {
 	w.says(t, namespace, "app", "Forbidden", "settings")
 	w.Kubectl(t, "--namespace", namespace, "annotate", "configmap", "app", "krake.dev/force-delete=true")
 	w.EventuallyGone(t, kit.ConfigMaps, namespace, "app")
-	if got := stringAt(w.Get(t, kit.ConfigMaps, namespace, "settings"), "data", "color"); got != "red" {
-		t.Errorf("the object is not as it was: %q", got)
+	if got := kit.Field(w.Get(t, kit.ConfigMaps, namespace, "settings"), "data", "color"); got != "red" {
+		t.Errorf("the object is not as it was: %v", got)
 	}
-	for _, r := range work(t, begin, namespace) {
-		if isOwn(r) || r.IsAccepted() {
-			t.Errorf("written: %s", r)
-		}
-	}
+	checkNoneAccepted(t, begin, namespace)
 }
 
 // A namespace that is being deleted takes the account along first, often before

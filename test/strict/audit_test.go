@@ -39,6 +39,28 @@ func work(t *testing.T, since kit.Mark, namespace string) []kit.Request {
 	return since.Requests(t, byAgent, isWork, func(r kit.Request) bool { return namespace == "" || r.Object.Namespace == namespace })
 }
 
+// checkNoneAccepted fails if the agent has written anything since the mark: as the
+// account, which may not, or as itself.
+func checkNoneAccepted(t *testing.T, since kit.Mark, namespace string) {
+	t.Helper()
+	for _, r := range work(t, since, namespace) {
+		if isOwn(r) || r.IsAccepted() {
+			t.Errorf("written: %s", r)
+		}
+	}
+}
+
+// checkAccount fails for each of the writes that was not made as the account of the
+// namespace.
+func checkAccount(t *testing.T, writes []kit.Request, namespace string) {
+	t.Helper()
+	for _, r := range writes {
+		if r.As.Username != "system:serviceaccount:"+namespace+":krake-deployer" {
+			t.Errorf("not as the account: %s", r)
+		}
+	}
+}
+
 // checkWrites fails if any write of the whole run was the agent's own. It says how
 // many there were: a check of nothing would look like one.
 func (w *world) checkWrites() error {

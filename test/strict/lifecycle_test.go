@@ -1,13 +1,10 @@
 package strict
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -51,43 +48,34 @@ func TestEveryWriteIsTheAccountsOwn(t *testing.T) {
 	namespace := w.namespace(t)
 	w.account(t, namespace, "krake-deployer", "edit")
 	w.Kubectl(t, "--namespace", namespace, "create", "configmap", "theirs", "--from-literal", "color=blue")
-	expectField := func(want string, resource schema.GroupVersionResource, name string, path ...string) {
-		t.Helper()
-		kit.Eventually(t, func() string {
-			if got := stringAt(w.Get(t, resource, namespace, name), path...); got != want {
-				return fmt.Sprintf("%v of %s %s is %q, want %q", path, resource.Resource, name, got, want)
-			}
-			return ""
-		})
-	}
-
-	w.apply(t, namespace, "app", web+webService, "adopt=true")
+	w.apply(t, namespace, "app", web+webService, kit.Annotation("adopt", "true"))
 	w.reconciled(t, namespace, "app")
-	expectField("red", kit.ConfigMaps, "theirs", "data", "color")
+	w.EventuallyField(t, "red", kit.ConfigMaps, namespace, "theirs", "data", "color")
 
 	w.Change(t, kit.Services, namespace, "web", `{"spec": {"selector": {"app": "other"}}}`)
-	expectField("web", kit.Services, "web", "spec", "selector", "app")
+	w.EventuallyField(t, "web", kit.Services, namespace, "web", "spec", "selector", "app")
 	w.Change(t, kit.Deployments, namespace, "web", `{"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:2"}]}}}}`)
 	w.Change(t, kit.ConfigMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
-	expectField("red", kit.ConfigMaps, "settings", "data", "color")
-	mark := stringAt(w.Get(t, kit.ConfigMaps, namespace, "settings"), "metadata", "labels", "krake.dev/owned-by")
+	w.EventuallyField(t, "red", kit.ConfigMaps, namespace, "settings", "data", "color")
+	mark := kit.Field(w.Get(t, kit.ConfigMaps, namespace, "settings"), "metadata", "labels", "krake.dev/owned-by")
 	w.Change(t, kit.ConfigMaps, namespace, "settings", `{"metadata": {"labels": {"krake.dev/owned-by": null}}}`)
-	expectField(mark, kit.ConfigMaps, "settings", "metadata", "labels", "krake.dev/owned-by")
+	w.EventuallyField(t, mark, kit.ConfigMaps, namespace, "settings", "metadata", "labels", "krake.dev/owned-by")
 	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "settings")
-	expectField("red", kit.ConfigMaps, "settings", "data", "color")
+	w.EventuallyField(t, "red", kit.ConfigMaps, namespace, "settings", "data", "color")
 	w.reconciled(t, namespace, "app")
 
-	w.apply(t, namespace, "app", web, "adopt=true") // without the Service
+	w.apply(t, namespace, "app", web, kit.Annotation("adopt", "true")) // without the Service
 	w.EventuallyGone(t, kit.Services, namespace, "web")
 
-	w.apply(t, namespace, "app-orphan", "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept}}", "deletion-policy=orphan")
+	w.apply(t, namespace, "app-orphan", "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept}}",
+		kit.Annotation("deletion-policy", "orphan"))
 	w.reconciled(t, namespace, "app-orphan")
 	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "app-orphan", "--timeout", kit.Timeout.String())
 	w.EventuallyGone(t, kit.ConfigMaps, namespace, "settings")
 	w.EventuallyGone(t, kit.Deployments, namespace, "web")
 	for _, name := range []string{"theirs", "kept"} {
 		object := w.Get(t, kit.ConfigMaps, namespace, name)
-		if object == nil || stringAt(object, "metadata", "annotations", "krake.dev/owner") != "" {
+		if object == nil || object.GetAnnotations()["krake.dev/owner"] != "" {
 			t.Errorf("%s was not let go: %v", name, object)
 		}
 	}

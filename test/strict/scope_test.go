@@ -1,7 +1,6 @@
 package strict
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -62,24 +61,14 @@ func TestClusterScope(t *testing.T) {
 	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole,clusterrolebinding", namespace) })
 	w.reconciled(t, namespace, "app")
 	w.Change(t, kit.ConfigMaps, namespace+"-made", "settings", `{"data": {"color": "blue"}}`)
-	kit.Eventually(t, func() string {
-		if got := stringAt(w.Get(t, kit.ConfigMaps, namespace+"-made", "settings"), "data", "color"); got != "red" {
-			return fmt.Sprintf("the color is %q", got)
-		}
-		return ""
-	})
+	w.EventuallyField(t, "red", kit.ConfigMaps, namespace+"-made", "settings", "data", "color")
 
 	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
 	w.EventuallyGone(t, kit.Namespaces, "", namespace+"-made")
 	w.EventuallyGone(t, kit.Definitions, "", "gadgets."+namespace+".example.com")
 	w.EventuallyGone(t, kit.ClusterRoles, "", namespace+"-reader")
 
-	counts := map[string]int{}
-	for _, r := range work(t, begin, "") {
-		counts[r.Verb]++
-		if r.As.Username != "system:serviceaccount:"+namespace+":krake-deployer" {
-			t.Errorf("not as the account: %s", r)
-		}
-	}
-	t.Logf("writes to the target: %v", counts)
+	made := work(t, begin, "")
+	checkAccount(t, made, namespace)
+	t.Logf("%d writes to the target", len(made))
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/manifests"
@@ -106,49 +105,18 @@ func (w *world) account(t *testing.T, namespace, name, role string) {
 	}
 }
 
-// applicationOf is an Application as a user writes it. Their names begin with "app",
-// by which the audit log tells them from other ConfigMaps. An annotation is NAME=VALUE.
-func applicationOf(t *testing.T, namespace, name, manifest string, annotations ...string) string {
+// apply creates or changes an Application as the administrator. Its name begins with
+// "app", by which the audit log tells it from other ConfigMaps.
+func (w *world) apply(t *testing.T, namespace, name, manifest string, options ...kit.Option) {
 	t.Helper()
-	cm := kit.Application(namespace, name, manifest)
-	for _, annotation := range annotations {
-		key, value, _ := strings.Cut(annotation, "=")
-		kit.Annotation(key, value)(cm)
-	}
-	return kit.YAML(t, cm)
-}
-
-// apply creates or changes an Application as the administrator.
-func (w *world) apply(t *testing.T, namespace, name, manifest string, annotations ...string) {
-	t.Helper()
-	if text, err := w.try(applicationOf(t, namespace, name, manifest, annotations...), "apply", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-}
-
-// stringAt reads a text of an object by the names of its fields.
-func stringAt(object *unstructured.Unstructured, path ...string) string {
-	if object == nil {
-		return ""
-	}
-	text, _, err := unstructured.NestedString(object.Object, path...)
-	if err != nil {
-		return err.Error()
-	}
-	return text
-}
-
-// condition gives a condition of an Application, or an empty one.
-func (w *world) condition(t *testing.T, kind, namespace, name string) metav1.Condition {
-	t.Helper()
-	return w.App(namespace, name).Condition(t, kind)
+	w.Apply(t, kit.YAML(t, kit.Application(namespace, name, manifest, options...)))
 }
 
 // reconciled waits until an Application is as it should be.
 func (w *world) reconciled(t *testing.T, namespace, name string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
-		if c := w.condition(t, application.ReconciledCondition, namespace, name); c.Status != metav1.ConditionTrue {
+		if c := w.App(namespace, name).Condition(t, application.ReconciledCondition); c.Status != metav1.ConditionTrue {
 			return fmt.Sprintf("Application %s: %+v", name, c)
 		}
 		return ""
@@ -160,7 +128,7 @@ func (w *world) reconciled(t *testing.T, namespace, name string) {
 func (w *world) says(t *testing.T, namespace, name, reason string, texts ...string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
-		c := w.condition(t, application.ReconciledCondition, namespace, name)
+		c := w.App(namespace, name).Condition(t, application.ReconciledCondition)
 		if c.Status != metav1.ConditionFalse || c.Reason != reason {
 			return fmt.Sprintf("Application %s: %+v", name, c)
 		}

@@ -63,17 +63,7 @@ func checkGone(t *testing.T) {
 	}
 }
 
-// file writes a text to a folder of the test's own.
-func file(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// rendered is what make install.yaml makes.
+// rendered is a file with what make install.yaml makes.
 func rendered(t *testing.T) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "run", "../../manifests/render")
@@ -83,5 +73,7 @@ func rendered(t *testing.T) string {
 	if err != nil {
 		t.Fatalf("render: %v\n%s", err, &problems)
 	}
-	return file(t, "install.yaml", string(text))
+	path := filepath.Join(t.TempDir(), "install.yaml")
+	kit.Must(t, os.WriteFile(path, text, 0o600))
+	return path
 }

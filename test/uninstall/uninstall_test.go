@@ -1,6 +1,7 @@
 package uninstall
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,11 +30,9 @@ data:
 func TestFromHoldToUninstall(t *testing.T) {
 	kit.Long(t, "everything is taken away")
 	installed, err := installation.InstallWith(t.Context(), server.Cluster, installation.Options{Overlay: "default"}, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	server.Kubectl(t, "create", "namespace", "demo")
-	server.Kubectl(t, "create", "-f", file(t, "web.yaml", application))
+	server.KubectlWith(t, application, "create", "-f", "-")
 	kit.Eventually(t, isColour(t, "blue"))
 
 	t.Run("hold", holds)
@@ -41,12 +40,7 @@ func TestFromHoldToUninstall(t *testing.T) {
 	t.Run("rights", refuses)
 	t.Run("uninstall", uninstalls)
 
-	if err := installed.StopAgent(); err != nil {
-		t.Error(err)
-	}
-	if err := installed.StopWebhook(); err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, errors.Join(installed.StopAgent(), installed.StopWebhook()))
 	server.Kubectl(t, "delete", "-k", filepath.Join(installed.Manifests(), "run"))
 	server.Kubectl(t, "delete", "namespace", "demo")
 	checkGone(t)

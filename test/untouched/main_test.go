@@ -2,17 +2,18 @@ package untouched_test
 
 import (
 	"context"
-	"os"
 	"testing"
 
-	"k8s.io/client-go/rest"
-
-	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // server is the API server, with its controllers, that all tests share.
-var server *rest.Config
+var server *kit.Plane
 
 func TestMain(m *testing.M) {
-	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { server = c.RESTConfig() }))
+	kit.Suite{
+		Name:  "untouched",
+		Start: func(ctx context.Context) (err error) { server, err = kit.SharedPlane(ctx); return err },
+		Stop:  func() error { return server.Stop() },
+	}.Main(m)
 }

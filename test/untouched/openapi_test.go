@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const concert = `
@@ -52,20 +52,18 @@ spec:
 func TestKeysOfACustomResource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "untouched-keys")
-	w.ensure(t, gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, decode(t, concert))
+	w.ensure(t, kit.Definitions, decode(t, concert))
 	desired := decode(t, `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening},
 		spec: {parts: [{name: horn, beats: 3}, {name: horn, voice: second, beats: 4}]}}`)
 	kind := gvr.GroupVersionKind{Group: "stage.example.com", Version: "v1", Kind: "Concert"}
-	w.await(t, "Concert is served", func() bool {
+	kit.EventuallyTrue(t, "Concert is not served", func() bool {
 		w.mapper.Reset()
 		_, err := w.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		return err == nil
 	})
 	served := w.openAPI(t, kind.GroupVersion())
 	ref := w.place(t, desired)
-	if _, err := w.client(ref).Create(t.Context(), w.placed(desired, ref), w.options); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kit.ErrorOf(w.client(ref).Create(t.Context(), w.placed(desired, ref), w.options)))
 	observed := observe(t, desired, `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening}, spec: {parts: [
 		{name: null, beats: null}, {name: null, beats: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 0}]}}`)
 	observed = observed.Align(served.Of(observed.ID()))
@@ -110,14 +108,10 @@ func TestKeysOfBuiltInTypes(t *testing.T) {
 // openAPI reads the types of some groups, as an agent would.
 func (w *world) openAPI(t *testing.T, versions ...gvr.GroupVersion) *apitypes.Types {
 	t.Helper()
-	known, err := discovery.NewDiscoveryClientForConfig(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := openapi3.NewRoot(known.OpenAPIV3())
+	root := openapi3.NewRoot(server.Discovery().OpenAPIV3())
 	schemas := map[string]*spec.Schema{}
 	for _, version := range versions {
-		w.await(t, version.String()+" is documented", func() bool {
+		kit.EventuallyTrue(t, version.String()+" is not documented", func() bool {
 			document, err := root.GVSpec(version)
 			if err != nil {
 				return false
@@ -127,18 +121,14 @@ func (w *world) openAPI(t *testing.T, versions ...gvr.GroupVersion) *apitypes.Ty
 		})
 	}
 	served, err := apitypes.FromOpenAPI(schemas)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return served
 }
 
 func (w *world) patch(t *testing.T, ref manifest.Ref, operations string) object {
 	t.Helper()
 	live, err := w.client(ref).Patch(t.Context(), ref.Name, types.JSONPatchType, []byte(operations), metav1.PatchOptions{FieldManager: "somebody"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return live.Object
 }
 
@@ -154,8 +144,6 @@ func observe(t *testing.T, desired object, document string) schema.Schema {
 func decode(t *testing.T, yaml string) object {
 	t.Helper()
 	documents, err := manifest.Decode([]byte(yaml))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return documents[0].(object)
 }

@@ -47,13 +47,9 @@ func TestOwnResources(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		documents, err := manifest.Decode(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,13 +92,9 @@ func TestRealResources(t *testing.T) {
 		t.Skip("KRAKE_REAL_MANIFESTS names no file of real-world resources: only our own were tried")
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	documents, err := manifest.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var resources []resource
 	var webhooks []func() resource
 	for i, application := range documents[0].(object)["applications"].([]any) {
@@ -155,9 +147,7 @@ func isWebhook(desired object) bool {
 func (w *world) create(t *testing.T, desired object) resource {
 	t.Helper()
 	observed, err := schema.Default(desired)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	r := resource{Ref: w.place(t, desired), desired: desired, literal: observed}
 	r.client = w.client(r.Ref)
 	observed, _ = observed.WithoutServerOwned()

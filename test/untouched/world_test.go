@@ -5,22 +5,20 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // ourselves is the field manager of the creations.
@@ -28,7 +26,6 @@ const ourselves = "untouched"
 
 // world is one test's namespace on the API server.
 type world struct {
-	dynamic   dynamic.Interface
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
 	namespace string
 	options   metav1.CreateOptions
@@ -36,22 +33,11 @@ type world struct {
 
 func newWorld(t *testing.T, namespace string) *world {
 	t.Helper()
-	config := rest.CopyConfig(server)
-	config.QPS, config.Burst = -1, 0 // no limit
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	known, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := &world{
-		dynamic: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(known)),
+		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(server.Discovery())),
 		namespace: namespace, options: metav1.CreateOptions{FieldManager: ourselves},
 	}
-	w.ensure(t, gvr.GroupVersionResource{Version: "v1", Resource: "namespaces"},
-		object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace}})
+	w.ensureNamespace(t, namespace)
 	return w
 }
 
@@ -60,9 +46,7 @@ func newWorld(t *testing.T, namespace string) *world {
 func (w *world) place(t *testing.T, desired object) manifest.Ref {
 	t.Helper()
 	id, err := manifest.Identify(desired)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	gvk := id.GroupVersionKind()
 	mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
@@ -78,8 +62,7 @@ func (w *world) place(t *testing.T, desired object) manifest.Ref {
 	case id.Namespace == "":
 		id.Namespace = w.namespace
 	default:
-		w.ensure(t, gvr.GroupVersionResource{Version: "v1", Resource: "namespaces"},
-			object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": id.Namespace}})
+		w.ensureNamespace(t, id.Namespace)
 	}
 	return manifest.Ref{ID: id, Resource: mapping.Resource}
 }
@@ -97,24 +80,19 @@ func (w *world) placed(desired object, ref manifest.Ref) *unstructured.Unstructu
 
 func (w *world) client(ref manifest.Ref) dynamic.ResourceInterface {
 	if ref.Namespace == "" {
-		return w.dynamic.Resource(ref.Resource)
+		return server.Dynamic.Resource(ref.Resource)
 	}
-	return w.dynamic.Resource(ref.Resource).Namespace(ref.Namespace)
+	return server.Dynamic.Resource(ref.Resource).Namespace(ref.Namespace)
 }
 
-// await waits until what is named holds.
-func (w *world) await(t *testing.T, what string, holds func() bool) {
+func (w *world) ensureNamespace(t *testing.T, name string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after a minute, still not: %s", what)
-		}
-	}
+	w.ensure(t, kit.Namespaces, object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": name}})
 }
 
 func (w *world) ensure(t *testing.T, resource gvr.GroupVersionResource, desired object) {
 	t.Helper()
-	_, err := w.dynamic.Resource(resource).Create(t.Context(), &unstructured.Unstructured{Object: desired}, w.options)
+	_, err := server.Dynamic.Resource(resource).Create(t.Context(), &unstructured.Unstructured{Object: desired}, w.options)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -124,7 +102,7 @@ func (w *world) ensure(t *testing.T, resource gvr.GroupVersionResource, desired 
 func (w *world) define(t *testing.T, gvk gvr.GroupVersionKind) {
 	t.Helper()
 	plural := strings.ToLower(gvk.Kind) + "s"
-	w.ensure(t, gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, object{
+	w.ensure(t, kit.Definitions, object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": object{"name": plural + "." + gvk.Group},
 		"spec": object{
@@ -136,13 +114,13 @@ func (w *world) define(t *testing.T, gvk gvr.GroupVersionKind) {
 			}},
 		},
 	})
-	w.await(t, fmt.Sprintf("%s is served", gvk), func() bool {
+	kit.EventuallyTrue(t, gvk.String()+" is not served", func() bool {
 		w.mapper.Reset()
 		mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil {
 			return false
 		}
-		_, err = w.dynamic.Resource(mapping.Resource).List(t.Context(), metav1.ListOptions{})
+		_, err = server.Dynamic.Resource(mapping.Resource).List(t.Context(), metav1.ListOptions{})
 		return err == nil
 	})
 }
