@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -86,9 +85,7 @@ func newResident(t *testing.T, home *traveller, namespace, name string) resident
 func (r resident) object(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	object, err := r.home.plane.CoreV1().ConfigMaps(r.Namespace).Get(t.Context(), settingsOf(r.app), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return object
 }
 
@@ -126,22 +123,15 @@ func seedOf(t *testing.T) uint64 {
 type traveller struct {
 	*spoke
 
-	begin kit.Mark
-
-	mu    sync.Mutex
-	count int  // of the agent's calls since it was armed
-	fatal int  // the call at which it is killed; 0 if at none
-	sent  bool // that call is carried out
-	// killed is closed when the agent has been killed at that call, which doomed
-	// tells that it will be.
-	killed chan struct{}
-	doomed bool
+	begin  kit.Mark
+	victim *proxy.Victim // the agent
 }
 
 func newTraveller(t *testing.T, name string, at *kit.Plane, namespace string) *traveller {
 	t.Helper()
 	arguments := []string{"--leader-elect=false"} // whoever is killed has a successor at once
 	tr := &traveller{spoke: enrol(t, name, at, []string{namespace}, arguments...), begin: at.Mark(t)}
+	tr.victim = &proxy.Victim{Kill: func() { _ = tr.Kill() }} // one that cannot be killed goes on
 	tr.proxied(t, &tr.Target, at)
 	if tr.Hub != "" {
 		tr.proxied(t, &tr.Hub, env.hub)
@@ -154,52 +144,10 @@ func newTraveller(t *testing.T, name string, at *kit.Plane, namespace string) *t
 func (tr *traveller) proxied(t *testing.T, file *string, to *kit.Plane) {
 	t.Helper()
 	p, err := proxy.Start(to.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(p.Close)
-	p.Intercept(tr.meet)
+	p.Intercept(tr.victim.Meet)
 	tr.through(t, file, p)
-}
-
-// arm has the agent killed at one of its next calls.
-func (tr *traveller) arm(call int, sent bool) (killed <-chan struct{}) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	tr.count, tr.fatal, tr.sent = 0, call, sent
-	tr.killed, tr.doomed = make(chan struct{}), false
-	return tr.killed
-}
-
-// disarm has the agent live unless it is doomed: then it waits for its death.
-func (tr *traveller) disarm() (killed bool) {
-	tr.mu.Lock()
-	tr.fatal = 0
-	doomed, death := tr.doomed, tr.killed
-	tr.mu.Unlock()
-	if doomed {
-		<-death
-	}
-	return doomed
-}
-
-// meet decides what befalls a call. Those of both proxies are counted together.
-func (tr *traveller) meet(call proxy.Call) *proxy.Fault {
-	if call.Number == 0 {
-		return nil
-	}
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	tr.count++
-	if tr.count != tr.fatal {
-		return nil
-	}
-	tr.doomed = true
-	death := tr.killed
-	return &proxy.Fault{Sent: tr.sent, Do: func() {
-		_ = tr.Kill() // if it cannot be killed, it goes on as if it had not been meant
-		close(death)
-	}}
 }
 
 // journey is the way of an Application.
@@ -222,7 +170,7 @@ func (j *journey) round(t *testing.T, round int) {
 	began, way := time.Now(), j.way()
 	victim := j.victim(way)
 	call, sent, hold := 1+j.random.IntN(8), j.random.IntN(2) == 0, j.random.IntN(3) == 0
-	death := j.travellers[victim].arm(call, sent)
+	death := j.travellers[victim].victim.Arm(call, sent)
 	for _, each := range j.residents {
 		each.drift(t)
 	}
@@ -235,7 +183,7 @@ func (j *journey) round(t *testing.T, round int) {
 	}
 	j.revive(t)
 	j.awaitDeath(t, death)
-	killed := j.travellers[victim].disarm()
+	killed := j.travellers[victim].victim.Disarm() != ""
 	if killed {
 		j.killed++
 		j.down = victim
@@ -281,9 +229,7 @@ func (j *journey) revive(t *testing.T) {
 	if j.down == "" {
 		return
 	}
-	if err := j.travellers[j.down].Begin(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, j.travellers[j.down].Begin())
 	j.down = ""
 }
 
@@ -305,12 +251,8 @@ func (j *journey) awaitDeath(t *testing.T, death <-chan struct{}) {
 func (j *journey) replace(t *testing.T, name string) {
 	t.Helper()
 	tr := j.travellers[name]
-	if err := tr.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Begin(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, tr.Kill())
+	kit.Must(t, tr.Begin())
 }
 
 // arrive waits until the Application is where it is to be, and looks that it is
