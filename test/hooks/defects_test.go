@@ -53,20 +53,16 @@ func TestDefectsOfTheReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
-			cm := applicationOf(namespace, "web", "", wishes{"hooks": "complete,shutdown", "hooks-init-containers": "true"})
-			cm.Data = map[string]string{application.ManifestKey: row.manifest}
-			if row.schema != "" {
-				cm.Data[application.ObserverSchemaKey] = row.schema
-			}
-			env.hub.CreateApp(t, cm)
-			a := app{env.hub.App(namespace, "web")}
+			cm := applicationOf(namespace, "web", row.manifest, wishes{"hooks": "complete,shutdown", "hooks-init-containers": "true"})
+			kit.Schema(row.schema)(cm)
+			a := app{env.hub.CreateApp(t, cm)}
 			a.MustBe(t, application.StateRunning)
 			checkInjected(t, namespace)
 			if row.then != "" {
 				env.hub.Kubectl(t, "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.then)
 			}
 			begin := env.hub.Mark(t)
-			kit.Eventually(t, func() string { return a.Is(t, application.StateRunning) })
+			a.MustBe(t, application.StateRunning)
 			checkQuiet(t, a, begin, row.then != "")
 		})
 	}
@@ -119,8 +115,7 @@ func TestDefectsOfTheReferenceAtAdmission(t *testing.T) {
 		"a mount":    {strings.Replace(variables, `image: "web:1"`, `image: "web:1", volumeMounts: [{name: a, mountPath: /etc/krake_complete_certs}]`, 1), "containers[0].volumeMounts[0].mountPath"},
 		"a Secret":   {variables + "---\n{apiVersion: v1, kind: Secret, metadata: {name: web-krake-complete-secret-token}}\n", "[1].metadata.name"},
 	} {
-		cm := applicationOf(namespace, "web", "", wishes{"hooks": "complete"})
-		cm.Data = map[string]string{application.ManifestKey: row.manifest}
+		cm := applicationOf(namespace, "web", row.manifest, wishes{"hooks": "complete"})
 		_, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), row.field) {
 			t.Errorf("%s: %v, want 422 that names %s", what, err, row.field)

@@ -51,9 +51,7 @@ func newSpoke(ctx context.Context, name string, at *kit.Plane, namespaces []stri
 func enrol(t *testing.T, name string, at *kit.Plane, namespaces []string, arguments ...string) *spoke {
 	t.Helper()
 	s, err := newSpoke(t.Context(), name, at, namespaces, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, namespace := range namespaces {
 		s.grant(t, namespace)
 	}
@@ -85,9 +83,7 @@ func (s *spoke) grant(t *testing.T, namespace string) {
 // mustStart starts the agent unless it runs, and waits until it is ready.
 func (s *spoke) mustStart(t *testing.T) {
 	t.Helper()
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Start(t.Context()))
 }
 
 // ready waits until the endpoint is served.
@@ -108,9 +104,7 @@ func (s *spoke) ready(t *testing.T) {
 func through(t *testing.T, file *string, way interface{ WriteKubeconfig(from, to string) error }) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := way.WriteKubeconfig(*file, path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, way.WriteKubeconfig(*file, path))
 	*file = path
 }
 
