@@ -31,8 +31,7 @@ func TestDeletion(t *testing.T) {
 	for _, cascade := range []string{"background", "foreground"} {
 		name := cascade[:4]
 		h.secret(t, name+"-config", "user.toml")
-		h.create(t, habitats, stateful(name))
-		h.mustRun(t, name)
+		h.run(t, stateful(name))
 		kept := map[string]types.UID{}
 		for _, claim := range []string{"persistent-" + name + "-0", "persistent-" + name + "-1"} {
 			kept[claim] = h.get(t, claims, claim).GetUID()
@@ -67,8 +66,7 @@ func TestOrphans(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("web", 2, nil))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 2, nil))
 	set, cm, pods := h.get(t, kit.StatefulSets, "web").GetUID(), h.get(t, kit.ConfigMaps, "habitat-web").GetUID(), uids(h.pods(t, "web"))
 	h.kubectl(t, "delete", "hab", "web", "--cascade=orphan")
 	h.mustGo(t, habitats, "web")
@@ -119,8 +117,7 @@ func TestRecreatedWhileDeleting(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("web", 1, nil))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 1, nil))
 	former := h.get(t, kit.StatefulSets, "web").GetUID()
 	h.patch(t, kit.StatefulSets, "web", "somebody", `{"metadata": {"finalizers": ["example.org/lingers"]}}`)
 	h.delete(t, habitats, "web")
@@ -197,13 +194,6 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	h.mustRun(t, append(names, "flat")...)
 	begin := time.Now()
 	kit.Must(t, h.CoreV1().Namespaces().Delete(t.Context(), h.namespace, metav1.DeleteOptions{}))
-	kit.Eventually(t, func() string {
-		live, err := h.CoreV1().Namespaces().Get(t.Context(), h.namespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return ""
-		}
-		kit.Must(t, err)
-		return fmt.Sprintf("the namespace is still there: %v", live.Status.Conditions)
-	})
+	h.EventuallyGone(t, kit.Namespaces, "", h.namespace)
 	t.Logf("a namespace with %d Habitats was gone after %s", len(names)+1, time.Since(begin).Round(time.Millisecond))
 }
