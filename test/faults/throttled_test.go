@@ -25,8 +25,8 @@ func TestThrottledAgentWaitsAsToldAndDoesEverything(t *testing.T) {
 
 	l.proxy.Intercept(nil)
 	apps, err := l.crowd(t.Context(), many)
-	must(t, err)
-	must(t, l.awaitAll(t.Context(), apps))
+	kit.Must(t, err)
+	kit.Must(t, l.awaitAll(t.Context(), apps))
 	usual := l.proxy.Numbers()
 
 	refused, begin, start := 0, l.proxy.Mark(), time.Now()
@@ -40,8 +40,8 @@ func TestThrottledAgentWaitsAsToldAndDoesEverything(t *testing.T) {
 		return &proxy.Fault{Answer: http.StatusTooManyRequests}
 	})
 	apps, err = l.crowd(t.Context(), many)
-	must(t, err)
-	must(t, l.awaitAll(t.Context(), apps))
+	kit.Must(t, err)
+	kit.Must(t, l.awaitAll(t.Context(), apps))
 	made := l.proxy.Numbers()
 	l.proxy.Intercept(nil)
 	t.Logf("%d Applications: usually %d calls; %d of which %d were refused, in %s",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const (
@@ -70,9 +71,7 @@ func (c *tape) request(by, verb string, o, answer object, code int) *Request {
 	r.Object.Resource, r.Object.Namespace = strings.ToLower(text(o, "kind"))+"s", text(o, "metadata", "namespace")
 	r.Object.Name = text(o, "metadata", "name")
 	body, err := json.Marshal(o)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	kit.Must(c.t, err)
 	if r.Body = body; verb == "create" {
 		r.Object.Name = "" // as in the path
 	}
@@ -166,9 +165,7 @@ func (c *tape) marked(owner types.NamespacedName, o object, namespace string) ob
 	o = copyOf(o)
 	fields(o, "metadata")["namespace"] = namespace
 	id, err := manifest.Identify(o)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	kit.Must(c.t, err)
 	uid := text(c.live["configmap "+owner.String()], "metadata", "uid")
 	marks := application.Marks(owner, types.UID(uid), id)
 	labels, annotations := object{}, object{}
