@@ -33,19 +33,13 @@ import (
 func TestPages(t *testing.T) {
 	kit.Long(t, "each page of the documentation")
 	files, err := filepath.Glob("docs/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if len(files) == 0 {
 		t.Fatal("there are no pages")
 	}
 	installed, err := installation.InstallWith(t.Context(), server.Cluster, installation.Options{Overlay: "habitat", Habitats: 1}, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := installed.Look(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, installed.Look())
 	t.Cleanup(func() {
 		// Without its rights what carries out Habitats ends by itself.
 		if err := installed.StopHabitat(); err != nil {
@@ -53,14 +47,10 @@ func TestPages(t *testing.T) {
 		}
 		server.Kubectl(t, "delete", "-k", folderOf(installed))
 		server.Kubectl(t, "delete", "customresourcedefinition", "habitats.habitat.sh") // which the process has registered
-		if err := errors.Join(installed.StopAgent(), installed.StopWebhook()); err != nil {
-			t.Error(err)
-		}
+		kit.Must(t, errors.Join(installed.StopAgent(), installed.StopWebhook()))
 	})
 	kubectl, err := exec.LookPath(server.Cluster.Kubectl())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	commands := session.Commands(t.Context())
 	maps.Copy(commands, map[string]func(*testscript.TestScript, bool, []string){"block": block, "zip": zipped, "shell": shell})
 	t.Run("EveryManifest", everyManifest)
@@ -89,9 +79,7 @@ func TestPages(t *testing.T) {
 // fragments.
 func everyManifest(t *testing.T) {
 	pages, err := docs.ReadAll("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	count := 0
 	for _, page := range pages {
 		for _, section := range page.Sections {
@@ -101,9 +89,7 @@ func everyManifest(t *testing.T) {
 				}
 				count++
 				file := filepath.Join(t.TempDir(), "file.yaml")
-				if err := os.WriteFile(file, []byte(part.Block.Text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.WriteFile(file, []byte(part.Block.Text), 0o600))
 				if text, err := try(t.Context(), "create", "--dry-run=server", "--validate=strict", "-f", file); err != nil {
 					t.Errorf("%s:%d: %s\nmend it, or fence it as yaml fragment if it is not to be whole", page.Path, part.Block.Line, text)
 				}
@@ -163,15 +149,11 @@ func shell(ts *testscript.TestScript, neg bool, args []string) {
 func TestInstallCommands(t *testing.T) {
 	kit.Long(t, "each installation of the documentation")
 	pages, err := docs.ReadAll("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	tried := map[string]bool{}
 	for _, page := range pages {
 		commands, err := page.Commands()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, command := range commands {
 			if docs.IsInstallation(command) && !tried[command.String()] {
 				tried[command.String()] = true

@@ -50,9 +50,7 @@ func start(ctx context.Context) (err error) {
 
 // What users type, and what they read.
 func TestSessions(t *testing.T) {
-	if err := installed.Look(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, installed.Look())
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no sessions: %v", err)

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krake-observer/krake-observer/test/session"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The people of the sessions.
@@ -51,7 +51,7 @@ func makeNamespace(ctx context.Context, name string) error {
 		}
 	}
 	// The root certificate comes a moment later, and would be in some lists only.
-	return session.Await(ctx, "kube-root-ca.crt", func() (bool, error) {
+	return kit.Wait(ctx, "kube-root-ca.crt", func() (bool, error) {
 		_, err := hub.CoreV1().ConfigMaps(name).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -66,7 +66,7 @@ func awaitRight(ctx context.Context, who, verb, resource, namespace string) erro
 		User:               who,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Namespace: namespace},
 	}}
-	return session.Await(ctx, fmt.Sprintf("%s may %s %s", who, verb, resource), func() (bool, error) {
+	return kit.Wait(ctx, fmt.Sprintf("%s may %s %s", who, verb, resource), func() (bool, error) {
 		answer, err := hub.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		return err == nil && answer.Status.Allowed, err
 	})
@@ -79,7 +79,7 @@ func removeNamespace(ctx context.Context, name string) error {
 	if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", name, err)
 	}
-	return session.Await(ctx, "namespace "+name+" is gone", func() (bool, error) {
+	return kit.Wait(ctx, "namespace "+name+" is gone", func() (bool, error) {
 		_, err := namespaces.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil

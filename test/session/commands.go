@@ -22,7 +22,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -32,11 +31,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-)
 
-// timeout is how long anything may take that a session waits for. It is long,
-// because machines are slow, and not because anything needs it.
-const timeout = 2 * time.Minute
+	"github.com/krake-observer/krake-observer/test/kit"
+)
 
 // Commands are those of the scripts, for testscript.Params. None waits longer than ctx.
 func Commands(ctx context.Context) map[string]func(*testscript.TestScript, bool, []string) {
@@ -111,7 +108,7 @@ func until(ctx context.Context) func(*testscript.TestScript, bool, []string) {
 		}
 		pattern, err := regexp.Compile(args[0])
 		ts.Check(err)
-		ts.Check(Await(ctx, args[0], func() (bool, error) {
+		ts.Check(kit.Wait(ctx, args[0], func() (bool, error) {
 			err := ts.Exec(args[1], args[2:]...)
 			return err == nil && pattern.MatchString(ts.ReadFile("stdout")), err
 		}))
@@ -152,24 +149,4 @@ func bytesOf(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	text := strings.ReplaceAll(ts.ReadFile(args[1]), "BYTES", strings.Repeat("x", count))
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(text), 0o600))
-}
-
-// Await asks until the answer is yes.
-func Await(ctx context.Context, what string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	for {
-		yes, err := done()
-		if err != nil {
-			return fmt.Errorf("wait until %s: %w", what, err)
-		}
-		if yes {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w", what, ctx.Err())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
