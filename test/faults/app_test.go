@@ -7,16 +7,13 @@ import (
 	"strings"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -113,19 +110,12 @@ func (a *app) create(ctx context.Context, objects []object) error {
 	if err != nil {
 		return err
 	}
-	cm := &unstructured.Unstructured{Object: object{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": object{
-			"name": a.Name, "namespace": a.Namespace,
-			"annotations": object{application.FormatAnnotation: application.Format, application.ClusterAnnotation: a.cluster},
-		},
-		"data": object{application.ManifestKey: text},
-	}}
-	created, err := env.Dynamic.Resource(kit.ConfigMaps).Namespace(a.Namespace).Create(ctx, cm, metav1.CreateOptions{FieldManager: "user"})
+	cm := kit.Application(a.Namespace, a.Name, text, kit.On(a.cluster))
+	created, err := env.CoreV1().ConfigMaps(a.Namespace).Create(ctx, cm, metav1.CreateOptions{FieldManager: "user"})
 	if err != nil {
 		return fmt.Errorf("create Application %s: %w", a, err)
 	}
-	a.uid = created.GetUID()
+	a.uid = created.UID
 	return nil
 }
 
@@ -144,7 +134,7 @@ func (a *app) update(ctx context.Context, objects []object) error {
 
 // delete deletes the Application, if it is there.
 func (a *app) delete(ctx context.Context) error {
-	err := env.Dynamic.Resource(kit.ConfigMaps).Namespace(a.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
+	err := env.CoreV1().ConfigMaps(a.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Application %s: %w", a, err)
 	}
@@ -153,12 +143,11 @@ func (a *app) delete(ctx context.Context) error {
 
 // read gives the Application as its agent would see it, or nil.
 func (a *app) read(ctx context.Context) (*application.Application, error) {
-	live, err := get(ctx, kit.ConfigMaps, a.NamespacedName)
-	if live == nil || err != nil {
-		return nil, err
+	cm, err := env.CoreV1().ConfigMaps(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	cm := &corev1.ConfigMap{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, cm); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return application.Read(cm)
@@ -235,24 +224,6 @@ func contains(live, want any) bool {
 		return true
 	}
 	return live == want
-}
-
-// copied makes an object of somebody else that carries a copy of the marks that
-// the Application's objects have: of another object, as the API server copies
-// them. It gives the object as it has to stay.
-func (a *app) copied(ctx context.Context) (*unstructured.Unstructured, error) {
-	another := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: a.Namespace, Name: a.named("service").Name}
-	marks := application.Marks(a.NamespacedName, a.uid, another)
-	theirs := &unstructured.Unstructured{Object: object{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": a.Name + "-theirs"}, "data": object{"key": "theirs"},
-	}}
-	theirs.SetLabels(marks.Labels)
-	theirs.SetAnnotations(marks.Annotations)
-	made, err := env.Dynamic.Resource(kit.ConfigMaps).Namespace(a.Namespace).Create(ctx, theirs, metav1.CreateOptions{FieldManager: "somebody"})
-	if err != nil {
-		return nil, fmt.Errorf("create an object of somebody else: %w", err)
-	}
-	return made, nil
 }
 
 func manifestOf(objects []object) (string, error) {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,8 +113,6 @@ func (l *lane) start() error {
 	}
 	return errors.Join(failures...)
 }
-
-func (l *lane) isDown() bool { return slices.ContainsFunc(l.agents(), (*agent).down) }
 
 // quiet is for how long no agent has called.
 func (l *lane) quiet() time.Duration {

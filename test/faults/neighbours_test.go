@@ -52,7 +52,9 @@ func TestNeighbours(t *testing.T) {
 		t.Error(violation)
 	}
 	if isRelease() {
-		kit.Must(t, recordNeighbours(violations, time.Since(from)))
+		point := results.Point{Block: "isolation", Scenario: "20 Applications", Mode: "three that cannot be carried out", Round: 1}
+		record := recordOf(point, true, time.Since(from), violations)
+		kit.Must(t, env.results.Add(&record))
 	}
 }
 
@@ -64,10 +66,4 @@ func waits(alone, beside *lane) (checker.Waits, error) {
 	}
 	troubled, err := beside.audit.FindNaming(naming(beside.namespace))
 	return checker.Waits{Untroubled: checker.Repairs(untroubled), Troubled: checker.Repairs(troubled)}, err
-}
-
-func recordNeighbours(violations []checker.Violation, took time.Duration) error {
-	point := results.Point{Block: "isolation", Scenario: "20 Applications", Mode: "three that cannot be carried out", Round: 1}
-	record := recordOf(point, true, took, violations)
-	return env.results.Add(&record)
 }

@@ -12,11 +12,13 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/faults/results"
@@ -143,7 +145,7 @@ func (l *lane) say(ctx context.Context, t *tale, a *app, number int, sentence se
 // again; or, if it is to be held, that is all there is to wait for.
 func (l *lane) reachAll(ctx context.Context, a *app, hold bool) (held bool, err error) {
 	err = l.await(ctx, func(ctx context.Context) error {
-		if l.isDown() {
+		if slices.ContainsFunc(l.agents(), (*agent).down) {
 			if held = hold; hold {
 				return nil
 			}
@@ -154,16 +156,22 @@ func (l *lane) reachAll(ctx context.Context, a *app, hold bool) (held bool, err 
 	return held, err
 }
 
-// meetsBystanders makes an object of somebody else that carries a copy of the
-// Application's marks, and changes a ConfigMap that is no Application.
+// meetsBystanders makes an object of somebody else that carries a copy of the marks of
+// another object of the Application, as the API server copies them, and a ConfigMap that
+// is no Application.
 func (a *app) meetsBystanders(ctx context.Context) error {
 	a.bystander = true
-	if _, err := a.copied(ctx); err != nil {
-		return err
+	another := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: a.Namespace, Name: a.named("service").Name}
+	marks := application.Marks(a.NamespacedName, a.uid, another)
+	for _, meta := range []metav1.ObjectMeta{
+		{Name: a.Name + "-theirs", Labels: marks.Labels, Annotations: marks.Annotations}, {Name: a.Name + "-plain"},
+	} {
+		theirs := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": "theirs"}}
+		if _, err := env.CoreV1().ConfigMaps(a.Namespace).Create(ctx, theirs, metav1.CreateOptions{FieldManager: "somebody"}); err != nil {
+			return fmt.Errorf("create an object of somebody else: %w", err)
+		}
 	}
-	plain := &unstructured.Unstructured{Object: object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": a.Name + "-plain"}}}
-	_, err := env.Dynamic.Resource(kit.ConfigMaps).Namespace(a.Namespace).Create(ctx, plain, metav1.CreateOptions{})
-	return err
+	return nil
 }
 
 // arm has the calls and events about the Application meet what the tale says.

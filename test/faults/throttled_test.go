@@ -2,12 +2,12 @@ package faults
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/faults/results"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -18,9 +18,7 @@ func TestThrottledAgentWaitsAsToldAndDoesEverything(t *testing.T) {
 	kit.Long(t, "a throttled API server")
 	t.Parallel()
 	const many = 20
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := chance(results.Point{Block: "throttled"})
 	l := newLane(t, "a46")
 
 	l.proxy.Intercept(nil)
