@@ -45,7 +45,7 @@ func TestHostileHubGetsNothingThatItsClusterForbids(t *testing.T) {
 	newNamespace(t, namespace, planes()...)
 	ninth := enrol(t, "ninth", env.east, []string{namespace}, quickLease()...)
 	takeHub(t, namespace)
-	ninth.mustStart(t)
+	kit.Must(t, ninth.Start(t.Context()))
 	begin := env.east.Mark(t)
 	for name, manifest := range forbidden {
 		if cm := forge(t, ninth.Name, namespace, name, manifest); cm.Data[application.LastAppliedKey] != "" {
@@ -88,14 +88,9 @@ func forge(t *testing.T, cluster, namespace, name, manifest string) *corev1.Conf
 }
 
 func forged(cluster, namespace, name, manifest string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name,
-			Annotations: map[string]string{application.FormatAnnotation: application.Format, application.ClusterAnnotation: cluster},
-			Labels:      map[string]string{application.HolderLabel(cluster): "true", application.ClusterLabel: cluster},
-		},
-		Data: map[string]string{application.ManifestKey: manifest},
-	}
+	cm := kit.Application(namespace, name, manifest, kit.On(cluster))
+	cm.Labels = map[string]string{application.HolderLabel(cluster): "true", application.ClusterLabel: cluster}
+	return cm
 }
 
 // flood is how many writes a cluster that somebody has taken makes at once.
@@ -111,7 +106,7 @@ func TestHostileClusterHarmsNoOther(t *testing.T) {
 	newNamespace(t, namespace, planes()...)
 	taken := enrol(t, "taken", env.west, []string{namespace}) // its agent does not run: this test is it
 	sound := enrol(t, "sound", env.east, []string{namespace}, quickLease()...)
-	sound.mustStart(t)
+	kit.Must(t, sound.Start(t.Context()))
 	as := taken.onHub(t)
 	moved := newApp(t, taken.Name, namespace, "moved", webManifest, webSchema)
 	neighbour := newSettings(t, sound, namespace, "neighbour")

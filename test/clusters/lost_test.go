@@ -53,8 +53,8 @@ func newLoss(t *testing.T, namespace string) *loss {
 	l.lost = enrol(t, namespace+"-lost", env.west, []string{namespace}, quickLease()...)
 	l.rescue = enrol(t, namespace+"-rescue", env.east, []string{namespace}, quickLease()...)
 	l.lost.through(t, &l.lost.Target, l.wire)
-	l.lost.mustStart(t)
-	l.rescue.mustStart(t)
+	kit.Must(t, l.lost.Start(t.Context()))
+	kit.Must(t, l.rescue.Start(t.Context()))
 	var manifest strings.Builder
 	for i := range many {
 		fmt.Fprintf(&manifest, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME-%d}, data: {a: b}}\n", i)

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -136,7 +137,7 @@ func newTraveller(t *testing.T, name string, at *kit.Plane, namespace string) *t
 	if tr.Hub != "" {
 		tr.proxied(t, &tr.Hub, env.hub)
 	}
-	tr.mustStart(t)
+	kit.Must(t, tr.Start(t.Context()))
 	return tr
 }
 
@@ -170,7 +171,8 @@ func (j *journey) round(t *testing.T, round int) {
 	began, way := time.Now(), j.way()
 	victim := j.victim(way)
 	call, sent, hold := 1+j.random.IntN(8), j.random.IntN(2) == 0, j.random.IntN(3) == 0
-	death := j.travellers[victim].victim.Arm(call, sent)
+	tr := j.travellers[victim]
+	death := tr.victim.Arm(call, sent)
 	for _, each := range j.residents {
 		each.drift(t)
 	}
@@ -183,7 +185,7 @@ func (j *journey) round(t *testing.T, round int) {
 	}
 	j.revive(t)
 	j.awaitDeath(t, death)
-	killed := j.travellers[victim].victim.Disarm() != ""
+	killed := tr.victim.Disarm() != ""
 	if killed {
 		j.killed++
 		j.down = victim
@@ -193,7 +195,7 @@ func (j *journey) round(t *testing.T, round int) {
 		j.arrive(t)
 	}
 	if !killed {
-		j.replace(t, victim)
+		kit.Must(t, errors.Join(tr.Kill(), tr.Begin())) // it has nothing to do
 	}
 	t.Logf("round %d: to %v, agent of %s killed at its call %d (met: %t, sent: %t, stays down: %t), %s",
 		round, way, victim, call, killed, sent, hold && killed, time.Since(began).Round(time.Millisecond))
@@ -245,14 +247,6 @@ func (j *journey) awaitDeath(t *testing.T, death <-chan struct{}) {
 			return j.app.SettledOn(t, j.at[len(j.at)-1])
 		}
 	})
-}
-
-// replace kills an agent that has nothing to do, and starts its successor.
-func (j *journey) replace(t *testing.T, name string) {
-	t.Helper()
-	tr := j.travellers[name]
-	kit.Must(t, tr.Kill())
-	kit.Must(t, tr.Begin())
 }
 
 // arrive waits until the Application is where it is to be, and looks that it is

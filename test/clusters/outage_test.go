@@ -76,7 +76,7 @@ func newOutage(t *testing.T, name string, short bool) *outage {
 	o.fresh = enrol(t, name+"-fresh", env.west, []string{o.namespace}, quickLease()...)
 	for _, s := range []*spoke{o.steady, o.fresh} {
 		s.through(t, &s.Hub, o.wire)
-		s.mustStart(t)
+		kit.Must(t, s.Start(t.Context()))
 	}
 	for i := range crowd {
 		o.apps = append(o.apps, newSettings(t, o.steady, o.namespace, fmt.Sprintf("app-%d", i)))

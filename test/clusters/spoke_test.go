@@ -36,12 +36,6 @@ func enrol(t *testing.T, name string, at *kit.Plane, namespaces []string, argume
 	return &spoke{enrolled, at}
 }
 
-// mustStart starts the agent and waits until it is ready.
-func (s *spoke) mustStart(t *testing.T) {
-	t.Helper()
-	kit.Must(t, s.Start(t.Context()))
-}
-
 // mustLive fails if the agent has ended by itself.
 func (s *spoke) mustLive(t *testing.T) {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -97,18 +98,23 @@ func TestOrphans(t *testing.T) {
 // mustBelong waits until the Application of a Habitat is controlled by this very one.
 func (h home) mustBelong(t *testing.T, name string, uid types.UID) {
 	t.Helper()
-	kit.Eventually(t, func() string {
-		cm := h.get(t, kit.ConfigMaps, "habitat-"+name)
-		if cm == nil {
-			return "there is no Application of Habitat " + name
-		}
-		controller := metav1.GetControllerOf(cm)
-		if controller == nil || controller.UID != uid || controller.Name != name || len(cm.GetOwnerReferences()) != 1 ||
-			controller.BlockOwnerDeletion == nil || !*controller.BlockOwnerDeletion {
-			return fmt.Sprintf("the Application belongs to %v, want Habitat %s %s alone", cm.GetOwnerReferences(), name, uid)
-		}
-		return ""
-	})
+	kit.Eventually(t, func() string { return h.belongs(t, name, uid) })
+}
+
+// belongs complains unless the Application of a Habitat is controlled by this very one,
+// and labeled as its.
+func (h home) belongs(t *testing.T, name string, uid types.UID) string {
+	t.Helper()
+	cm := h.get(t, kit.ConfigMaps, "habitat-"+name)
+	if cm == nil {
+		return "there is no Application of Habitat " + name
+	}
+	controller := metav1.GetControllerOf(cm)
+	if controller == nil || controller.UID != uid || controller.Name != name || len(cm.GetOwnerReferences()) != 1 ||
+		!ptr.Deref(controller.BlockOwnerDeletion, false) || cm.GetLabels()["habitat-name"] != name {
+		return fmt.Sprintf("the Application, labeled %v, belongs to %v, want Habitat %s %s alone", cm.GetLabels(), cm.GetOwnerReferences(), name, uid)
+	}
+	return ""
 }
 
 // A Habitat that is created under the name of one that is still being deleted waits

@@ -153,15 +153,10 @@ func (h home) mustStay(t *testing.T, resource schema.GroupVersionResource, name 
 	}
 }
 
-// kubectl runs kubectl in the namespace, as the administrator, and gives what it
-// printed to both outputs.
+// kubectl runs kubectl in the namespace, as the administrator.
 func (h home) kubectl(t *testing.T, arguments ...string) string {
 	t.Helper()
-	text, err := h.tryKubectl(nil, "", arguments...)
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
-	}
-	return text
+	return h.Kubectl(t, append([]string{"--namespace", h.namespace}, arguments...)...)
 }
 
 func (h home) tryKubectl(environment []string, input string, arguments ...string) (string, error) {

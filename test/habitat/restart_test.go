@@ -97,7 +97,8 @@ func TestReplicas(t *testing.T) {
 // wrote gives the writes of what carries out Habitats in the namespace, Events excepted.
 func (h home) wrote(t *testing.T, from kit.Mark) []kit.Request {
 	t.Helper()
-	return from.Requests(t, kit.By(kit.HabitatUser), kit.In(h.namespace), func(l kit.Request) bool { return l.IsWrite() && l.Object.Resource != "events" })
+	isWrite := func(l kit.Request) bool { return l.IsWrite() && l.Object.Resource != "events" }
+	return from.Requests(t, kit.By(kit.HabitatUser), kit.In(h.namespace), isWrite)
 }
 
 // leader tells which of the two processes has written in the namespace last, since
@@ -169,13 +170,15 @@ func newStory() story {
 		{"somebody edits the Application, and the file", func(t *testing.T, h home) {
 			h.patch(t, kit.ConfigMaps, "habitat-db", "hand", `{"metadata": {"labels": {"habitat-name": "other"}, "ownerReferences": null}}`)
 			h.patch(t, kit.ConfigMaps, "peer-watch-file", "hand", `{"data": {"peer-watch-file": "192.0.2.1"}}`)
-		}, func(t *testing.T, h home) string { return h.hasPeer(t, 5) + h.belongs(t, "db") }},
+		}, func(t *testing.T, h home) string {
+			return h.hasPeer(t, 5) + h.belongs(t, "db", h.get(t, habitats, "db").GetUID())
+		}},
 		{"one goes, and comes again", func(t *testing.T, h home) {
 			h.delete(t, habitats, "web")
 			h.mustGo(t, habitats, "web")
 			h.create(t, habitats, web)
 		}, func(t *testing.T, h home) string {
-			return h.isRunning(t, "web") + h.belongs(t, "web") + h.hasPeer(t, 5)
+			return h.isRunning(t, "web") + h.belongs(t, "web", h.get(t, habitats, "web").GetUID()) + h.hasPeer(t, 5)
 		}},
 		{"all go", func(t *testing.T, h home) {
 			h.delete(t, habitats, "web")
@@ -192,7 +195,8 @@ func newStory() story {
 			h.create(t, habitats, web)
 			h.create(t, habitats, db)
 		}, func(t *testing.T, h home) string {
-			return h.isRunning(t, "web") + h.isRunning(t, "db") + h.hasPeer(t, 5) + h.belongs(t, "web") + h.belongs(t, "db")
+			return h.isRunning(t, "web") + h.isRunning(t, "db") + h.hasPeer(t, 5) +
+				h.belongs(t, "web", h.get(t, habitats, "web").GetUID()) + h.belongs(t, "db", h.get(t, habitats, "db").GetUID())
 		}},
 	}
 }
@@ -220,15 +224,6 @@ func (h home) hasPeer(t *testing.T, pods int) string {
 	t.Helper()
 	_, complaint := h.chosen(t, pods)
 	return complaint
-}
-
-func (h home) belongs(t *testing.T, name string) string {
-	t.Helper()
-	cm, live := h.get(t, kit.ConfigMaps, "habitat-"+name), h.get(t, habitats, name)
-	if cm == nil || len(cm.GetOwnerReferences()) != 1 || cm.GetOwnerReferences()[0].UID != live.GetUID() || cm.GetLabels()["habitat-name"] != name {
-		return "the Application of Habitat " + name + " is not its own"
-	}
-	return ""
 }
 
 // lane is a namespace with a process of its own that carries out its Habitats, and a

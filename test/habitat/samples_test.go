@@ -14,7 +14,6 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -340,7 +339,8 @@ func (s sample) change(t *testing.T, h home, resource schema.GroupVersionResourc
 	live := h.get(t, resource, s.habitat())
 	before := l.in(expected, live.Object)
 	for _, patch := range before.changes(live) {
-		after, err := h.jsonPatch(t, resource, s.habitat(), who, patch)
+		after, err := h.Dynamic.Resource(resource).Namespace(h.namespace).Patch(t.Context(), s.habitat(), types.JSONPatchType,
+			kit.JSON(t, patch), metav1.PatchOptions{FieldManager: who})
 		if err != nil {
 			continue
 		}
@@ -378,11 +378,4 @@ func tamperPeers(t *testing.T, h home, count *tally) {
 		t.Errorf("what can be changed of the peer file: -want +got\n%s", diff)
 	}
 	count.add(len(reverted), len(refused))
-}
-
-// jsonPatch changes an object by a JSON Patch.
-func (h home) jsonPatch(t *testing.T, resource schema.GroupVersionResource, name, who string, patch []operation) (*unstructured.Unstructured, error) {
-	t.Helper()
-	return h.Dynamic.Resource(resource).Namespace(h.namespace).Patch(t.Context(), name, types.JSONPatchType, kit.JSON(t, patch),
-		metav1.PatchOptions{FieldManager: who})
 }

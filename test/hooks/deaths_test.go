@@ -39,7 +39,7 @@ func mortalize(t *testing.T, s *spoke) *mortal {
 			kit.Must(t, s.Start(context.Background()))
 		}
 	})
-	s.mustStart(t)
+	kit.Must(t, s.Start(t.Context()))
 	return m
 }
 

@@ -80,16 +80,10 @@ func (s *spoke) grant(t *testing.T, namespace string) {
 		"--serviceaccount=krake-agents:"+s.Name, "--namespace", namespace)
 }
 
-// mustStart starts the agent unless it runs, and waits until it is ready.
-func (s *spoke) mustStart(t *testing.T) {
-	t.Helper()
-	kit.Must(t, s.Start(t.Context()))
-}
-
 // ready waits until the endpoint is served.
 func (s *spoke) ready(t *testing.T) {
 	t.Helper()
-	s.mustStart(t)
+	kit.Must(t, s.Start(t.Context()))
 	kit.Eventually(t, func() string {
 		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.endpoint)
 		if err != nil {
