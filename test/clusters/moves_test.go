@@ -11,10 +11,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -72,22 +68,20 @@ type resident struct {
 	app
 
 	home *traveller
-	uid  types.UID // of its object
+	uid  any // of its object
 }
 
 func newResident(t *testing.T, home *traveller, namespace, name string) resident {
 	t.Helper()
 	r := resident{app: newSettings(t, home.spoke, namespace, name), home: home}
 	r.MustSettle(t, home.Name)
-	r.uid = r.object(t).UID
+	r.uid = r.uidNow(t)
 	return r
 }
 
-func (r resident) object(t *testing.T) *corev1.ConfigMap {
+func (r resident) uidNow(t *testing.T) any {
 	t.Helper()
-	object, err := r.home.plane.CoreV1().ConfigMaps(r.Namespace).Get(t.Context(), settingsOf(r.app), metav1.GetOptions{})
-	kit.Must(t, err)
-	return object
+	return kit.Field(r.home.plane.Get(t, kit.ConfigMaps, r.Namespace, settingsOf(r.app)), "metadata", "uid")
 }
 
 // drift has somebody change the object.
@@ -100,7 +94,7 @@ func (r resident) drift(t *testing.T) {
 func (r resident) check(t *testing.T) {
 	t.Helper()
 	mustHave(t, kit.Timeout, r.home.plane, r.Namespace, settingsOf(r.app), keyOf(0), "right")
-	if now := r.object(t).UID; now != r.uid {
+	if r.uidNow(t) != r.uid {
 		t.Errorf("the object of %s is another one", r.app)
 	}
 }
