@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,28 +48,15 @@ func TestPages(t *testing.T) {
 		server.Kubectl(t, "delete", "customresourcedefinition", "habitats.habitat.sh") // which the process has registered
 		kit.Must(t, errors.Join(installed.StopAgent(), installed.StopWebhook()))
 	})
-	kubectl, err := exec.LookPath(server.Cluster.Kubectl())
-	kit.Must(t, err)
-	commands := session.Commands(t.Context())
-	maps.Copy(commands, map[string]func(*testscript.TestScript, bool, []string){"block": block, "zip": zipped, "shell": shell})
 	t.Run("EveryManifest", everyManifest)
 	t.Run("of", func(t *testing.T) {
-		testscript.Run(t, testscript.Params{
-			Files:               files,
-			RequireUniqueNames:  true,
-			RequireExplicitExec: true,
-			UpdateScripts:       *update,
-			Setup: func(script *testscript.Env) error {
-				if err := makeNamespace(script, ""); err != nil {
-					return err
-				}
-				if err := os.CopyFS(filepath.Join(script.WorkDir, "manifests"), manifests.Files); err != nil {
-					return err
-				}
-				return session.Home(script, server.Cluster, "", filepath.Dir(kubectl), filepath.Join(server.Dir(), "installation"))
-			},
-			Cmds: commands,
-		})
+		session.Run(t, files, *update, func(script *testscript.Env) error {
+			return errors.Join(
+				makeNamespace(script, ""),
+				os.CopyFS(filepath.Join(script.WorkDir, "manifests"), manifests.Files),
+				session.Home(script, server.Cluster, "", filepath.Join(server.Dir(), "installation")),
+			)
+		}, map[string]session.Command{"block": block, "zip": zipped, "shell": shell})
 	})
 }
 

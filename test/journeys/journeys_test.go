@@ -93,26 +93,17 @@ func folderOf(installed *installation.Installation) string {
 // when they are over.
 func travel(t *testing.T, installed *installation.Installation, user string, files ...string) {
 	t.Helper()
-	kubectl, err := exec.LookPath(server.Cluster.Kubectl())
-	kit.Must(t, err)
 	plugin := filepath.Join(server.Dir(), "installation") // built with the other commands
 	completion, err := filepath.Abs("../../cmd/kubectl-krake")
 	kit.Must(t, err)
 	t.Run("of", func(t *testing.T) {
-		testscript.Run(t, testscript.Params{
-			Files:               files,
-			RequireUniqueNames:  true,
-			RequireExplicitExec: true,
-			UpdateScripts:       *update,
-			Setup: func(script *testscript.Env) error {
-				if err := makeNamespace(script, user); err != nil {
-					return err
-				}
-				script.Setenv("INSTALLED", folderOf(installed))
-				return session.Home(script, server.Cluster, user, filepath.Dir(kubectl), plugin, completion)
-			},
-			Cmds: session.Commands(t.Context()),
-		})
+		session.Run(t, files, *update, func(script *testscript.Env) error {
+			if err := makeNamespace(script, user); err != nil {
+				return err
+			}
+			script.Setenv("INSTALLED", folderOf(installed))
+			return session.Home(script, server.Cluster, user, plugin, completion)
+		}, nil)
 	})
 }
 

@@ -23,11 +23,13 @@ package session
 import (
 	"context"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -35,9 +37,23 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Commands are those of the scripts, for testscript.Params. None waits longer than ctx.
-func Commands(ctx context.Context) map[string]func(*testscript.TestScript, bool, []string) {
-	return map[string]func(*testscript.TestScript, bool, []string){
+// Command is a command of a script.
+type Command = func(script *testscript.TestScript, neg bool, args []string)
+
+// Run runs scripts, which setup prepares, with the commands of sessions and some more.
+// With update, it writes what is said into them.
+func Run(t *testing.T, files []string, update bool, setup func(*testscript.Env) error, more map[string]Command) {
+	t.Helper()
+	commands := commands(t.Context())
+	maps.Copy(commands, more)
+	testscript.Run(t, testscript.Params{
+		Files: files, RequireUniqueNames: true, RequireExplicitExec: true, UpdateScripts: update, Setup: setup, Cmds: commands,
+	})
+}
+
+// commands are those of sessions. None waits longer than ctx.
+func commands(ctx context.Context) map[string]Command {
+	return map[string]Command{
 		"mask":  masker("mask", varying),
 		"table": masker("table", slices.Concat(varying, varyingInTables)),
 		"until": until(ctx),
@@ -78,7 +94,7 @@ var varyingInTables = []replacement{
 
 // masker makes a command that prints a file, or stdout or stderr of the last command,
 // with what varies replaced.
-func masker(name string, replacements []replacement) func(*testscript.TestScript, bool, []string) {
+func masker(name string, replacements []replacement) Command {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) != 1 {
 			ts.Fatalf("usage: %s FILE|stdout|stderr", name)
@@ -101,7 +117,7 @@ func masked(text string, replacements []replacement) string {
 
 // until repeats a command until what it prints matches: for what the agent does,
 // that kubectl wait cannot be told of.
-func until(ctx context.Context) func(*testscript.TestScript, bool, []string) {
+func until(ctx context.Context) Command {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) < 2 {
 			ts.Fatalf("usage: until PATTERN COMMAND...")
