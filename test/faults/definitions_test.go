@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,15 +38,13 @@ func (d definition) object(a *app, namespace string) object {
 
 // grant gives all agents the right to the kind, as an administrator does.
 func (d definition) grant(ctx context.Context) error {
-	role := &unstructured.Unstructured{Object: object{
-		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-		"metadata": object{"name": "faults-" + d.plural, "labels": object{"krake.dev/aggregate-to-agent": "true"}},
-		"rules": []any{object{
-			"apiGroups": []any{d.group}, "resources": []any{d.plural},
-			"verbs": []any{"get", "list", "watch", "create", "patch", "delete"},
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "faults-" + d.plural, Labels: map[string]string{"krake.dev/aggregate-to-agent": "true"}},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{d.group}, Resources: []string{d.plural}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
 		}},
-	}}
-	_, err := env.Dynamic.Resource(kit.ClusterRoles).Create(ctx, role, metav1.CreateOptions{})
+	}
+	_, err := env.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
 	return err
 }
 

@@ -69,11 +69,6 @@ func (l *lane) places() []string {
 	return places
 }
 
-// owned gives the places by cluster.
-func (l *lane) owned() map[string][]string {
-	return map[string][]string{l.name: {l.namespace}, l.name + second: {l.namespace + second}}
-}
-
 // addSecond starts the lane's second agent.
 func (l *lane) addSecond(ctx context.Context) error {
 	if l.other != nil {

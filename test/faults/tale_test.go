@@ -224,13 +224,14 @@ func (l *lane) closeBatch(ctx context.Context, played []told) ([]checker.Violati
 	if err := sleep(ctx, time.Until(last.Add(still))); err != nil {
 		return nil, err
 	}
-	then := checker.Case{Places: l.owned(), Settled: l.settled, Lag: lag, Warming: env.warming, Stalls: l.stalls, Waits: l.waits}
+	places := map[string][]string{l.name: {l.namespace}, l.name + second: {l.namespace + second}}
+	then := checker.Case{Places: places, Settled: l.settled, Lag: lag, Warming: env.warming, Stalls: l.stalls, Waits: l.waits}
 	var err error
 	if then.Dump, err = l.dump(ctx); err != nil {
 		return nil, err
 	}
 	then.Until = time.Now()
-	now := checker.Case{Places: then.Places, Lag: lag, Warming: env.warming}
+	now := checker.Case{Places: places, Lag: lag, Warming: env.warming}
 	if err := l.clear(ctx, played); err != nil {
 		return nil, err
 	}
