@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -72,6 +71,17 @@ func (a app) status(t *testing.T) application.Status {
 	return read.Status
 }
 
+// awaitReconciled waits until the condition Reconciled is so.
+func (a app) awaitReconciled(t *testing.T, limit time.Duration, status metav1.ConditionStatus, reason string) {
+	t.Helper()
+	kit.EventuallyWithin(t, limit, func() string {
+		if is := a.Condition(t, application.ReconciledCondition); is.Status != status || is.Reason != reason {
+			return fmt.Sprintf("%s says: %v, want %s, %s", a, is, status, reason)
+		}
+		return ""
+	})
+}
+
 // newNamespace makes a namespace in these control planes.
 func newNamespace(t *testing.T, name string, on ...*kit.Plane) {
 	t.Helper()
@@ -83,25 +93,18 @@ func newNamespace(t *testing.T, name string, on ...*kit.Plane) {
 // isWork selects the writes that change something other than a Lease or an Event.
 func isWork(r kit.Request) bool { return r.IsWork() && r.Object.Resource != "events" }
 
-// setting reads a value of a ConfigMap.
-func setting(ctx context.Context, at *kit.Plane, namespace, name, key string) (value string, err error) {
-	cm, err := at.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return "", err
-	}
-	return cm.Data[key], nil
+// setting reads a value of a ConfigMap; nil if there is none.
+func setting(t *testing.T, at *kit.Plane, namespace, name, key string) any {
+	t.Helper()
+	return kit.Field(at.Get(t, kit.ConfigMaps, namespace, name), "data", key)
 }
 
 // mustHave waits until a ConfigMap has a value.
 func mustHave(t *testing.T, limit time.Duration, at *kit.Plane, namespace, name, key, want string) {
 	t.Helper()
 	kit.EventuallyWithin(t, limit, func() string {
-		got, err := setting(t.Context(), at, namespace, name, key)
-		switch {
-		case err != nil:
-			return err.Error()
-		case got != want:
-			return fmt.Sprintf("%s of ConfigMap %s/%s is %q, want %q", key, namespace, name, got, want)
+		if got := setting(t, at, namespace, name, key); got != want {
+			return fmt.Sprintf("%s of ConfigMap %s/%s is %v, want %q", key, namespace, name, got, want)
 		}
 		return ""
 	})

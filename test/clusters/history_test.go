@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -32,10 +33,9 @@ func checkDump(t *testing.T, a app, cluster string, travellers map[string]*trave
 	}
 	stored := a.Stored(t)
 	for key := range stored.Data {
-		if application.IsKeyOf(key, cluster, true) || !application.IsAgentKey(key) {
-			continue
+		if application.IsAgentKey(key) && !application.IsKeyOf(key, cluster, true) {
+			t.Errorf("%s is on %s, and has %s", a, cluster, key)
 		}
-		t.Errorf("%s is on %s, and has %s", a, cluster, key)
 	}
 	for _, finalizer := range stored.Finalizers {
 		if finalizer != application.Finalizer(cluster) {
@@ -44,37 +44,28 @@ func checkDump(t *testing.T, a app, cluster string, travellers map[string]*trave
 	}
 }
 
-// ownedBy gives the objects of the Application, by their own word, each with what
+// ownedBy returns the objects of the Application, by their own word, each with what
 // the spec says of it.
 func ownedBy(t *testing.T, a app, at *kit.Plane) []string {
 	t.Helper()
-	marked := metav1.ListOptions{LabelSelector: application.OwnedByLabel}
-	configMaps, err := at.CoreV1().ConfigMaps(a.Namespace).List(t.Context(), marked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	services, err := at.CoreV1().Services(a.Namespace).List(t.Context(), marked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deployments, err := at.AppsV1().Deployments(a.Namespace).List(t.Context(), marked)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var found []string
-	add := func(object metav1.Object, kind string, value any) {
-		if strings.HasPrefix(object.GetAnnotations()[application.OwnerAnnotation], a.String()+" ") {
-			found = append(found, fmt.Sprintf("%s %s %v", kind, object.GetName(), value))
+	for _, kind := range []struct {
+		name     string
+		resource schema.GroupVersionResource
+		value    []any
+	}{
+		{"configmap", kit.ConfigMaps, []any{"data", "colour"}},
+		{"deployment", kit.Deployments, []any{"spec", "template", "spec", "containers", 0, "image"}},
+		{"service", kit.Services, []any{"spec", "ports", 0, "port"}},
+	} {
+		marked := metav1.ListOptions{LabelSelector: application.OwnedByLabel}
+		list, err := at.Dynamic.Resource(kind.resource).Namespace(a.Namespace).List(t.Context(), marked)
+		kit.Must(t, err)
+		for i := range list.Items {
+			if object := &list.Items[i]; strings.HasPrefix(object.GetAnnotations()[application.OwnerAnnotation], a.String()+" ") {
+				found = append(found, fmt.Sprintf("%s %s %v", kind.name, object.GetName(), kit.Field(object, kind.value...)))
+			}
 		}
-	}
-	for i := range configMaps.Items {
-		add(&configMaps.Items[i], "configmap", configMaps.Items[i].Data["colour"])
-	}
-	for i := range services.Items {
-		add(&services.Items[i], "service", services.Items[i].Spec.Ports[0].Port)
-	}
-	for i := range deployments.Items {
-		add(&deployments.Items[i], "deployment", deployments.Items[i].Spec.Template.Spec.Containers[0].Image)
 	}
 	slices.Sort(found)
 	return found
@@ -131,9 +122,7 @@ func turnOf(t *testing.T, r kit.Request) string {
 				Available int `json:"availableReplicas"`
 			} `json:"status"`
 		}
-		if err := json.Unmarshal(r.Body, &body); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, json.Unmarshal(r.Body, &body))
 		if body.Status.Available > 0 {
 			return "available"
 		}
@@ -178,9 +167,7 @@ func checkLife(t *testing.T, object string, life []turn) {
 func checkUnassigned(t *testing.T, r kit.Request) {
 	t.Helper()
 	var service corev1.Service
-	if err := json.Unmarshal(r.Body, &service); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal(r.Body, &service))
 	if service.Spec.ClusterIP != "" || len(service.Spec.ClusterIPs) > 0 || service.Spec.Ports[0].NodePort != 0 {
 		t.Errorf("the Service was created with clusterIP %q, clusterIPs %v and nodePort %d: %s",
 			service.Spec.ClusterIP, service.Spec.ClusterIPs, service.Spec.Ports[0].NodePort, r)

@@ -2,14 +2,14 @@ package clusters
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -45,7 +45,7 @@ func TestHostileHubGetsNothingThatItsClusterForbids(t *testing.T) {
 	newNamespace(t, namespace, planes()...)
 	ninth := enrol(t, "ninth", env.east, []string{namespace}, quickLease()...)
 	takeHub(t, namespace)
-	ninth.mustStart(t)
+	kit.Must(t, ninth.Start(t.Context()))
 	begin := env.east.Mark(t)
 	for name, manifest := range forbidden {
 		if cm := forge(t, ninth.Name, namespace, name, manifest); cm.Data[application.LastAppliedKey] != "" {
@@ -55,7 +55,7 @@ func TestHostileHubGetsNothingThatItsClusterForbids(t *testing.T) {
 	forge(t, ninth.Name, namespace, "harmless", `{apiVersion: v1, kind: ConfigMap, metadata: {name: harmless}, data: {a: b}}`)
 	mustHave(t, kit.Timeout, env.east, namespace, "harmless", "a", "b")
 	for name := range forbidden {
-		app{env.hub.App(namespace, name)}.awaitRefused(t)
+		app{env.hub.App(namespace, name)}.awaitReconciled(t, kit.Timeout, metav1.ConditionFalse, "Refused")
 	}
 	writes := begin.Requests(t, kit.By(kit.AgentUser(ninth.Name)), isWork)
 	if len(writes) != 1 || writes[0].Name() != "harmless" {
@@ -68,9 +68,7 @@ func takeHub(t *testing.T, namespace string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `[{"op": "add", "path": "/webhooks/0/namespaceSelector/matchExpressions/0/values/-", "value": %q}]`, namespace)
 	_, err := env.hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(t.Context(), "krake-webhook", types.JSONPatchType, patch, metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	probe := forged("none", namespace, "probe", "")
 	kit.Eventually(t, func() string {
 		made, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -85,34 +83,14 @@ func takeHub(t *testing.T, namespace string) {
 func forge(t *testing.T, cluster, namespace, name, manifest string) *corev1.ConfigMap {
 	t.Helper()
 	made, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), forged(cluster, namespace, name, manifest), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return made
 }
 
 func forged(cluster, namespace, name, manifest string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name,
-			Annotations: map[string]string{application.FormatAnnotation: application.Format, application.ClusterAnnotation: cluster},
-			Labels:      map[string]string{application.HolderLabel(cluster): "true", application.ClusterLabel: cluster},
-		},
-		Data: map[string]string{application.ManifestKey: manifest},
-	}
-}
-
-// awaitRefused waits until the agent says that it does not carry the Application out.
-func (a app) awaitRefused(t *testing.T) {
-	t.Helper()
-	kit.Eventually(t, func() string {
-		status := a.status(t)
-		reconciled := meta.FindStatusCondition(status.Conditions, application.ReconciledCondition)
-		if reconciled != nil && reconciled.Status == metav1.ConditionFalse && reconciled.Reason == "Refused" {
-			return ""
-		}
-		return fmt.Sprintf("%s is not refused: %v", a, status.Conditions)
-	})
+	cm := kit.Application(namespace, name, manifest, kit.On(cluster))
+	cm.Labels = map[string]string{application.HolderLabel(cluster): "true", application.ClusterLabel: cluster}
+	return cm
 }
 
 // flood is how many writes a cluster that somebody has taken makes at once.
@@ -128,7 +106,7 @@ func TestHostileClusterHarmsNoOther(t *testing.T) {
 	newNamespace(t, namespace, planes()...)
 	taken := enrol(t, "taken", env.west, []string{namespace}) // its agent does not run: this test is it
 	sound := enrol(t, "sound", env.east, []string{namespace}, quickLease()...)
-	sound.mustStart(t)
+	kit.Must(t, sound.Start(t.Context()))
 	as := taken.onHub(t)
 	moved := newApp(t, taken.Name, namespace, "moved", webManifest, webSchema)
 	neighbour := newSettings(t, sound, namespace, "neighbour")
@@ -140,9 +118,7 @@ func TestHostileClusterHarmsNoOther(t *testing.T) {
 		want := []string{"configmap moved-settings green", "deployment moved web:1", "service moved 80"}
 		kit.Eventually(t, func() string { return cmp.Diff(want, ownedBy(t, moved, env.east)) })
 		service, err := env.east.CoreV1().Services(namespace).Get(t.Context(), moved.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if service.Spec.ClusterIP == forgedAddress || service.Spec.Ports[0].NodePort == forgedPort {
 			t.Errorf("the Service has what was forged: %v", service.Spec)
 		}
@@ -157,7 +133,7 @@ func TestHostileClusterHarmsNoOther(t *testing.T) {
 	t.Run("flood", func(t *testing.T) {
 		own := newSettings(t, taken, namespace, "own")
 		ctx, stop := context.WithCancel(t.Context())
-		flooded := make(chan int)
+		flooded := make(chan int64)
 		began := time.Now()
 		go func() { flooded <- writeFlood(ctx, as, own) }()
 		env.east.Change(t, kit.ConfigMaps, namespace, settingsOf(neighbour), drift(0))
@@ -182,56 +158,41 @@ const (
 // one, and has learned what it has not.
 func forgeStatus(t *testing.T, as kubernetes.Interface, a app, cluster string) {
 	t.Helper()
-	read, err := application.Read(a.Stored(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	learned := []map[string]any{{
 		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": a.Name, "namespace": a.Namespace},
 		"spec": map[string]any{"clusterIP": forgedAddress, "ports": []any{map[string]any{"nodePort": forgedPort}}},
 	}}
 	status := application.Status{
-		ObservedSpec: read.Spec.Digest(), State: application.StateRunning, Cluster: cluster,
+		ObservedSpec: a.Read(t).Spec.Digest(), State: application.StateRunning, Cluster: cluster,
 		Conditions: []metav1.Condition{{Type: application.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Forged", LastTransitionTime: metav1.Now()}},
 	}
 	data := map[string]string{}
 	for key, document := range map[string]any{
 		application.StatusKey: status, application.LearnedKey: learned, application.LastAppliedKey: learned, application.LastObservedKey: learned,
 	} {
-		text, err := json.Marshal(document)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data[key] = string(text)
+		data[key] = string(kit.JSON(t, document))
 	}
-	patch, err := json.Marshal(map[string]any{"data": data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := as.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), a.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	patch := kit.JSON(t, map[string]any{"data": data})
+	_, err := as.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	kit.Must(t, err)
 }
 
 // writeFlood writes the status of an Application again and again, some at a time,
 // and gives how many writes were accepted.
-func writeFlood(ctx context.Context, as kubernetes.Interface, a app) (made int) {
-	accepted := make(chan int)
+func writeFlood(ctx context.Context, as kubernetes.Interface, a app) (made int64) {
 	const writers = 8
+	var accepted atomic.Int64
+	var all sync.WaitGroup
 	for writer := range writers {
-		go func() {
-			count := 0
+		all.Go(func() {
 			for i := range flood / writers {
 				patch := fmt.Appendf(nil, `{"data": {"status": "{\"state\": \"FORGED-%d-%d\"}"}}`, writer, i)
 				if _, err := as.CoreV1().ConfigMaps(a.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err == nil {
-					count++
+					accepted.Add(1)
 				}
 			}
-			accepted <- count
-		}()
+		})
 	}
-	for range writers {
-		made += <-accepted
-	}
-	return made
+	all.Wait()
+	return accepted.Load()
 }

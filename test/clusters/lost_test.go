@@ -53,8 +53,8 @@ func newLoss(t *testing.T, namespace string) *loss {
 	l.lost = enrol(t, namespace+"-lost", env.west, []string{namespace}, quickLease()...)
 	l.rescue = enrol(t, namespace+"-rescue", env.east, []string{namespace}, quickLease()...)
 	l.lost.through(t, &l.lost.Target, l.wire)
-	l.lost.mustStart(t)
-	l.rescue.mustStart(t)
+	kit.Must(t, l.lost.Start(t.Context()))
+	kit.Must(t, l.rescue.Start(t.Context()))
 	var manifest strings.Builder
 	for i := range many {
 		fmt.Fprintf(&manifest, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME-%d}, data: {a: b}}\n", i)
@@ -67,9 +67,7 @@ func newLoss(t *testing.T, namespace string) *loss {
 }
 
 func (l *loss) run(t *testing.T, leave func(*installation.Wire) error) {
-	if err := leave(l.wire); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, leave(l.wire))
 	gone := env.west.Mark(t)
 	l.deleted.Delete(t)
 	l.moved.Annotate(t, "cluster", l.rescue.Name)
@@ -114,14 +112,12 @@ func (l *loss) giveUpMoved(t *testing.T) {
 // stays.
 func (l *loss) checkLeft(t *testing.T) {
 	t.Helper()
-	if err := l.wire.Mend(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.wire.Mend())
 	after := newApp(t, l.lost.Name, l.namespace, "after", webManifest, "")
 	after.MustSettle(t, l.lost.Name)
 	for _, name := range []string{"deleted-0", "moved-settings"} {
-		if _, err := env.west.CoreV1().ConfigMaps(l.namespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
-			t.Errorf("what was given up is gone, or cannot be read: %v", err)
+		if env.west.Get(t, kit.ConfigMaps, l.namespace, name) == nil {
+			t.Errorf("what was given up is gone: %s", name)
 		}
 	}
 }
@@ -147,14 +143,7 @@ func checkWarning(t *testing.T, said string, left []string) {
 func (a app) awaitUnreachable(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	kit.EventuallyWithin(t, soon, func() string {
-		status := a.status(t)
-		reconciled := meta.FindStatusCondition(status.Conditions, application.ReconciledCondition)
-		if reconciled != nil && reconciled.Reason == "TargetUnreachable" && reconciled.Status == metav1.ConditionUnknown {
-			return ""
-		}
-		return fmt.Sprintf("%s says: %v", a, status.Conditions)
-	})
+	a.awaitReconciled(t, soon, metav1.ConditionUnknown, "TargetUnreachable")
 	t.Logf("%s says so after %s", a, time.Since(began).Round(time.Millisecond))
 }
 
@@ -176,9 +165,7 @@ func (a app) awaitEvent(t *testing.T, object string) {
 	_, name, _ := strings.Cut(object, " ")
 	kit.Eventually(t, func() string {
 		events, err := env.hub.EventsV1().Events(a.Namespace).List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var notes []string
 		for _, event := range events.Items {
 			if event.Regarding.Name != a.Name || event.Regarding.Kind != "ConfigMap" || event.Reason == "Created" {

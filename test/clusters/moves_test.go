@@ -1,19 +1,15 @@
 package clusters
 
 import (
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
@@ -72,24 +68,20 @@ type resident struct {
 	app
 
 	home *traveller
-	uid  types.UID // of its object
+	uid  any // of its object
 }
 
 func newResident(t *testing.T, home *traveller, namespace, name string) resident {
 	t.Helper()
 	r := resident{app: newSettings(t, home.spoke, namespace, name), home: home}
 	r.MustSettle(t, home.Name)
-	r.uid = r.object(t).UID
+	r.uid = r.uidNow(t)
 	return r
 }
 
-func (r resident) object(t *testing.T) *corev1.ConfigMap {
+func (r resident) uidNow(t *testing.T) any {
 	t.Helper()
-	object, err := r.home.plane.CoreV1().ConfigMaps(r.Namespace).Get(t.Context(), settingsOf(r.app), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return object
+	return kit.Field(r.home.plane.Get(t, kit.ConfigMaps, r.Namespace, settingsOf(r.app)), "metadata", "uid")
 }
 
 // drift has somebody change the object.
@@ -102,7 +94,7 @@ func (r resident) drift(t *testing.T) {
 func (r resident) check(t *testing.T) {
 	t.Helper()
 	mustHave(t, kit.Timeout, r.home.plane, r.Namespace, settingsOf(r.app), keyOf(0), "right")
-	if now := r.object(t).UID; now != r.uid {
+	if r.uidNow(t) != r.uid {
 		t.Errorf("the object of %s is another one", r.app)
 	}
 }
@@ -126,27 +118,20 @@ func seedOf(t *testing.T) uint64 {
 type traveller struct {
 	*spoke
 
-	begin kit.Mark
-
-	mu    sync.Mutex
-	count int  // of the agent's calls since it was armed
-	fatal int  // the call at which it is killed; 0 if at none
-	sent  bool // that call is carried out
-	// killed is closed when the agent has been killed at that call, which doomed
-	// tells that it will be.
-	killed chan struct{}
-	doomed bool
+	begin  kit.Mark
+	victim *proxy.Victim // the agent
 }
 
 func newTraveller(t *testing.T, name string, at *kit.Plane, namespace string) *traveller {
 	t.Helper()
 	arguments := []string{"--leader-elect=false"} // whoever is killed has a successor at once
 	tr := &traveller{spoke: enrol(t, name, at, []string{namespace}, arguments...), begin: at.Mark(t)}
+	tr.victim = &proxy.Victim{Kill: func() { _ = tr.Kill() }} // one that cannot be killed goes on
 	tr.proxied(t, &tr.Target, at)
 	if tr.Hub != "" {
 		tr.proxied(t, &tr.Hub, env.hub)
 	}
-	tr.mustStart(t)
+	kit.Must(t, tr.Start(t.Context()))
 	return tr
 }
 
@@ -154,52 +139,10 @@ func newTraveller(t *testing.T, name string, at *kit.Plane, namespace string) *t
 func (tr *traveller) proxied(t *testing.T, file *string, to *kit.Plane) {
 	t.Helper()
 	p, err := proxy.Start(to.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(p.Close)
-	p.Intercept(tr.meet)
+	p.Intercept(tr.victim.Meet)
 	tr.through(t, file, p)
-}
-
-// arm has the agent killed at one of its next calls.
-func (tr *traveller) arm(call int, sent bool) (killed <-chan struct{}) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	tr.count, tr.fatal, tr.sent = 0, call, sent
-	tr.killed, tr.doomed = make(chan struct{}), false
-	return tr.killed
-}
-
-// disarm has the agent live unless it is doomed: then it waits for its death.
-func (tr *traveller) disarm() (killed bool) {
-	tr.mu.Lock()
-	tr.fatal = 0
-	doomed, death := tr.doomed, tr.killed
-	tr.mu.Unlock()
-	if doomed {
-		<-death
-	}
-	return doomed
-}
-
-// meet decides what befalls a call. Those of both proxies are counted together.
-func (tr *traveller) meet(call proxy.Call) *proxy.Fault {
-	if call.Number == 0 {
-		return nil
-	}
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	tr.count++
-	if tr.count != tr.fatal {
-		return nil
-	}
-	tr.doomed = true
-	death := tr.killed
-	return &proxy.Fault{Sent: tr.sent, Do: func() {
-		_ = tr.Kill() // if it cannot be killed, it goes on as if it had not been meant
-		close(death)
-	}}
 }
 
 // journey is the way of an Application.
@@ -222,7 +165,8 @@ func (j *journey) round(t *testing.T, round int) {
 	began, way := time.Now(), j.way()
 	victim := j.victim(way)
 	call, sent, hold := 1+j.random.IntN(8), j.random.IntN(2) == 0, j.random.IntN(3) == 0
-	death := j.travellers[victim].arm(call, sent)
+	tr := j.travellers[victim]
+	death := tr.victim.Arm(call, sent)
 	for _, each := range j.residents {
 		each.drift(t)
 	}
@@ -235,7 +179,7 @@ func (j *journey) round(t *testing.T, round int) {
 	}
 	j.revive(t)
 	j.awaitDeath(t, death)
-	killed := j.travellers[victim].disarm()
+	killed := tr.victim.Disarm() != ""
 	if killed {
 		j.killed++
 		j.down = victim
@@ -245,7 +189,7 @@ func (j *journey) round(t *testing.T, round int) {
 		j.arrive(t)
 	}
 	if !killed {
-		j.replace(t, victim)
+		kit.Must(t, errors.Join(tr.Kill(), tr.Begin())) // it has nothing to do
 	}
 	t.Logf("round %d: to %v, agent of %s killed at its call %d (met: %t, sent: %t, stays down: %t), %s",
 		round, way, victim, call, killed, sent, hold && killed, time.Since(began).Round(time.Millisecond))
@@ -281,9 +225,7 @@ func (j *journey) revive(t *testing.T) {
 	if j.down == "" {
 		return
 	}
-	if err := j.travellers[j.down].Begin(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, j.travellers[j.down].Begin())
 	j.down = ""
 }
 
@@ -299,18 +241,6 @@ func (j *journey) awaitDeath(t *testing.T, death <-chan struct{}) {
 			return j.app.SettledOn(t, j.at[len(j.at)-1])
 		}
 	})
-}
-
-// replace kills an agent that has nothing to do, and starts its successor.
-func (j *journey) replace(t *testing.T, name string) {
-	t.Helper()
-	tr := j.travellers[name]
-	if err := tr.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Begin(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // arrive waits until the Application is where it is to be, and looks that it is

@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
@@ -78,7 +76,7 @@ func newOutage(t *testing.T, name string, short bool) *outage {
 	o.fresh = enrol(t, name+"-fresh", env.west, []string{o.namespace}, quickLease()...)
 	for _, s := range []*spoke{o.steady, o.fresh} {
 		s.through(t, &s.Hub, o.wire)
-		s.mustStart(t)
+		kit.Must(t, s.Start(t.Context()))
 	}
 	for i := range crowd {
 		o.apps = append(o.apps, newSettings(t, o.steady, o.namespace, fmt.Sprintf("app-%d", i)))
@@ -114,9 +112,7 @@ func drift(key int) string { return fmt.Sprintf(`{"data": {%q: "wrong"}}`, keyOf
 func settingsOf(a app) string { return a.Name + "-settings" }
 
 func (o *outage) run(t *testing.T, leave func(*installation.Wire) error) {
-	if err := leave(o.wire); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, leave(o.wire))
 	began := time.Now()
 	hub, east, west := env.hub.Mark(t), env.east.Mark(t), env.west.Mark(t)
 	before := o.wire.Connections()
@@ -135,9 +131,7 @@ func (o *outage) run(t *testing.T, leave func(*installation.Wire) error) {
 		t.Errorf("%d connections were tried in %s, want at most %d", tries, o.duration, most)
 	}
 
-	if err := o.wire.Mend(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, o.wire.Mend())
 	returned := time.Now()
 	o.awaitDone(t)
 	t.Logf("the hub was away for %s, in which %d connections were tried; all was well after %s",
@@ -156,13 +150,9 @@ func (o *outage) bound() int64 {
 // restart kills the fresh agent, has its object drift, and starts it again.
 func (o *outage) restart(t *testing.T) {
 	t.Helper()
-	if err := o.fresh.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, o.fresh.Kill())
 	env.west.Change(t, kit.ConfigMaps, o.namespace, settingsOf(o.stale), drift(0))
-	if err := o.fresh.Begin(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, o.fresh.Begin())
 }
 
 // driftAll has one value of each Application's object changed, and waits until all
@@ -175,9 +165,7 @@ func (o *outage) driftAll(t *testing.T, key int) {
 			return env.east.TryChange(t.Context(), kit.ConfigMaps, o.namespace, settingsOf(each), drift(key))
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, group.Wait())
 	for _, each := range o.apps {
 		mustHave(t, kit.Timeout, env.east, o.namespace, settingsOf(each), keyOf(key), "right")
 	}
@@ -218,20 +206,21 @@ func (o *outage) awaitDone(t *testing.T) {
 				return fmt.Sprintf("of %s the hub knows only the drifts of %v", each, known)
 			}
 		}
-		return o.undone(t.Context())
+		return o.undone(t)
 	})
 }
 
 // undone says what is not done yet of what a user and somebody else did meanwhile.
-func (o *outage) undone(ctx context.Context) string {
-	if got, err := setting(ctx, env.east, o.namespace, settingsOf(o.edited), keyOf(0)); err != nil || got != "edited" {
-		return fmt.Sprintf("the edited Application has %q (%v)", got, err)
+func (o *outage) undone(t *testing.T) string {
+	t.Helper()
+	if got := setting(t, env.east, o.namespace, settingsOf(o.edited), keyOf(0)); got != "edited" {
+		return fmt.Sprintf("the edited Application has %v", got)
 	}
-	if _, err := setting(ctx, env.east, o.namespace, settingsOf(o.removed), keyOf(0)); !apierrors.IsNotFound(err) {
-		return fmt.Sprintf("the object of the deleted Application is still there (%v)", err)
+	if env.east.Get(t, kit.ConfigMaps, o.namespace, settingsOf(o.removed)) != nil {
+		return "the object of the deleted Application is still there"
 	}
-	if got, err := setting(ctx, env.west, o.namespace, settingsOf(o.stale), keyOf(0)); err != nil || got != "right" {
-		return fmt.Sprintf("the agent that was started again leaves %q (%v)", got, err)
+	if got := setting(t, env.west, o.namespace, settingsOf(o.stale), keyOf(0)); got != "right" {
+		return fmt.Sprintf("the agent that was started again leaves %v", got)
 	}
 	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -30,15 +31,35 @@ type attempt struct {
 
 // patched is an attempt to change the Application by a patch of this type.
 func patched(what string, kind types.PatchType, body string) attempt {
-	return attempt{what, func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
-		options := metav1.PatchOptions{}
-		if kind == types.ApplyPatchType {
-			options = metav1.PatchOptions{FieldManager: "north", Force: new(true)}
-		}
-		_, err := as.CoreV1().ConfigMaps(name.Namespace).Patch(ctx, name.Name, kind, []byte(body), options)
-		return err
+	options := metav1.PatchOptions{}
+	if kind == types.ApplyPatchType {
+		options = metav1.PatchOptions{FieldManager: "north", Force: new(true)}
+	}
+	return onConfigMaps(what, func(ctx context.Context, in configMaps, name string) error {
+		return second(in.Patch(ctx, name, kind, []byte(body), options))
+	})
+}
+
+type (
+	configMaps = coreclient.ConfigMapInterface
+	leases     = coordinationclient.LeaseInterface
+)
+
+// onConfigMaps is an attempt with the ConfigMaps of the Application's namespace.
+func onConfigMaps(what string, try func(ctx context.Context, in configMaps, name string) error) attempt {
+	return attempt{what, func(ctx context.Context, as kubernetes.Interface, app types.NamespacedName) error {
+		return try(ctx, as.CoreV1().ConfigMaps(app.Namespace), app.Name)
 	}}
 }
+
+// onLeases is an attempt with the Leases of the agents.
+func onLeases(what string, try func(ctx context.Context, in leases) error) attempt {
+	return attempt{what, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+		return try(ctx, as.CoordinationV1().Leases(application.AgentsNamespace))
+	}}
+}
+
+func second[T any](_ T, err error) error { return err }
 
 // merged is an attempt to change the Application by a merge patch.
 func merged(what, body string) attempt { return patched(what, types.MergePatchType, body) }
@@ -69,56 +90,45 @@ func writes() []attempt {
 		patched("patch as JSON Patch", types.JSONPatchType, `[{"op": "remove", "path": "/data/inventory.south"}]`),
 		patched("patch as strategic merge", types.StrategicMergePatchType, `{"data": {"status": "{\"state\": \"FORGED\"}"}}`),
 		patched("patch as server-side apply", types.ApplyPatchType, `{"apiVersion": "v1", "kind": "ConfigMap", "data": {"status": "{\"state\": \"FORGED\"}"}}`),
-		{"update", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
-			_, err := as.CoreV1().ConfigMaps(name.Namespace).Update(ctx, &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
-			}, metav1.UpdateOptions{})
-			return err
-		}},
-		{"delete", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
-			return as.CoreV1().ConfigMaps(name.Namespace).Delete(ctx, name.Name, metav1.DeleteOptions{})
-		}},
-		{"deletecollection", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
-			return as.CoreV1().ConfigMaps(name.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-		}},
-		{"create one for that cluster", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
-			_, err := as.CoreV1().ConfigMaps(name.Namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-				Namespace: name.Namespace, Name: "forged", Annotations: map[string]string{
-					application.FormatAnnotation: application.Format, application.ClusterAnnotation: "south",
-				},
-			}}, metav1.CreateOptions{})
-			return err
-		}},
+		onConfigMaps("update", func(ctx context.Context, in configMaps, name string) error {
+			return second(in.Update(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.UpdateOptions{}))
+		}),
+		onConfigMaps("delete", func(ctx context.Context, in configMaps, name string) error {
+			return in.Delete(ctx, name, metav1.DeleteOptions{})
+		}),
+		onConfigMaps("deletecollection", func(ctx context.Context, in configMaps, _ string) error {
+			return in.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		}),
+		onConfigMaps("create one for that cluster", func(ctx context.Context, in configMaps, _ string) error {
+			return second(in.Create(ctx, kit.Application("", "forged", "", kit.On("south")), metav1.CreateOptions{}))
+		}),
 	}
 }
 
 // reads are attempts to see the Application among the others of its namespace.
 func reads() []attempt {
 	return []attempt{
-		{"list", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
-			_, err := as.CoreV1().ConfigMaps(name.Namespace).List(ctx, metav1.ListOptions{LabelSelector: application.HolderLabel("south")})
-			return err
-		}},
-		{"watch", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
-			watch, err := as.CoreV1().ConfigMaps(name.Namespace).Watch(ctx, metav1.ListOptions{})
+		onConfigMaps("list", func(ctx context.Context, in configMaps, _ string) error {
+			return second(in.List(ctx, metav1.ListOptions{LabelSelector: application.HolderLabel("south")}))
+		}),
+		onConfigMaps("watch", func(ctx context.Context, in configMaps, _ string) error {
+			watch, err := in.Watch(ctx, metav1.ListOptions{})
 			if err == nil {
 				watch.Stop()
 			}
 			return err
-		}},
+		}),
 	}
 }
 
 // strays are attempts to read what no agent has to.
 func strays() []attempt {
 	return []attempt{
-		{"get", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
-			_, err := as.CoreV1().ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
-			return err
-		}},
+		onConfigMaps("get", func(ctx context.Context, in configMaps, name string) error {
+			return second(in.Get(ctx, name, metav1.GetOptions{}))
+		}),
 		{"list in all namespaces", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-			_, err := as.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-			return err
+			return second(as.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}))
 		}},
 	}
 }
@@ -126,63 +136,50 @@ func strays() []attempt {
 // tellings are attempts to say something about the Application.
 func tellings() []attempt {
 	return []attempt{{"create an Event about it", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
-		_, err := as.EventsV1().Events(name.Namespace).Create(ctx, &eventsv1.Event{
+		return second(as.EventsV1().Events(name.Namespace).Create(ctx, &eventsv1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, GenerateName: "forged-"},
 			EventTime:  metav1.NowMicro(), Type: corev1.EventTypeWarning, Reason: "Forged", Action: "Forge",
 			ReportingController: "krake-agent", ReportingInstance: "north",
 			Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: name.Namespace, Name: name.Name},
-		}, metav1.CreateOptions{})
-		return err
+		}, metav1.CreateOptions{}))
 	}}}
 }
 
 // takeovers are attempts to be the other cluster: by its Leases, its Secret, or its
 // ServiceAccount. They have nothing to do with an Application.
 func takeovers(own *rest.Config) []attempt {
-	leases := func(as kubernetes.Interface) coordinationclient.LeaseInterface {
-		return as.CoordinationV1().Leases(application.AgentsNamespace)
-	}
 	var found []attempt
 	for _, name := range []string{application.HubLease("south"), application.TargetLease("south"), "other"} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: application.AgentsNamespace, Name: name}}
 		found = append(found,
-			attempt{"get Lease " + name, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-				_, err := leases(as).Get(ctx, name, metav1.GetOptions{})
-				return err
-			}},
-			attempt{"create Lease " + name, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-				_, err := leases(as).Create(ctx, lease, metav1.CreateOptions{})
-				return err
-			}},
-			attempt{"update Lease " + name, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-				_, err := leases(as).Update(ctx, lease, metav1.UpdateOptions{})
-				return err
-			}},
-			attempt{"patch Lease " + name, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-				_, err := leases(as).Patch(ctx, name, types.MergePatchType, []byte(`{"spec": {"holderIdentity": "north"}}`), metav1.PatchOptions{})
-				return err
-			}},
-			attempt{"delete Lease " + name, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-				return leases(as).Delete(ctx, name, metav1.DeleteOptions{})
-			}},
+			onLeases("get Lease "+name, func(ctx context.Context, in leases) error {
+				return second(in.Get(ctx, name, metav1.GetOptions{}))
+			}),
+			onLeases("create Lease "+name, func(ctx context.Context, in leases) error {
+				return second(in.Create(ctx, lease, metav1.CreateOptions{}))
+			}),
+			onLeases("update Lease "+name, func(ctx context.Context, in leases) error {
+				return second(in.Update(ctx, lease, metav1.UpdateOptions{}))
+			}),
+			onLeases("patch Lease "+name, func(ctx context.Context, in leases) error {
+				return second(in.Patch(ctx, name, types.MergePatchType, []byte(`{"spec": {"holderIdentity": "north"}}`), metav1.PatchOptions{}))
+			}),
+			onLeases("delete Lease "+name, func(ctx context.Context, in leases) error {
+				return in.Delete(ctx, name, metav1.DeleteOptions{})
+			}),
 		)
 	}
 	return append(found,
-		attempt{"list Leases", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-			_, err := leases(as).List(ctx, metav1.ListOptions{})
-			return err
-		}},
+		onLeases("list Leases", func(ctx context.Context, in leases) error { return second(in.List(ctx, metav1.ListOptions{})) }),
 		attempt{"list Secrets of the agents", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-			_, err := as.CoreV1().Secrets(application.AgentsNamespace).List(ctx, metav1.ListOptions{})
-			return err
+			return second(as.CoreV1().Secrets(application.AgentsNamespace).List(ctx, metav1.ListOptions{}))
 		}},
 		attempt{"get the Secret of its enrolment", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-			_, err := as.CoreV1().Secrets(application.AgentsNamespace).Get(ctx, "south-enrolment", metav1.GetOptions{})
-			return err
+			return second(as.CoreV1().Secrets(application.AgentsNamespace).Get(ctx, "south-enrolment", metav1.GetOptions{}))
 		}},
 		attempt{"create a token of its ServiceAccount", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-			_, err := as.CoreV1().ServiceAccounts(application.AgentsNamespace).CreateToken(ctx, "south", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-			return err
+			accounts := as.CoreV1().ServiceAccounts(application.AgentsNamespace)
+			return second(accounts.CreateToken(ctx, "south", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))
 		}},
 		attempt{"impersonate its ServiceAccount", func(ctx context.Context, _ kubernetes.Interface, name types.NamespacedName) error {
 			config := rest.CopyConfig(own)
@@ -191,8 +188,7 @@ func takeovers(own *rest.Config) []attempt {
 			if err != nil {
 				return err
 			}
-			_, err = as.CoreV1().ConfigMaps(name.Namespace).List(ctx, metav1.ListOptions{})
-			return err
+			return second(as.CoreV1().ConfigMaps(name.Namespace).List(ctx, metav1.ListOptions{}))
 		}},
 	)
 }
@@ -217,12 +213,9 @@ func TestAgentCannotTouchApplicationsOfAnotherCluster(t *testing.T) {
 	left := newApp(t, "north", "shared", "left", settingsManifest("right"), "")
 	left.claim(t, north, "north")
 	left.Annotate(t, "cluster", "south")
-	for _, each := range []app{apart, beside, left} {
-		each.claim(t, south, "south")
-	}
-
 	versions := map[app]string{}
 	for _, each := range []app{apart, beside, left} {
+		each.claim(t, south, "south")
 		versions[each] = each.Stored(t).ResourceVersion
 	}
 	m := &matrix{columns: []column{{"its own namespace", apart}, {"a shared namespace", beside}, {"left north", left}}}
@@ -258,9 +251,7 @@ func (a app) claim(t *testing.T, as kubernetes.Interface, cluster string) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"metadata": {"finalizers": [%q]}, "data": {%q: "[]", "status": "{}"}}`, application.Finalizer(cluster), application.InventoryKey(cluster))
 	_, err := as.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), a.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 }
 
 // matrix is what was tried, and what the API server said to it.

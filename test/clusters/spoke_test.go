@@ -26,26 +26,14 @@ func enrol(t *testing.T, name string, at *kit.Plane, namespaces []string, argume
 	enrolled, err := env.installation.Enrol(t.Context(), at.Cluster, installation.Enrolment{
 		Name: name, HubNamespaces: namespaces, AgentArgs: arguments,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
-		if err := enrolled.Kill(); err != nil {
-			t.Error(err)
-		}
 		if t.Failed() {
 			kit.ShowLog(enrolled.Log())
 		}
 	})
+	t.Cleanup(func() { kit.Must(t, enrolled.Kill()) })
 	return &spoke{enrolled, at}
-}
-
-// mustStart starts the agent and waits until it is ready.
-func (s *spoke) mustStart(t *testing.T) {
-	t.Helper()
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // mustLive fails if the agent has ended by itself.
@@ -74,9 +62,7 @@ type detour interface {
 func (s *spoke) through(t *testing.T, file *string, way detour) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := way.WriteKubeconfig(*file, path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, way.WriteKubeconfig(*file, path))
 	*file = path
 }
 
@@ -84,14 +70,8 @@ func (s *spoke) through(t *testing.T, file *string, way detour) {
 func newWire(t *testing.T, to *kit.Plane) *installation.Wire {
 	t.Helper()
 	wire, err := installation.NewWire(to.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := wire.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, wire.Close()) })
 	return wire
 }
 
@@ -104,9 +84,7 @@ func (s *spoke) onHub(t *testing.T) kubernetes.Interface {
 func configOf(t *testing.T, kubeconfig string) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	config.QPS = -1
 	return config
 }
@@ -114,8 +92,6 @@ func configOf(t *testing.T, kubeconfig string) *rest.Config {
 func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return client
 }

@@ -28,11 +28,8 @@ func (d *demo) create(ctx context.Context) error {
 	if err := d.writeApplication(); err != nil {
 		return err
 	}
-	changes, err := d.follow(ctx, configMaps)
+	changes, err := d.change(ctx, configMaps, "create", "-f", "nginx.yaml")
 	if err != nil {
-		return err
-	}
-	if err := d.kubectl(ctx, "create", "-f", "nginx.yaml"); err != nil {
 		return err
 	}
 	running := func(cm *unstructured.Unstructured) bool { return cm.GetLabels()["krake.dev/state"] == "RUNNING" }
@@ -44,11 +41,8 @@ func (d *demo) create(ctx context.Context) error {
 
 func (d *demo) drift(ctx context.Context) error {
 	d.title("Somebody changes the image. It is observed, so it is reverted")
-	changes, err := d.follow(ctx, deployments)
+	changes, err := d.change(ctx, deployments, "set", "image", "deployment/nginx", "nginx=nginx:evil")
 	if err != nil {
-		return err
-	}
-	if err := d.kubectl(ctx, "set", "image", "deployment/nginx", "nginx=nginx:evil"); err != nil {
 		return err
 	}
 	changed, err := changes.until(ctx, "the image is changed", hasImage("nginx:evil"))
@@ -71,11 +65,8 @@ func (d *demo) unobserved(ctx context.Context) error {
 		return err
 	}
 	// A repair of something else shows that the agent has seen the patch before it.
-	changes, err := d.follow(ctx, deployments)
+	changes, err := d.change(ctx, deployments, "scale", "deployment/nginx", "--replicas=5")
 	if err != nil {
-		return err
-	}
-	if err := d.kubectl(ctx, "scale", "deployment/nginx", "--replicas=5"); err != nil {
 		return err
 	}
 	for _, want := range []int64{5, 2} {
@@ -96,11 +87,8 @@ func (d *demo) unobserved(ctx context.Context) error {
 
 func (d *demo) deleteService(ctx context.Context) error {
 	d.title("Somebody deletes the Service. It comes back")
-	changes, err := d.follow(ctx, services)
+	changes, err := d.change(ctx, services, "delete", "service", "nginx")
 	if err != nil {
-		return err
-	}
-	if err := d.kubectl(ctx, "delete", "service", "nginx"); err != nil {
 		return err
 	}
 	deleted, err := changes.untilEvent(ctx, "the Service is deleted", func(e watch.Event) bool { return e.Type == watch.Deleted })

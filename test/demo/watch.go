@@ -29,6 +29,15 @@ func (d *demo) follow(ctx context.Context, resource schema.GroupVersionResource)
 	return d.watch(ctx, resource, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 }
 
+// change follows the object of a resource, and runs kubectl.
+func (d *demo) change(ctx context.Context, resource schema.GroupVersionResource, arguments ...string) (*changes, error) {
+	changes, err := d.follow(ctx, resource)
+	if err != nil {
+		return nil, err
+	}
+	return changes, d.kubectl(ctx, arguments...)
+}
+
 // watch watches until the step ends.
 func (d *demo) watch(ctx context.Context, resource schema.GroupVersionResource, options metav1.ListOptions) (*changes, error) {
 	watcher, err := d.client.Resource(resource).Namespace(namespace).Watch(ctx, options)

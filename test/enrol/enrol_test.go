@@ -17,9 +17,7 @@ import (
 func tokenOf(t *testing.T, options enrol.Options) string {
 	t.Helper()
 	token, err := os.ReadFile(filepath.Join(options.Out, "agent", "token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return string(token)
 }
 
@@ -40,14 +38,11 @@ func TestEnrolAgain(t *testing.T) {
 	if tokenOf(t, options) == token {
 		t.Error("the token is the same")
 	}
-	if _, err := before.CoreV1().ConfigMaps("second").List(t.Context(), metav1.ListOptions{}); err != nil {
+	if err := list(t, before, "second"); err != nil {
 		t.Errorf("with the token of before: %v", err)
 	}
 	kit.Eventually(t, func() string {
-		if _, err := before.CoreV1().ConfigMaps("first").List(t.Context(), metav1.ListOptions{}); err == nil {
-			return "the rights in the first namespace are left"
-		}
-		return ""
+		return notYet(list(t, before, "first") != nil, "the rights in the first namespace are left")
 	})
 	for _, text := range []string{said, saidAgain} {
 		if strings.Contains(text, token) || strings.Contains(text, tokenOf(t, options)) {
@@ -75,9 +70,7 @@ func TestATokenGoesWithItsSecret(t *testing.T) {
 	enrolled(t, options)
 	leaked := agentOf(t, enrol.Options{Out: kept(t, options)})
 	awaitRights(t, leaked, "leaky")
-	if err := kubectl(t.Context(), hub, "delete", "secret", "--namespace", agents, "leaky-enrolment"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kubectl(t.Context(), hub, "delete", "secret", "--namespace", agents, "leaky-enrolment"))
 	kit.Eventually(t, func() string { return refused(t, leaked, "leaky") })
 	enrolled(t, options)
 	awaitRights(t, agentOf(t, options), "leaky")
@@ -89,13 +82,9 @@ func TestATokenGoesWithItsSecret(t *testing.T) {
 // What would be somebody else's is refused, before anything is made.
 func TestEnrolRefuses(t *testing.T) {
 	hub.CreateNamespace(t, "production")
-	if err := kubectl(t.Context(), hub, "create", "serviceaccount", "--namespace", "krake-agents", "taken"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kubectl(t.Context(), hub, "create", "serviceaccount", "--namespace", "krake-agents", "taken"))
 	full := t.TempDir()
-	if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(full, "mine"), nil, 0o600))
 	for _, c := range []struct {
 		why, cluster string
 		change       func(*enrol.Options)
@@ -129,16 +118,12 @@ func TestEnrolRefuses(t *testing.T) {
 
 // A hub without one of the policies would not keep its agents apart.
 func TestEnrolWantsThePolicies(t *testing.T) {
-	if err := kubectl(t.Context(), hub, "delete", "validatingadmissionpolicybinding", "krake-agents-leases"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kubectl(t.Context(), hub, "delete", "validatingadmissionpolicybinding", "krake-agents-leases"))
 	err := enrol.Enrol(t.Context(), optionsFor(t, "early"), &strings.Builder{})
 	if err == nil || !strings.Contains(err.Error(), "apply manifests/overlays/hub") {
 		t.Errorf("it is not refused: %v", err)
 	}
-	if err := apply(t.Context(), hub, filepath.Join(hub.Dir(), "manifests", "base", "policies")); err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, apply(t.Context(), hub, filepath.Join(hub.Dir(), "manifests", "base", "policies")))
 }
 
 // A target has one name: by two, its agents would take each other's objects for
@@ -148,14 +133,11 @@ func TestOneNameForATarget(t *testing.T) {
 	enrolled(t, options)
 	for name, target := range map[string]string{"krake-cluster-else": "b", "krake-cluster-new": "", "krake-cluster-twin": "a", "krake-agent-else": "a"} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"krake.dev/target": target}}}
-		if _, err := hub.CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, second(hub.CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{})))
 	}
 	enrolled(t, options)
-	if err := kubectl(t.Context(), hub, "annotate", "--overwrite", "--namespace", agents, "lease", "krake-cluster-else", "krake.dev/target=a"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kubectl(t.Context(), hub, "annotate", "--overwrite", "--namespace", agents, "lease", "krake-cluster-else",
+		"krake.dev/target=a"))
 	err := enrol.Enrol(t.Context(), options, &strings.Builder{})
 	if err == nil || !strings.Contains(err.Error(), "cluster twin is the same target as cluster else") {
 		t.Errorf("it is not refused: %v", err)
@@ -166,21 +148,15 @@ func TestOneNameForATarget(t *testing.T) {
 // the cluster; nobody has it by itself.
 func TestDeployTo(t *testing.T) {
 	enrolled(t, optionsFor(t, "deploy"))
-	if err := kubectl(t.Context(), hub, "create", "clusterrolebinding", "krake-deploy-to-deploy-USER", "--clusterrole=krake-deploy-to-deploy", "--user=USER"); err != nil {
-		t.Fatal(err)
-	}
+	const role = "krake-deploy-to-deploy"
+	kit.Must(t, kubectl(t.Context(), hub, "create", "clusterrolebinding", role+"-USER", "--clusterrole="+role, "--user=USER"))
 	may := func(user, cluster string) bool { // as the webhook asks
 		return allows(t, hub, authorizationv1.SubjectAccessReviewSpec{
 			User: user, Groups: []string{"system:authenticated"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "deploy-to", Group: "krake.dev", Resource: "clusters", Name: cluster},
+			ResourceAttributes: &attributes{Verb: "deploy-to", Group: "krake.dev", Resource: "clusters", Name: cluster},
 		})
 	}
-	kit.Eventually(t, func() string {
-		if !may("USER", "deploy") {
-			return "the user may not deploy to the cluster"
-		}
-		return ""
-	})
+	kit.Eventually(t, func() string { return notYet(may("USER", "deploy"), "the user may not deploy to the cluster") })
 	if may("USER", "again") || may("somebody", "deploy") {
 		t.Error("more may deploy than was said, or to more clusters")
 	}

@@ -80,9 +80,7 @@ func optionsFor(t *testing.T, name string) enrol.Options {
 	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	options.AddFlags(flags)
 	out := filepath.Join(t.TempDir(), name)
-	if err := flags.Parse([]string{"--token-duration=1h", "--out", out}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, flags.Parse([]string{"--token-duration=1h", "--out", out}))
 	options.Cluster = name
 	return options
 }
@@ -91,9 +89,7 @@ func optionsFor(t *testing.T, name string) enrol.Options {
 func enrolled(t *testing.T, options enrol.Options) (said string) {
 	t.Helper()
 	var out strings.Builder
-	if err := options.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, options.Validate())
 	if err := enrol.Enrol(t.Context(), options, &out); err != nil {
 		t.Fatalf("enrol %s: %v\n%s", options.Cluster, err, out.String())
 	}

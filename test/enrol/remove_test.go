@@ -12,7 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/internal/enrol"
@@ -41,14 +40,12 @@ func TestRemoveUnderApplications(t *testing.T) {
 	hub.CreateNamespace(t, "hidden")
 	application(t, "hidden", "named", "used") // where its agent does not see it
 	application(t, "used", "held", "used")
-	if _, err := agent.CoreV1().ConfigMaps("used").Patch(t.Context(), "held", types.MergePatchType, claim("used"), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, claim(t, agent, "used", "held", "used"))
 	_, err := remove(t, "used", false)
 	if err == nil || !strings.Contains(err.Error(), "2 Applications name cluster used or have objects there:\n  hidden/named\n  used/held\n") {
 		t.Fatalf("it is not refused: %v", err)
 	}
-	if _, err := agent.CoreV1().ConfigMaps("used").List(t.Context(), metav1.ListOptions{}); err != nil {
+	if err := list(t, agent, "used"); err != nil {
 		t.Errorf("something was removed all the same: %v", err)
 	}
 	said, err := remove(t, "used", true)
@@ -68,14 +65,10 @@ func TestRemove(t *testing.T) {
 	agent := agentOf(t, options)
 	awaitRights(t, agent, "north")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "krake-cluster-north"}}
-	if _, err := agent.CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, second(agent.CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{})))
 	labelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "theirs-", Labels: map[string]string{"krake.dev/enrolment": "north"}}}
 	labelled, err := hub.CoreV1().Secrets("default").Create(t.Context(), labelled, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	said, err := remove(t, "north", false)
 	if err != nil || !strings.HasPrefix(said, "secret/north-enrolment in namespace krake-agents deleted\n") ||
 		!strings.HasSuffix(said, "\nlease.coordination.k8s.io/krake-cluster-north in namespace krake-agents deleted\n") {
@@ -92,9 +85,7 @@ func TestRemove(t *testing.T) {
 	if _, err := hub.CoreV1().Secrets("default").Get(t.Context(), labelled.Name, get); err != nil {
 		t.Errorf("somebody's Secret that has our label: %v", err)
 	}
-	if _, err := hub.CoreV1().Namespaces().Get(t.Context(), "north", get); err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, second(hub.CoreV1().Namespaces().Get(t.Context(), "north", get)))
 	awaitRights(t, agentOf(t, neighbour), "north2")
 	if _, err := remove(t, "north", true); err == nil || !strings.HasPrefix(err.Error(), `cluster "north" is not enrolled: kubectl get serviceaccounts`) {
 		t.Errorf("what is gone is removed: %v", err)
@@ -110,9 +101,7 @@ func TestEnrolAfterRemove(t *testing.T) {
 	enrolled(t, options)
 	before := agentOf(t, enrol.Options{Out: kept(t, options)})
 	awaitRights(t, before, "return")
-	if _, err := remove(t, "return", false); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, second(remove(t, "return", false)))
 	enrolled(t, options)
 	awaitRights(t, agentOf(t, options), "return")
 	kit.Eventually(t, func() string { return refused(t, before, "return") })
@@ -122,16 +111,14 @@ func TestEnrolAfterRemove(t *testing.T) {
 func kept(t *testing.T, options enrol.Options) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(options.Out)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.CopyFS(folder, os.DirFS(options.Out)))
 	return folder
 }
 
 // refused tells what is wrong if the API server still knows somebody by a token.
 func refused(t *testing.T, agent kubernetes.Interface, namespace string) (problem string) {
 	t.Helper()
-	if _, err := agent.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+	if err := list(t, agent, namespace); !apierrors.IsUnauthorized(err) {
 		return fmt.Sprintf("the token is not refused: %v", err)
 	}
 	return ""
@@ -140,16 +127,13 @@ func refused(t *testing.T, agent kubernetes.Interface, namespace string) (proble
 // expectNothingOf looks for what an enrolment makes, by its label and by its names.
 func expectNothingOf(t *testing.T, cluster string) {
 	t.Helper()
-	admin := hub
 	labelled := metav1.ListOptions{LabelSelector: "krake.dev/enrolment=" + cluster}
-	roles, err := admin.RbacV1().Roles("").List(t.Context(), labelled)
+	roles, err := hub.RbacV1().Roles("").List(t.Context(), labelled)
 	if err != nil || len(roles.Items) > 0 {
 		t.Errorf("roles are left: %v %v", roles.Items, err)
 	}
-	bindings, err := admin.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bindings, err := hub.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})
+	kit.Must(t, err)
 	for _, binding := range bindings.Items {
 		for _, subject := range binding.Subjects {
 			if subject == (rbacv1.Subject{Kind: "ServiceAccount", Name: cluster, Namespace: agents}) {
@@ -157,14 +141,10 @@ func expectNothingOf(t *testing.T, cluster string) {
 			}
 		}
 	}
-	for what, err := range map[string]error{
-		"ServiceAccount": second(admin.CoreV1().ServiceAccounts(agents).Get(t.Context(), cluster, get)),
-		"Secret":         second(admin.CoreV1().Secrets(agents).Get(t.Context(), cluster+"-enrolment", get)),
-		"ClusterRole":    second(admin.RbacV1().ClusterRoles().Get(t.Context(), "krake-deploy-to-"+cluster, get)),
-		"Lease":          second(admin.CoordinationV1().Leases(agents).Get(t.Context(), "krake-cluster-"+cluster, get)),
-	} {
-		if !apierrors.IsNotFound(err) {
-			t.Errorf("the %s of %s is left: %v", what, cluster, err)
-		}
-	}
+	expectNone(t, cluster, map[string]error{
+		"ServiceAccount": second(hub.CoreV1().ServiceAccounts(agents).Get(t.Context(), cluster, get)),
+		"Secret":         second(hub.CoreV1().Secrets(agents).Get(t.Context(), cluster+"-enrolment", get)),
+		"ClusterRole":    second(hub.RbacV1().ClusterRoles().Get(t.Context(), "krake-deploy-to-"+cluster, get)),
+		"Lease":          second(hub.CoordinationV1().Leases(agents).Get(t.Context(), "krake-cluster-"+cluster, get)),
+	})
 }

@@ -22,27 +22,23 @@ import (
 func agentOf(t *testing.T, options enrol.Options) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(options.Out, "agent", "kubeconfig"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	config.QPS = -1
 	agent, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return agent
 }
 
 // awaitRights waits until RBAC knows of the rights in a namespace.
 func awaitRights(t *testing.T, agent kubernetes.Interface, namespace string) {
 	t.Helper()
-	kit.Eventually(t, func() string {
-		_, err := agent.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	kit.EventuallyNil(t, func() error { return list(t, agent, namespace) })
+}
+
+// list tries to list the ConfigMaps of a namespace.
+func list(t *testing.T, agent kubernetes.Interface, namespace string) error {
+	t.Helper()
+	return second(agent.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{}))
 }
 
 // application makes an Application as the webhook leaves it.
@@ -53,9 +49,7 @@ func application(t *testing.T, namespace, name, cluster string) {
 		Annotations: map[string]string{"krake.dev/application": "v1", "krake.dev/cluster": cluster},
 		Labels:      map[string]string{"krake.dev/cluster": cluster, "holder.krake.dev/" + cluster: "true"},
 	}}
-	if _, err := hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, second(hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})))
 }
 
 // marked is a ConfigMap that the policies let an agent write: whether it may is up
@@ -66,9 +60,11 @@ func marked(name string) *corev1.ConfigMap {
 	}}
 }
 
-// claim is an agent's first write.
-func claim(cluster string) []byte {
-	return []byte(`{"metadata":{"finalizers":["` + cluster + `.krake.dev/resources"]},"data":{"inventory.` + cluster + `":"[]"}}`)
+// claim has an agent make its first write to an Application.
+func claim(t *testing.T, agent kubernetes.Interface, namespace, name, cluster string) error {
+	t.Helper()
+	patch := `{"metadata":{"finalizers":["` + cluster + `.krake.dev/resources"]},"data":{"inventory.` + cluster + `":"[]"}}`
+	return second(agent.CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}))
 }
 
 // attempt is a line of a matrix: what somebody tries, and whether the API server
@@ -102,19 +98,12 @@ func TestRightsOnTheHub(t *testing.T) {
 	application(t, "east", "ours", "east")
 	application(t, "east", "theirs", "local")
 	application(t, "elsewhere", "east", "east")
-	if _, err := hub.CoreV1().ConfigMaps("east").Create(t.Context(), marked("marked"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, second(hub.CoreV1().ConfigMaps("east").Create(t.Context(), marked("marked"), metav1.CreateOptions{})))
 	agent := agentOf(t, options)
 	awaitRights(t, agent, "east")
 
 	ctx := t.Context()
-	list := func(namespace string) func() error {
-		return func() error {
-			_, err := agent.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{})
-			return err
-		}
-	}
+	lists := func(namespace string) func() error { return func() error { return list(t, agent, namespace) } }
 	watch := func(namespace string) func() error {
 		return func() error {
 			changes, err := agent.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{})
@@ -125,10 +114,7 @@ func TestRightsOnTheHub(t *testing.T) {
 		}
 	}
 	patch := func(namespace, name string) func() error {
-		return func() error {
-			_, err := agent.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType, claim("east"), metav1.PatchOptions{})
-			return err
-		}
+		return func() error { return claim(t, agent, namespace, name, "east") }
 	}
 	say := func(namespace string) func() error {
 		event := &eventsv1.Event{
@@ -138,69 +124,55 @@ func TestRightsOnTheHub(t *testing.T) {
 			Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "x"},
 		}
 		return func() error {
-			_, err := agent.EventsV1().Events(namespace).Create(ctx, event, metav1.CreateOptions{})
-			return err
+			return second(agent.EventsV1().Events(namespace).Create(ctx, event, metav1.CreateOptions{}))
 		}
 	}
-	leases := agent.CoordinationV1().Leases("krake-agents")
-	lease := func(name string) *coordinationv1.Lease {
-		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	configMaps, leases := agent.CoreV1().ConfigMaps("east"), agent.CoordinationV1().Leases("krake-agents")
+	createLease := func(name string) func() error {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		return func() error { return second(leases.Create(ctx, lease, metav1.CreateOptions{})) }
 	}
 	check(t, []attempt{
-		{"list the ConfigMaps of its namespace", list("east"), true},
+		{"list the ConfigMaps of its namespace", lists("east"), true},
 		{"watch them", watch("east"), true},
 		{"claim its Application", patch("east", "ours"), true},
 		{"tell of it", say("east"), true},
 		{"tell of its Lease", say("krake-agents"), true},
-		{"create its Lease", func() error {
-			_, err := leases.Create(ctx, lease("krake-cluster-east"), metav1.CreateOptions{})
-			return err
-		}, true},
+		{"create its Lease", createLease("krake-cluster-east"), true},
 		{"renew its Lease", func() error {
 			found, err := leases.Get(ctx, "krake-cluster-east", get)
 			if err != nil {
 				return err
 			}
-			_, err = leases.Update(ctx, found, metav1.UpdateOptions{})
-			return err
+			return second(leases.Update(ctx, found, metav1.UpdateOptions{}))
 		}, true},
 
 		{"claim another's Application in its namespace", patch("east", "theirs"), false},
 		{"claim its own in another namespace", patch("elsewhere", "east"), false},
-		{"list the ConfigMaps of another namespace", list("elsewhere"), false},
+		{"list the ConfigMaps of another namespace", lists("elsewhere"), false},
 		{"watch them", watch("elsewhere"), false},
-		{"list those of all namespaces", list(""), false},
+		{"list those of all namespaces", lists(""), false},
 		{"watch them", watch(""), false},
-		{"list those of the agents' namespace", list("krake-agents"), false},
-		{"get a ConfigMap, which it does not need", func() error { _, err := agent.CoreV1().ConfigMaps("east").Get(ctx, "ours", get); return err }, false},
-		{"create a ConfigMap that has its marks", func() error {
-			_, err := agent.CoreV1().ConfigMaps("east").Create(ctx, marked("x"), metav1.CreateOptions{})
-			return err
-		}, false},
-		{"delete one that has its marks", func() error { return agent.CoreV1().ConfigMaps("east").Delete(ctx, "marked", metav1.DeleteOptions{}) }, false},
-		{"update one that has its marks", func() error {
-			_, err := agent.CoreV1().ConfigMaps("east").Update(ctx, marked("marked"), metav1.UpdateOptions{})
-			return err
-		}, false},
-		{"delete its Application", func() error { return agent.CoreV1().ConfigMaps("east").Delete(ctx, "ours", metav1.DeleteOptions{}) }, false},
+		{"list those of the agents' namespace", lists("krake-agents"), false},
+		{"get a ConfigMap, which it does not need", func() error { return second(configMaps.Get(ctx, "ours", get)) }, false},
+		{"create a ConfigMap that has its marks", func() error { return second(configMaps.Create(ctx, marked("x"), metav1.CreateOptions{})) }, false},
+		{"delete one that has its marks", func() error { return configMaps.Delete(ctx, "marked", metav1.DeleteOptions{}) }, false},
+		{"update one that has its marks", func() error { return second(configMaps.Update(ctx, marked("marked"), metav1.UpdateOptions{})) }, false},
+		{"delete its Application", func() error { return configMaps.Delete(ctx, "ours", metav1.DeleteOptions{}) }, false},
 		{"tell of something elsewhere", say("elsewhere"), false},
-		{"list Secrets", func() error { _, err := agent.CoreV1().Secrets("east").List(ctx, metav1.ListOptions{}); return err }, false},
+		{"list Secrets", func() error { return second(agent.CoreV1().Secrets("east").List(ctx, metav1.ListOptions{})) }, false},
 		{"read what its token is bound to", func() error {
-			_, err := agent.CoreV1().Secrets("krake-agents").Get(ctx, "east-enrolment", get)
-			return err
+			return second(agent.CoreV1().Secrets("krake-agents").Get(ctx, "east-enrolment", get))
 		}, false},
 		{"make another token", func() error {
-			_, err := agent.CoreV1().ServiceAccounts("krake-agents").CreateToken(ctx, "east", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-			return err
+			accounts := agent.CoreV1().ServiceAccounts("krake-agents")
+			return second(accounts.CreateToken(ctx, "east", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))
 		}, false},
-		{"create the Lease of another cluster", func() error {
-			_, err := leases.Create(ctx, lease("krake-cluster-west"), metav1.CreateOptions{})
-			return err
-		}, false},
-		{"read the Lease of another cluster", func() error { _, err := leases.Get(ctx, "krake-cluster-local", get); return err }, false},
-		{"list Leases", func() error { _, err := leases.List(ctx, metav1.ListOptions{}); return err }, false},
+		{"create the Lease of another cluster", createLease("krake-cluster-west"), false},
+		{"read the Lease of another cluster", func() error { return second(leases.Get(ctx, "krake-cluster-local", get)) }, false},
+		{"list Leases", func() error { return second(leases.List(ctx, metav1.ListOptions{})) }, false},
 		{"delete its Lease", func() error { return leases.Delete(ctx, "krake-cluster-east", metav1.DeleteOptions{}) }, false},
-		{"list Pods", func() error { _, err := agent.CoreV1().Pods("east").List(ctx, metav1.ListOptions{}); return err }, false},
-		{"list namespaces", func() error { _, err := agent.CoreV1().Namespaces().List(ctx, metav1.ListOptions{}); return err }, false},
+		{"list Pods", func() error { return second(agent.CoreV1().Pods("east").List(ctx, metav1.ListOptions{})) }, false},
+		{"list namespaces", func() error { return second(agent.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})) }, false},
 	})
 }

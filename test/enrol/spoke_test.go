@@ -21,23 +21,14 @@ const agents = "krake-agents"
 // A target that is a hub of its own has two agents. Nothing of the one is the
 // other's, and it stays when the other goes.
 func TestASpokeThatIsAHub(t *testing.T) {
-	if err := apply(t.Context(), spoke, filepath.Join(spoke.Dir(), "manifests", "base")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, apply(t.Context(), spoke, filepath.Join(spoke.Dir(), "manifests", "base")))
 	options := optionsFor(t, "spoke")
 	enrolled(t, options)
-	if err := apply(t.Context(), spoke, options.Out); err != nil {
-		t.Fatal(err)
-	}
-	admin := spoke
-	own, err := admin.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent", get)
-	if err != nil {
-		t.Fatal(err)
-	}
-	enrolled, err := admin.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent-spoke", get)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, apply(t.Context(), spoke, options.Out))
+	own, err := spoke.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent", get)
+	kit.Must(t, err)
+	enrolled, err := spoke.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent-spoke", get)
+	kit.Must(t, err)
 	for _, pair := range [][2]map[string]string{
 		{own.Spec.Selector.MatchLabels, enrolled.Spec.Template.Labels},
 		{enrolled.Spec.Selector.MatchLabels, own.Spec.Template.Labels},
@@ -47,67 +38,60 @@ func TestASpokeThatIsAHub(t *testing.T) {
 		}
 	}
 	kit.Eventually(t, func() string { // admission of Pods included
-		pods, err := admin.CoreV1().Pods(agents).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=spoke"})
-		if err == nil && len(pods.Items) == 2 {
-			return ""
-		}
-		return "the agent has no two Pods"
+		pods, err := spoke.CoreV1().Pods(agents).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=spoke"})
+		return notYet(err == nil && len(pods.Items) == 2, "the agent has no two Pods")
 	})
 
 	expectGone(t, options)
-	if _, err := admin.CoreV1().ServiceAccounts(agents).Get(t.Context(), "local", get); err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, second(spoke.CoreV1().ServiceAccounts(agents).Get(t.Context(), "local", get)))
 }
 
 // expectGone deletes an agent from the target, and what is shared stays.
 func expectGone(t *testing.T, options enrol.Options) {
 	t.Helper()
-	admin := spoke
-	if err := kubectl(t.Context(), spoke, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, kubectl(t.Context(), spoke, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")))
 	for _, name := range []string{"krake-agents-configmaps", "krake-agents-leases", "krake-application", "krake-application-deletion"} {
-		if _, err := admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), name, get); err != nil {
+		if err := second(spoke.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), name, get)); err != nil {
 			t.Error(err)
 		}
 	}
-	for what, err := range map[string]error{
-		"ServiceAccount": second(admin.CoreV1().ServiceAccounts(agents).Get(t.Context(), "spoke", get)),
-		"Secret":         second(admin.CoreV1().Secrets(agents).Get(t.Context(), "krake-hub-spoke", get)),
-		"binding":        second(admin.RbacV1().ClusterRoleBindings().Get(t.Context(), "krake-agent-target-spoke", get)),
-	} {
+	expectNone(t, "the agent", map[string]error{
+		"ServiceAccount": second(spoke.CoreV1().ServiceAccounts(agents).Get(t.Context(), "spoke", get)),
+		"Secret":         second(spoke.CoreV1().Secrets(agents).Get(t.Context(), "krake-hub-spoke", get)),
+		"binding":        second(spoke.RbacV1().ClusterRoleBindings().Get(t.Context(), "krake-agent-target-spoke", get)),
+	})
+}
+
+// expectNone fails unless each of these reads has found nothing.
+func expectNone(t *testing.T, of string, reads map[string]error) {
+	t.Helper()
+	for what, err := range reads {
 		if !apierrors.IsNotFound(err) {
-			t.Errorf("the agent's %s is left: %v", what, err)
+			t.Errorf("the %s of %s is left: %v", what, of, err)
 		}
 	}
 }
 
 func second[T any](_ T, err error) error { return err }
 
+type attributes = authorizationv1.ResourceAttributes
+
+var patchDeployments = attributes{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "default"}
+
 // What the agent may do on the target: write workloads, know which cluster it is,
 // and renew its own Lease.
 func TestRightsOnTheSpoke(t *testing.T) {
 	options := optionsFor(t, "rights")
 	enrolled(t, options)
-	if err := apply(t.Context(), spoke, options.Out); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, apply(t.Context(), spoke, options.Out))
 	deployment, err := spoke.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent-rights", get)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	want := []string{"--cluster=rights", "--namespace=krake-agents", "--hub-kubeconfig=/hub/kubeconfig", "--hub-namespaces=rights"}
 	if diff := cmp.Diff(want, deployment.Spec.Template.Spec.Containers[0].Args); diff != "" {
 		t.Errorf("the agent's arguments (-want +got):\n%s", diff)
 	}
-	type attributes = authorizationv1.ResourceAttributes
-	deployments := attributes{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "default"}
 	kit.Eventually(t, func() string { // the role is made of others by a controller
-		if !may(t, spoke, "rights", deployments) {
-			return "the agent may not write workloads"
-		}
-		return ""
+		return notYet(may(t, spoke, "rights", patchDeployments), "the agent may not write workloads")
 	})
 	for _, c := range []struct {
 		attributes
@@ -131,7 +115,7 @@ func TestRightsOnTheSpoke(t *testing.T) {
 }
 
 // may asks what an agent may do in a cluster.
-func may(t *testing.T, in *kit.Plane, name string, what authorizationv1.ResourceAttributes) bool {
+func may(t *testing.T, in *kit.Plane, name string, what attributes) bool {
 	t.Helper()
 	return allows(t, in, authorizationv1.SubjectAccessReviewSpec{
 		User:               "system:serviceaccount:" + agents + ":" + name,
@@ -144,9 +128,7 @@ func allows(t *testing.T, in *kit.Plane, who authorizationv1.SubjectAccessReview
 	t.Helper()
 	answer, err := in.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
 		&authorizationv1.SubjectAccessReview{Spec: who}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return answer.Status.Allowed
 }
 
@@ -157,23 +139,16 @@ func TestAStrictSpoke(t *testing.T) {
 	options.RequireServiceAccount, options.Reach.Scope = true, "cluster"
 	options.HubServer = "https://hub.example.org:16443"
 	enrolled(t, options)
-	if err := apply(t.Context(), spoke, options.Out); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { // the other tests are about agents that are not strict
-		if err := apply(t.Context(), spoke, filepath.Join(spoke.Dir(), "manifests", "base")); err != nil {
-			t.Error(err)
-		}
-	}()
-	type attributes = authorizationv1.ResourceAttributes
+	kit.Must(t, apply(t.Context(), spoke, options.Out))
+	// The other tests are about agents that are not strict.
+	defer func() { kit.Must(t, apply(t.Context(), spoke, filepath.Join(spoke.Dir(), "manifests", "base"))) }()
 	accounts := attributes{Verb: "impersonate:serviceaccount", Group: "authentication.k8s.io", Resource: "serviceaccounts", Namespace: "default"}
 	deployer, admin := accounts, accounts
 	deployer.Name, admin.Name = "krake-deployer", "admin"
-	deployments := attributes{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "default"}
-	asOne := deployments
+	asOne := patchDeployments
 	asOne.Verb = "impersonate-on:serviceaccount:patch"
 	kit.Eventually(t, func() string { // the role is made of others by a controller
-		act, write, itself := may(t, spoke, "strict", deployer), may(t, spoke, "strict", asOne), may(t, spoke, "strict", deployments)
+		act, write, itself := may(t, spoke, "strict", deployer), may(t, spoke, "strict", asOne), may(t, spoke, "strict", patchDeployments)
 		if act && write && !itself {
 			return ""
 		}
@@ -183,14 +158,10 @@ func TestAStrictSpoke(t *testing.T) {
 		t.Error("the agent may act as an account of any name")
 	}
 	policy, err := spoke.NetworkingV1().NetworkPolicies(agents).Get(t.Context(), "krake-agent-strict", get)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ports := policy.Spec.Egress[0].Ports
 	if last := ports[len(ports)-1].Port.IntValue(); last != 16443 {
 		t.Errorf("the last port that the agent reaches is %d, want that of the hub", last)
 	}
-	if _, err := os.Stat(filepath.Join(options.Out, "manifests", "components", "strict", "target", "deployers.yaml")); err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, second(os.Stat(filepath.Join(options.Out, "manifests", "components", "strict", "target", "deployers.yaml"))))
 }

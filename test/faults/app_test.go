@@ -7,28 +7,20 @@ import (
 	"strings"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 type object = map[string]any
 
-var (
-	configMaps  = gvr.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	services    = gvr.GroupVersionResource{Version: "v1", Resource: "services"}
-	deployments = gvr.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-)
-
 // resources are those of the kinds that the Applications here have.
-var resources = map[string]gvr.GroupVersionResource{"ConfigMap": configMaps, "Service": services, "Deployment": deployments}
+var resources = map[string]gvr.GroupVersionResource{"configmap": kit.ConfigMaps, "service": kit.Services, "deployment": kit.Deployments}
 
 // app is an Application.
 type app struct {
@@ -118,19 +110,12 @@ func (a *app) create(ctx context.Context, objects []object) error {
 	if err != nil {
 		return err
 	}
-	cm := &unstructured.Unstructured{Object: object{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": object{
-			"name": a.Name, "namespace": a.Namespace,
-			"annotations": object{application.FormatAnnotation: application.Format, application.ClusterAnnotation: a.cluster},
-		},
-		"data": object{application.ManifestKey: text},
-	}}
-	created, err := env.client.Resource(configMaps).Namespace(a.Namespace).Create(ctx, cm, metav1.CreateOptions{FieldManager: "user"})
+	cm := kit.Application(a.Namespace, a.Name, text, kit.On(a.cluster))
+	created, err := env.CoreV1().ConfigMaps(a.Namespace).Create(ctx, cm, metav1.CreateOptions{FieldManager: "user"})
 	if err != nil {
 		return fmt.Errorf("create Application %s: %w", a, err)
 	}
-	a.uid = created.GetUID()
+	a.uid = created.UID
 	return nil
 }
 
@@ -144,12 +129,12 @@ func (a *app) update(ctx context.Context, objects []object) error {
 	if err != nil {
 		return err
 	}
-	return change(ctx, configMaps, a.NamespacedName, string(patch))
+	return change(ctx, kit.ConfigMaps, a.NamespacedName, string(patch))
 }
 
 // delete deletes the Application, if it is there.
 func (a *app) delete(ctx context.Context) error {
-	err := env.client.Resource(configMaps).Namespace(a.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
+	err := env.CoreV1().ConfigMaps(a.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Application %s: %w", a, err)
 	}
@@ -158,12 +143,11 @@ func (a *app) delete(ctx context.Context) error {
 
 // read gives the Application as its agent would see it, or nil.
 func (a *app) read(ctx context.Context) (*application.Application, error) {
-	live, err := get(ctx, configMaps, a.NamespacedName)
-	if live == nil || err != nil {
-		return nil, err
+	cm, err := env.CoreV1().ConfigMaps(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	cm := &corev1.ConfigMap{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, cm); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return application.Read(cm)
@@ -190,10 +174,10 @@ func (a *app) check(ctx context.Context, objects []object) error {
 	wanted := map[string]object{}
 	for _, want := range objects {
 		kind, _ := want["kind"].(string)
-		wanted[kind] = want
+		wanted[strings.ToLower(kind)] = want
 	}
 	for kind, resource := range resources {
-		name := a.named(strings.ToLower(kind))
+		name := a.named(kind)
 		live, err := get(ctx, resource, name)
 		if err != nil {
 			return err
@@ -242,24 +226,6 @@ func contains(live, want any) bool {
 	return live == want
 }
 
-// copied makes an object of somebody else that carries a copy of the marks that
-// the Application's objects have: of another object, as the API server copies
-// them. It gives the object as it has to stay.
-func (a *app) copied(ctx context.Context) (*unstructured.Unstructured, error) {
-	another := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: a.Namespace, Name: a.named("service").Name}
-	marks := application.Marks(a.NamespacedName, a.uid, another)
-	theirs := &unstructured.Unstructured{Object: object{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": a.Name + "-theirs"}, "data": object{"key": "theirs"},
-	}}
-	theirs.SetLabels(marks.Labels)
-	theirs.SetAnnotations(marks.Annotations)
-	made, err := env.client.Resource(configMaps).Namespace(a.Namespace).Create(ctx, theirs, metav1.CreateOptions{FieldManager: "somebody"})
-	if err != nil {
-		return nil, fmt.Errorf("create an object of somebody else: %w", err)
-	}
-	return made, nil
-}
-
 func manifestOf(objects []object) (string, error) {
 	documents := make([]string, 0, len(objects))
 	for _, each := range objects {
@@ -272,24 +238,12 @@ func manifestOf(objects []object) (string, error) {
 	return strings.Join(documents, "\n---\n"), nil
 }
 
-// get reads an object, or gives nil if there is none.
+// get reads an object; nil if there is none.
 func get(ctx context.Context, resource gvr.GroupVersionResource, name types.NamespacedName) (*unstructured.Unstructured, error) {
-	live, err := env.client.Resource(resource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s %s: %w", resource.Resource, name, err)
-	}
-	return live, nil
+	return env.Find(ctx, resource, name.Namespace, name.Name)
 }
 
-// change patches an object as somebody would: by a merge patch.
+// change patches an object as another client would.
 func change(ctx context.Context, resource gvr.GroupVersionResource, name types.NamespacedName, patch string) error {
-	_, err := env.client.Resource(resource).Namespace(name.Namespace).Patch(ctx, name.Name, types.MergePatchType,
-		[]byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
-	if err != nil {
-		return fmt.Errorf("change %s %s: %w", resource.Resource, name, err)
-	}
-	return nil
+	return env.TryChange(ctx, resource, name.Namespace, name.Name, patch)
 }

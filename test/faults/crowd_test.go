@@ -3,20 +3,23 @@ package faults
 import (
 	"context"
 	"fmt"
-	"testing"
 
 	"golang.org/x/sync/errgroup"
 )
 
 // crowd creates so many Applications of three objects.
 func (l *lane) crowd(ctx context.Context, many int) ([]*app, error) {
+	apps := l.newApps(many)
+	return apps, each(apps, func(a *app) error { return a.create(ctx, a.objects()) })
+}
+
+// newApps returns the lane's next Applications. Nothing is created.
+func (l *lane) newApps(many int) []*app {
 	apps := make([]*app, many)
 	for i := range apps {
 		apps[i] = l.newApp()
 	}
-	return apps, each(apps, func(a *app) error {
-		return a.create(ctx, a.objects())
-	})
+	return apps
 }
 
 // objects are the three objects of an Application.
@@ -48,12 +51,4 @@ func each(apps []*app, do func(*app) error) error {
 		group.Go(func() error { return do(a) })
 	}
 	return group.Wait()
-}
-
-// must ends the test on an error.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

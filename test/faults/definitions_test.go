@@ -5,19 +5,16 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // songsGroup is the group of the songs of tales.
 const songsGroup = "faults.krake-tests.example"
-
-var (
-	definitions  = gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	clusterRoles = gvr.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
-)
 
 // definition is a kind that the tests define: a song, or a stage. Whoever counts calls
 // has a group apart: an agent looks again at the objects of a group in which any kind
@@ -41,15 +38,13 @@ func (d definition) object(a *app, namespace string) object {
 
 // grant gives all agents the right to the kind, as an administrator does.
 func (d definition) grant(ctx context.Context) error {
-	role := &unstructured.Unstructured{Object: object{
-		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-		"metadata": object{"name": "faults-" + d.plural, "labels": object{"krake.dev/aggregate-to-agent": "true"}},
-		"rules": []any{object{
-			"apiGroups": []any{d.group}, "resources": []any{d.plural},
-			"verbs": []any{"get", "list", "watch", "create", "patch", "delete"},
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "faults-" + d.plural, Labels: map[string]string{"krake.dev/aggregate-to-agent": "true"}},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{d.group}, Resources: []string{d.plural}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
 		}},
-	}}
-	_, err := env.client.Resource(clusterRoles).Create(ctx, role, metav1.CreateOptions{})
+	}
+	_, err := env.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
 	return err
 }
 
@@ -66,7 +61,7 @@ func (d definition) define(ctx context.Context, scope string) error {
 			}},
 		},
 	}}
-	if _, err := env.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{}); err != nil {
+	if _, err := env.Dynamic.Resource(kit.Definitions).Create(ctx, crd, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("define %s: %w", d.plural, err)
 	}
 	return nil
@@ -74,7 +69,7 @@ func (d definition) define(ctx context.Context, scope string) error {
 
 // undefine takes the kind away, with all its objects.
 func (d definition) undefine(ctx context.Context) error {
-	if err := env.client.Resource(definitions).Delete(ctx, d.plural+"."+d.group, metav1.DeleteOptions{}); err != nil {
+	if err := env.Dynamic.Resource(kit.Definitions).Delete(ctx, d.plural+"."+d.group, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("remove the definition of %s: %w", d.plural, err)
 	}
 	return nil
@@ -82,18 +77,15 @@ func (d definition) undefine(ctx context.Context) error {
 
 // undefined complains while the definition is there.
 func (d definition) undefined(ctx context.Context) error {
-	_, err := env.client.Resource(definitions).Get(ctx, d.plural+"."+d.group, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return err
+	live, err := env.Find(ctx, kit.Definitions, "", d.plural+"."+d.group)
+	if live != nil {
+		return errors.New("the definition is still there")
 	}
-	return errors.New("the definition is still there")
+	return err
 }
 
 // present complains unless the Application's object of the kind is there.
 func (d definition) present(ctx context.Context, a *app) error {
-	_, err := env.client.Resource(d.resource()).Namespace(a.Namespace).Get(ctx, a.Name+"-"+d.plural, metav1.GetOptions{})
+	_, err := env.Dynamic.Resource(d.resource()).Namespace(a.Namespace).Get(ctx, a.Name+"-"+d.plural, metav1.GetOptions{})
 	return err
 }

@@ -16,11 +16,8 @@ import (
 // points, make verify all crash points of one scenario and a sample of the other faults, make faults all.
 func TestKilledAgentLeavesNothingOver(t *testing.T) {
 	t.Parallel()
-	some, many := 142, 4
-	if isThorough() {
-		many = 6
-	}
-	lanes := newLanes(t, "a41", many)
+	some := 142
+	lanes := newLanes(t, "a41", byTier(4, 6))
 	calls := callsOf(t, lanes, scenarios)
 	for round := range rounds(t) {
 		crashes, faults := sweep("crash points", scenarios, killing(t), calls), sweep("API faults", scenarios, failing(), calls)
@@ -40,13 +37,9 @@ func TestKilledAgentLeavesNothingOver(t *testing.T) {
 func TestAnswersThatNeverComeCostNothing(t *testing.T) {
 	kit.Long(t, "the agent waits for answers that never come")
 	t.Parallel()
-	some, many := 8, 8
-	if isThorough() {
-		some, many = 1000, 16
-	}
-	lanes := newLanes(t, "a41-never", many)
-	tales := sample(chance(results.Point{Block: "never answered"}), sweep("API faults", scenarios, []mode{muted}, callsOf(t, lanes, scenarios)), some)
-	playTales(t, lanes, remaining(tales))
+	lanes := newLanes(t, "a41-never", byTier(8, 16))
+	tales := sweep("API faults", scenarios, []mode{muted}, callsOf(t, lanes, scenarios))
+	playTales(t, lanes, remaining(sample(chance(results.Point{Block: "never answered"}), tales, byTier(8, 1000))))
 }
 
 // Somebody is faster than the agent, at each of its writes.
@@ -66,14 +59,10 @@ func TestOvertaken(t *testing.T) {
 func TestDoubleFaults(t *testing.T) {
 	kit.Long(t, "a sweep of pairs of faults")
 	t.Parallel()
-	some := 10
-	if isThorough() {
-		some = 500
-	}
 	lanes := newLanes(t, "double", 4)
 	calls := callsOf(t, lanes, scenarios)
 	var tales []*tale
-	for number := range some {
+	for number := range byTier(10, 500) {
 		tales = append(tales, doubled(number+1, calls, append(killing(t), failing()...)))
 	}
 	playTales(t, lanes, remaining(tales))
@@ -83,13 +72,9 @@ func TestDoubleFaults(t *testing.T) {
 func TestRaces(t *testing.T) {
 	kit.Long(t, "a sweep of races")
 	t.Parallel()
-	some := 100
-	if isThorough() {
-		some = 500
-	}
 	lanes := newLanes(t, "races", 4)
 	var tales []*tale
-	for number := range some {
+	for number := range byTier(100, 500) {
 		tales = append(tales, raced(t, number+1))
 	}
 	playTales(t, lanes, remaining(tales))

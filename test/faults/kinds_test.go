@@ -23,49 +23,46 @@ func TestKindThatComesAndGoesBlocksNothingElse(t *testing.T) {
 	)
 	l := newLane(t, "a47")
 	l.proxy.Intercept(nil)
-	must(t, songs.grant(t.Context()))
-	apps := make([]*app, many)
-	for i := range apps {
-		apps[i] = l.newApp()
-	}
-	must(t, each(apps, func(a *app) error {
+	kit.Must(t, songs.grant(t.Context()))
+	apps := l.newApps(many)
+	kit.Must(t, each(apps, func(a *app) error {
 		return a.create(t.Context(), []object{songs.object(a, ""), a.configMap("1")})
 	}))
 	others := func(ctx context.Context) error {
 		return each(apps, func(a *app) error { return a.check(ctx, []object{a.configMap("1")}) })
 	}
-	must(t, l.await(t.Context(), others))
+	kit.Must(t, l.await(t.Context(), others))
 	all := func(ctx context.Context) error {
 		return each(apps, func(a *app) error { return songs.present(ctx, a) })
 	}
 
 	l.bounded(t, "before the kind is defined", window, most*many)
-	must(t, songs.define(t.Context(), "Namespaced"))
+	kit.Must(t, songs.define(t.Context(), "Namespaced"))
 	l.within(t, "the kind is defined", late, all)
 
-	must(t, songs.undefine(t.Context()))
-	must(t, l.await(t.Context(), songs.undefined))
+	kit.Must(t, songs.undefine(t.Context()))
+	kit.Must(t, l.await(t.Context(), songs.undefined))
 	l.bounded(t, "after the kind is gone", window, most*many)
 
-	must(t, songs.define(t.Context(), "Cluster"))
+	kit.Must(t, songs.define(t.Context(), "Cluster"))
 	l.bounded(t, "while the kind is in no namespace", window, most*many)
-	must(t, l.await(t.Context(), func(ctx context.Context) error {
+	kit.Must(t, l.await(t.Context(), func(ctx context.Context) error {
 		return each(apps, func(a *app) error { return a.complains(ctx) })
 	}))
 
-	must(t, songs.undefine(t.Context()))
-	must(t, l.await(t.Context(), songs.undefined))
-	must(t, songs.define(t.Context(), "Namespaced"))
+	kit.Must(t, songs.undefine(t.Context()))
+	kit.Must(t, l.await(t.Context(), songs.undefined))
+	kit.Must(t, songs.define(t.Context(), "Namespaced"))
 	l.within(t, "the kind is defined anew", late, all)
-	must(t, others(t.Context()))
-	must(t, l.agent.revive())
+	kit.Must(t, others(t.Context()))
+	kit.Must(t, l.agent.revive())
 }
 
 // within waits for something that must be so some time after what has happened.
 func (l *lane) within(t *testing.T, what string, most time.Duration, check func(context.Context) error) {
 	t.Helper()
 	start := time.Now()
-	must(t, l.await(t.Context(), check))
+	kit.Must(t, l.await(t.Context(), check))
 	took := time.Since(start)
 	t.Logf("%s after %s: all as it should be", what, took.Round(100*time.Millisecond))
 	if took > most {
@@ -77,14 +74,11 @@ func (l *lane) within(t *testing.T, what string, most time.Duration, check func(
 func (l *lane) bounded(t *testing.T, what string, window time.Duration, mostInAMinute int) {
 	t.Helper()
 	begin := l.proxy.Mark()
-	select {
-	case <-t.Context().Done():
-	case <-time.After(window):
-	}
+	kit.Must(t, sleep(t.Context(), window))
 	calls := l.proxy.Since(begin)
 	t.Logf("%s: %d calls in %s", what, len(calls), window)
 	if most := float64(mostInAMinute) * window.Minutes(); float64(len(calls)) > most {
 		t.Errorf("%s: %d calls in %s, want %.0f at most:\n%s", what, len(calls), window, most, lines(calls))
 	}
-	must(t, l.agent.revive())
+	kit.Must(t, l.agent.revive())
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,18 +69,13 @@ func (l *lane) places() []string {
 	return places
 }
 
-// owned gives the places by cluster.
-func (l *lane) owned() map[string][]string {
-	return map[string][]string{l.name: {l.namespace}, l.name + second: {l.namespace + second}}
-}
-
 // addSecond starts the lane's second agent.
 func (l *lane) addSecond(ctx context.Context) error {
 	if l.other != nil {
 		return nil
 	}
 	name := l.name + second
-	other, err := startLaneOf(ctx, &lane{name: name, disguised: true}, "--hub-namespaces", l.name, "--namespaces", name, "--namespace-map", l.name+"="+name)
+	other, err := startLane(ctx, &lane{name: name, disguised: true}, "--hub-namespaces", l.name, "--namespaces", name, "--namespace-map", l.name+"="+name)
 	if err != nil {
 		return err
 	}
@@ -114,8 +108,6 @@ func (l *lane) start() error {
 	}
 	return errors.Join(failures...)
 }
-
-func (l *lane) isDown() bool { return slices.ContainsFunc(l.agents(), (*agent).down) }
 
 // quiet is for how long no agent has called.
 func (l *lane) quiet() time.Duration {
@@ -173,30 +165,18 @@ func newLanes(t *testing.T, name string, many int, arguments ...string) []*lane 
 // newLane makes a lane whose agent runs.
 func newLane(t *testing.T, name string, arguments ...string) *lane {
 	t.Helper()
-	if err := env.installation.Look(); err != nil {
-		t.Fatal(err)
-	}
-	l, err := startLane(t.Context(), name, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.end(); err != nil {
-			t.Error(err)
-		}
-	})
+	kit.Must(t, env.installation.Look())
+	l, err := startLane(t.Context(), &lane{name: name}, arguments...)
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, l.end()) })
 	return l
 }
 
-func startLane(ctx context.Context, name string, arguments ...string) (*lane, error) {
-	return startLaneOf(ctx, &lane{name: name}, arguments...)
-}
-
-func startLaneOf(ctx context.Context, l *lane, arguments ...string) (*lane, error) {
+func startLane(ctx context.Context, l *lane, arguments ...string) (*lane, error) {
 	name := l.name
 	l.namespace, l.settled = name, map[types.NamespacedName]time.Time{}
 	var err error
-	if l.audit, err = kit.MarkAudit(env.cluster); err != nil {
+	if l.audit, err = kit.MarkAudit(env.Cluster); err != nil {
 		return nil, err
 	}
 	if err := appoint(ctx, name); err != nil {
@@ -206,8 +186,8 @@ func startLaneOf(ctx context.Context, l *lane, arguments ...string) (*lane, erro
 	if err != nil {
 		return nil, err
 	}
-	through := filepath.Join(env.cluster.Dir(), name+".kubeconfig")
-	if l.proxy, err = proxy.Start(env.cluster.RESTConfig()); err != nil {
+	through := filepath.Join(env.Dir(), name+".kubeconfig")
+	if l.proxy, err = proxy.Start(env.RESTConfig()); err != nil {
 		return nil, err
 	}
 	l.intercept(nil)
@@ -237,8 +217,7 @@ func appoint(ctx context.Context, name string) error {
 
 // kubectl runs kubectl as the administrator.
 func kubectl(ctx context.Context, arguments ...string) error {
-	command := exec.CommandContext(ctx, env.cluster.Kubectl(), append([]string{"--kubeconfig", env.cluster.Kubeconfig()}, arguments...)...)
-	if text, err := command.CombinedOutput(); err != nil {
+	if text, err := kit.TryKubectl(ctx, env.Cluster, "", arguments...); err != nil {
 		return fmt.Errorf("kubectl %v: %w\n%s", arguments, err, text)
 	}
 	return nil
@@ -277,7 +256,7 @@ func (a *agent) run() (*cluster.Process, error) {
 	arguments := append([]string{
 		"--kubeconfig", a.kubeconfig, "--metrics-bind-address", "0", "--leader-elect=false", "--health-probe-bind-address", "0",
 	}, a.arguments...)
-	return env.cluster.Run(a.name, exec.Command(a.program, arguments...))
+	return env.Run(a.name, exec.Command(a.program, arguments...))
 }
 
 // kill ends the agent at once (SIGKILL).
@@ -345,10 +324,18 @@ func (l *lane) await(ctx context.Context, check func(context.Context) error) err
 		if time.Now().After(deadline) {
 			return fmt.Errorf("after %s: %w", timeout, complaint)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(max(pause, time.Since(began)/50)):
+		if err := sleep(ctx, max(pause, time.Since(began)/50)); err != nil {
+			return err
 		}
+	}
+}
+
+// sleep waits for so long, or until the context ends, whose error it returns.
+func sleep(ctx context.Context, span time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(span):
+		return nil
 	}
 }

@@ -150,7 +150,7 @@ func TestObjectWithoutAnyEventIsFoundByTheResync(t *testing.T) {
 	playTales(t, []*lane{newLane(t, "a40-unseen", resync)}, []*tale{{
 		Point: watchFault(troubled, "an object is lost before it was seen", ""), scenario: troubled, met: func() bool { return lost.Load() > 0 },
 		event: func(event proxy.Event) proxy.Verdict {
-			if event.Resource != deployments.Resource {
+			if event.Resource != kit.Deployments.Resource {
 				return proxy.Pass
 			}
 			lost.Add(1)
@@ -164,9 +164,8 @@ func TestSilentWatchesAreMadeUpForByTheResync(t *testing.T) {
 	t.Parallel()
 	l := newLane(t, "a40-mute", resync)
 	a := l.newApp()
-	steps := a.troubles()
 	begin := time.Now()
-	for i, step := range steps[:3] {
+	for i, say := range troubled.life[:3] {
 		if i > 0 {
 			mute := l.proxy.Watches()
 			l.proxy.Filter(func(event proxy.Event) proxy.Verdict {
@@ -177,10 +176,8 @@ func TestSilentWatchesAreMadeUpForByTheResync(t *testing.T) {
 			})
 			begin = time.Now()
 		}
-		if err := step.do(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.reach(t.Context(), a, step, false); err != nil {
+		kit.Must(t, say(t.Context(), a))
+		if _, err := l.reachAll(t.Context(), a, false); err != nil {
 			t.Fatalf("step %d: %v", i+1, err)
 		}
 		if took := time.Since(begin); i > 0 && took > healed {
@@ -209,7 +206,7 @@ func TestStaleListsUndoNothing(t *testing.T) {
 func (l *lane) stale(ctx context.Context, behind int) error {
 	a := l.newApp()
 	begin := l.proxy.Mark()
-	for i, step := range a.troubles() {
+	for i, say := range troubled.life {
 		var old map[string][]byte
 		if i == behind {
 			var err error
@@ -220,7 +217,7 @@ func (l *lane) stale(ctx context.Context, behind int) error {
 				return err
 			}
 		}
-		if err := step.do(ctx); err != nil {
+		if err := say(ctx, a); err != nil {
 			return err
 		}
 		if i == behind {
@@ -229,10 +226,10 @@ func (l *lane) stale(ctx context.Context, behind int) error {
 				return err
 			}
 		}
-		if _, err := l.reach(ctx, a, step, false); err != nil {
+		if _, err := l.reachAll(ctx, a, false); err != nil {
 			return fmt.Errorf("step %d: %w; the calls were\n%s", i+1, err, lines(l.proxy.Since(begin)))
 		}
-		if err := a.noneWanted(l.proxy.Since(begin), step.want); err != nil {
+		if err := a.noneWanted(l.proxy.Since(begin)); err != nil {
 			return err
 		}
 	}
@@ -267,7 +264,7 @@ func listOf(uri string) string {
 
 // lists are the present answers to the lists that an agent begins with.
 func (l *lane) lists(ctx context.Context) (map[string][]byte, error) {
-	client, err := rest.HTTPClientFor(env.cluster.RESTConfig())
+	client, err := rest.HTTPClientFor(env.RESTConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +275,7 @@ func (l *lane) lists(ctx context.Context) (map[string][]byte, error) {
 		"/api/v1/services?labelSelector=" + application.OwnedByLabel,
 		"/apis/apps/v1/deployments?labelSelector=" + application.OwnedByLabel,
 	} {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, env.cluster.URL()+uri, http.NoBody)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, env.URL()+uri, http.NoBody)
 		if err != nil {
 			return nil, err
 		}

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/faults/results"
@@ -30,11 +28,11 @@ var timeout = 2 * time.Minute
 
 // environment is what all tests share.
 type environment struct {
-	cluster      *cluster.Cluster
-	installation *installation.Installation
-	// client is that of the administrator, who is the user here. It does not go
+	// Plane has the clients of the administrator, who is the user here. They do not go
 	// through a proxy.
-	client dynamic.Interface
+	*kit.Plane
+
+	installation *installation.Installation
 	// results is where those of the release tier go, nil in any other; version is that
 	// of the sources.
 	results *results.Folder
@@ -63,7 +61,7 @@ func TestMain(m *testing.M) {
 
 // start has the webhook at work, and no agent: each test starts its own.
 func start(ctx context.Context) (err error) {
-	env.cluster, err = cluster.Start(ctx, cluster.Options{
+	env.Plane, err = kit.StartPlane(ctx, cluster.Options{
 		AuditPolicy:   checker.AuditPolicy,
 		APIServerArgs: []string{"--etcd-compaction-interval", "20s"}, // what is older is gone, truly
 	})
@@ -71,14 +69,11 @@ func start(ctx context.Context) (err error) {
 		return err
 	}
 	wide := installation.Options{WebhookArgs: []string{"--scope=cluster"}} // the agents are as narrow as ever, unless told
-	env.installation, err = installation.InstallWith(ctx, env.cluster, wide, os.Stderr)
+	env.installation, err = installation.InstallWith(ctx, env.Cluster, wide, os.Stderr)
 	if err != nil {
 		return err
 	}
 	if err := env.installation.StopAgent(); err != nil {
-		return err
-	}
-	if env.client, err = dynamic.NewForConfig(env.cluster.RESTConfig()); err != nil {
 		return err
 	}
 	env.seed, env.interrupted = rand.Uint64(), ctx.Err
@@ -114,8 +109,8 @@ func stop() error {
 	if env.installation != nil {
 		failures = append(failures, env.installation.StopWebhook())
 	}
-	if env.cluster != nil {
-		failures = append(failures, env.cluster.Stop())
+	if env.Plane != nil {
+		failures = append(failures, env.Stop())
 	}
 	return errors.Join(failures...)
 }

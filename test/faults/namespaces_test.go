@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Threat A37 of the security specification: a namespace is deleted with all its objects. It is gone
@@ -23,21 +23,17 @@ func TestDeletedNamespaceIsLetGo(t *testing.T) {
 	l := newLane(t, "a37")
 	l.proxy.Intercept(nil)
 	apps, err := l.crowd(t.Context(), many)
-	must(t, err)
-	must(t, l.awaitAll(t.Context(), apps))
+	kit.Must(t, err)
+	kit.Must(t, l.awaitAll(t.Context(), apps))
 
 	begin, start := l.proxy.Mark(), time.Now()
-	namespaces := env.client.Resource(gvr.GroupVersionResource{Version: "v1", Resource: "namespaces"})
-	must(t, namespaces.Delete(t.Context(), l.namespace, metav1.DeleteOptions{}))
-	must(t, l.await(t.Context(), func(ctx context.Context) error {
-		_, err := namespaces.Get(ctx, l.namespace, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil
-		case err != nil:
-			return err
+	kit.Must(t, env.CoreV1().Namespaces().Delete(t.Context(), l.namespace, metav1.DeleteOptions{}))
+	kit.Must(t, l.await(t.Context(), func(ctx context.Context) error {
+		live, err := env.Find(ctx, kit.Namespaces, "", l.namespace)
+		if live != nil {
+			return errors.New("the namespace is still there")
 		}
-		return errors.New("the namespace is still there")
+		return err
 	}))
 	took := time.Since(start)
 	calls, refused := 0, 0

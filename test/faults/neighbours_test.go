@@ -17,53 +17,44 @@ import (
 func TestNeighbours(t *testing.T) {
 	kit.Long(t, "it measures waits")
 	t.Parallel()
-	good, repairs, stall := 5, 3, 20*time.Second
-	if isThorough() {
-		good, repairs = 20, 20
-	}
+	good, repairs, stall := byTier(5, 20), byTier(3, 20), 20*time.Second
 	alone, beside := newLane(t, "alone", "--namespaces", "alone"), newLane(t, "beside", "--namespaces", "beside")
-	poisons := []*app{beside.newApp(), beside.newApp(), beside.newApp()}
-	must(t, creates("configmap one", refusedService)(t.Context(), poisons[0]))
-	must(t, creates("configmap one", "song one")(t.Context(), poisons[1])) // of a kind that nobody defines
-	must(t, finds("service 70")(t.Context(), poisons[2]))
-	must(t, creates("configmap one", "service 80")(t.Context(), poisons[2]))
-	must(t, beside.await(t.Context(), standing(poisons)))
+	poisons := beside.newApps(3)
+	kit.Must(t, creates("configmap one", refusedService)(t.Context(), poisons[0]))
+	kit.Must(t, creates("configmap one", "song one")(t.Context(), poisons[1])) // of a kind that nobody defines
+	kit.Must(t, finds("service 70")(t.Context(), poisons[2]))
+	kit.Must(t, creates("configmap one", "service 80")(t.Context(), poisons[2]))
+	kit.Must(t, beside.await(t.Context(), standing(poisons)))
 	from := time.Now().Add(late)
 
-	var apps []*app
-	for _, l := range []*lane{alone, beside} {
-		for range good {
-			apps = append(apps, l.newApp())
-		}
-	}
-	must(t, each(apps, func(a *app) error { return creates("configmap one", "service 80")(t.Context(), a) }))
+	apps := append(alone.newApps(good), beside.newApps(good)...)
+	kit.Must(t, each(apps, func(a *app) error { return creates("configmap one", "service 80")(t.Context(), a) }))
 	for n := range repairs {
-		must(t, eventually(t.Context(), standing(apps)))
-		must(t, each(apps, func(a *app) error { return drifts(fmt.Sprintf("service %d", 1000+n))(t.Context(), a) }))
+		kit.Must(t, eventually(t.Context(), standing(apps)))
+		kit.Must(t, each(apps, func(a *app) error { return drifts(fmt.Sprintf("service %d", 1000+n))(t.Context(), a) }))
 	}
-	must(t, eventually(t.Context(), standing(apps)))
-	select {
-	case <-t.Context().Done():
-	case <-time.After(time.Until(from.Add(stall))):
-	}
+	kit.Must(t, eventually(t.Context(), standing(apps)))
+	kit.Must(t, sleep(t.Context(), time.Until(from.Add(stall))))
 	for _, a := range poisons {
 		beside.stalls = append(beside.stalls, checker.Stall{Window: checker.Window{From: from, Until: time.Now()}, App: a.NamespacedName})
 	}
 	if isThorough() {
 		var err error
 		beside.waits, err = waits(alone, beside)
-		must(t, err)
+		kit.Must(t, err)
 	}
 	for _, a := range apps {
 		a.lane.settled[a.NamespacedName] = time.Now().Add(late)
 	}
 	violations, err := beside.closeBatch(t.Context(), toldOf(append(poisons, apps[good:]...)))
-	must(t, err)
+	kit.Must(t, err)
 	for _, violation := range violations {
 		t.Error(violation)
 	}
 	if isRelease() {
-		must(t, recordNeighbours(violations, time.Since(from)))
+		point := results.Point{Block: "isolation", Scenario: "20 Applications", Mode: "three that cannot be carried out", Round: 1}
+		record := recordOf(point, true, time.Since(from), violations)
+		kit.Must(t, env.results.Add(&record))
 	}
 }
 
@@ -75,15 +66,4 @@ func waits(alone, beside *lane) (checker.Waits, error) {
 	}
 	troubled, err := beside.audit.FindNaming(naming(beside.namespace))
 	return checker.Waits{Untroubled: checker.Repairs(untroubled), Troubled: checker.Repairs(troubled)}, err
-}
-
-func recordNeighbours(violations []checker.Violation, took time.Duration) error {
-	record := results.Record{
-		Date: time.Now(), Version: env.version, Seed: env.seed, Met: true, Seconds: took.Seconds(),
-		Point: results.Point{Block: "isolation", Scenario: "20 Applications", Mode: "three that cannot be carried out", Round: 1},
-	}
-	for _, violation := range violations {
-		record.Violations = append(record.Violations, violation.String())
-	}
-	return env.results.Add(&record)
 }

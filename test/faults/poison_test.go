@@ -47,7 +47,7 @@ func TestPoisonHarmsNoOtherApplication(t *testing.T) {
 		}},
 		{name: "an object is somebody else's", poison: func(_ *lane, a *app) error {
 			theirs := &unstructured.Unstructured{Object: a.configMap("theirs")}
-			_, err := env.client.Resource(configMaps).Namespace(a.Namespace).Create(t.Context(), theirs, metav1.CreateOptions{})
+			_, err := env.Dynamic.Resource(kit.ConfigMaps).Namespace(a.Namespace).Create(t.Context(), theirs, metav1.CreateOptions{})
 			return errors.Join(err, a.create(t.Context(), a.objects()))
 		}},
 	}
@@ -55,13 +55,13 @@ func TestPoisonHarmsNoOtherApplication(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			l := newLane(t, fmt.Sprintf("a29-%d", i+1))
 			a := l.newApp()
-			must(t, p.poison(l, a))
+			kit.Must(t, p.poison(l, a))
 			apps, err := l.crowd(t.Context(), others)
-			must(t, err)
-			must(t, l.awaitAll(t.Context(), apps))
-			must(t, l.await(t.Context(), a.complains))
+			kit.Must(t, err)
+			kit.Must(t, l.awaitAll(t.Context(), apps))
+			kit.Must(t, l.await(t.Context(), a.complains))
 			if p.keeps {
-				must(t, a.check(t.Context(), a.objects()))
+				kit.Must(t, a.check(t.Context(), a.objects()))
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func TestPoisonHarmsNoOtherApplication(t *testing.T) {
 
 // complains complains unless the Application says that something is wrong.
 func (a *app) complains(ctx context.Context) error {
-	live, err := get(ctx, configMaps, a.NamespacedName)
+	live, err := get(ctx, kit.ConfigMaps, a.NamespacedName)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (l *lane) corrupt(ctx context.Context, a *app, key string) error {
 
 // forge patches an Application as its agent.
 func (l *lane) forge(ctx context.Context, a *app, patch string) error {
-	config := env.cluster.RESTConfig()
+	config := env.RESTConfig()
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + application.AgentsNamespace + ":" + l.name,
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + application.AgentsNamespace, "system:authenticated"},
@@ -113,6 +113,6 @@ func (l *lane) forge(ctx context.Context, a *app, patch string) error {
 	if err != nil {
 		return err
 	}
-	_, err = client.Resource(configMaps).Namespace(a.Namespace).Patch(ctx, a.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err = client.Resource(kit.ConfigMaps).Namespace(a.Namespace).Patch(ctx, a.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // A scenario is the life of an Application: what the user does, one sentence after the
@@ -132,7 +133,7 @@ func moves() sentence {
 			a.cluster = a.lane.name
 		}
 		patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, application.ClusterAnnotation, a.cluster)
-		return change(ctx, configMaps, a.NamespacedName, patch)
+		return change(ctx, kit.ConfigMaps, a.NamespacedName, patch)
 	}
 }
 
@@ -141,7 +142,7 @@ func finds(said string) sentence {
 	return func(ctx context.Context, a *app) error {
 		kind, theirs := a.object(said)
 		a.foreign[kind], a.refused[kind] = true, true
-		_, err := env.client.Resource(a.resource(kind)).Namespace(a.Namespace).Create(ctx,
+		_, err := env.Dynamic.Resource(a.resource(kind)).Namespace(a.Namespace).Create(ctx,
 			&unstructured.Unstructured{Object: theirs}, metav1.CreateOptions{FieldManager: "somebody"})
 		return err
 	}
@@ -151,7 +152,7 @@ func finds(said string) sentence {
 func adopts() sentence {
 	return func(ctx context.Context, a *app) error {
 		a.refused = map[string]bool{}
-		return change(ctx, configMaps, a.NamespacedName, fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, application.AdoptAnnotation))
+		return change(ctx, kit.ConfigMaps, a.NamespacedName, fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, application.AdoptAnnotation))
 	}
 }
 
@@ -205,7 +206,7 @@ func loses(kind string) sentence {
 	return func(ctx context.Context, a *app) error {
 		name := a.named(kind)
 		a.removed[name.Name]++
-		err := env.client.Resource(a.resource(kind)).Namespace(a.home()).Delete(ctx, name.Name, metav1.DeleteOptions{})
+		err := env.Dynamic.Resource(a.resource(kind)).Namespace(a.home()).Delete(ctx, name.Name, metav1.DeleteOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -274,13 +275,8 @@ func (a *app) song() definition {
 }
 
 func (a *app) resource(kind string) gvr.GroupVersionResource {
-	switch kind {
-	case "configmap":
-		return configMaps
-	case "service":
-		return services
-	case "deployment":
-		return deployments
+	if resource, ok := resources[kind]; ok {
+		return resource
 	}
 	return a.song().resource()
 }

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"syscall"
 	"testing"
@@ -46,17 +47,13 @@ func pauseEtcd(ctx context.Context) error {
 	if err := syscall.Kill(etcd.PID(), syscall.SIGSTOP); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(3 * time.Second):
-	}
-	return syscall.Kill(etcd.PID(), syscall.SIGCONT)
+	return errors.Join(sleep(ctx, 3*time.Second), syscall.Kill(etcd.PID(), syscall.SIGCONT))
 }
 
 // processOf gives the component of that name, as it was started last.
 func processOf(name string) *cluster.Process {
 	var found *cluster.Process
-	for _, each := range env.cluster.Processes() {
+	for _, each := range env.Processes() {
 		if each.Name() == name {
 			found = each
 		}

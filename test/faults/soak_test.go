@@ -52,46 +52,38 @@ func TestSoak(t *testing.T) {
 	random := chance(point)
 	metrics := freeAddress(t)
 	l := newLane(t, "soak", resync, "--namespaces", "soak", "--metrics-bind-address", metrics)
-	token, err := reader(t.Context())
-	must(t, err)
-	apps := make([]*app, s.apps)
-	for i := range apps {
-		apps[i] = l.newApp()
-	}
-	must(t, each(apps, func(a *app) error {
+	token := reader(t)
+	apps := l.newApps(s.apps)
+	kit.Must(t, each(apps, func(a *app) error {
 		return creates("configmap one", "service 80", "deployment main:1")(t.Context(), a)
 	}))
-	must(t, l.await(t.Context(), standing(apps)))
+	kit.Must(t, l.await(t.Context(), standing(apps)))
 
 	began, vitals, faults := time.Now(), &vitals{}, 0
 	nextFault, restarts := began.Add(s.between), 0
 	for mutations := 0; time.Since(began) < s.lasts; mutations++ {
-		must(t, env.interrupted())
-		must(t, mutate(t.Context(), random, apps[random.IntN(len(apps))]))
+		kit.Must(t, env.interrupted())
+		kit.Must(t, mutate(t.Context(), random, apps[random.IntN(len(apps))]))
 		if time.Now().After(nextFault) {
 			nextFault = time.Now().Add(s.between)
 			faults++
 			if s.restarts > 0 && time.Since(began) > time.Duration(restarts+1)*s.lasts/time.Duration(s.restarts+1) && restarts < s.restarts {
 				restarts++
-				must(t, restartAPIServer(t.Context()))
+				kit.Must(t, restartAPIServer(t.Context()))
 			} else {
-				must(t, l.strike(t.Context(), random))
+				kit.Must(t, l.strike(t.Context(), random))
 			}
-			must(t, vitals.take(t.Context(), l.agent, metrics, token, time.Since(began)))
+			kit.Must(t, vitals.take(t.Context(), l.agent, metrics, token, time.Since(began)))
 		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
-		case <-time.After(s.step):
-		}
+		kit.Must(t, sleep(t.Context(), s.step))
 	}
 	l.intercept(nil)
-	must(t, l.await(t.Context(), standing(apps)))
+	kit.Must(t, l.await(t.Context(), standing(apps)))
 	for _, a := range apps {
 		l.settled[a.NamespacedName] = time.Now().Add(late)
 	}
 	violations, err := l.closeBatch(t.Context(), toldOf(apps))
-	must(t, err)
+	kit.Must(t, err)
 	t.Logf("%s with %d Applications and %d faults, of which the API server was restarted %d times: %s", s.lasts, s.apps, faults, restarts, vitals)
 	for _, violation := range violations {
 		t.Error(violation)
@@ -100,8 +92,8 @@ func TestSoak(t *testing.T) {
 		t.Error("the agent was never asked what it needs")
 	}
 	if isRelease() {
-		must(t, vitals.areFlat())
-		must(t, s.record(point, faults, vitals, violations))
+		kit.Must(t, vitals.areFlat())
+		kit.Must(t, s.record(point, faults, vitals, violations))
 	}
 }
 
@@ -117,20 +109,15 @@ func newSoak(t *testing.T) soak {
 	if text := os.Getenv(soakVariable); text != "" {
 		var err error
 		s.lasts, err = time.ParseDuration(text)
-		must(t, err)
+		kit.Must(t, err)
 	}
 	return s
 }
 
 // record writes down what became of the soak.
 func (s soak) record(point results.Point, faults int, vitals *vitals, violations []checker.Violation) error {
-	record := results.Record{
-		Date: time.Now(), Version: env.version, Point: point, Seed: seedOf(point), Met: faults > 0,
-		Seconds: s.lasts.Seconds(), Note: fmt.Sprintf("%d faults; %s", faults, vitals),
-	}
-	for _, violation := range violations {
-		record.Violations = append(record.Violations, violation.String())
-	}
+	record := recordOf(point, faults > 0, s.lasts, violations)
+	record.Note = fmt.Sprintf("%d faults; %s", faults, vitals)
 	return env.results.Add(&record)
 }
 
@@ -192,13 +179,10 @@ func (l *lane) strike(ctx context.Context, random *rand.Rand) error {
 			return err
 		}
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Second):
-	}
+	err := sleep(ctx, time.Second)
 	l.intercept(nil)
 	l.proxy.Filter(nil)
-	return ctx.Err()
+	return err
 }
 
 // pause has the agent stand still for a while (SIGSTOP, SIGCONT).
@@ -211,11 +195,7 @@ func (a *agent) pause(ctx context.Context, long time.Duration) error {
 	if err := syscall.Kill(a.process.PID(), syscall.SIGSTOP); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(long):
-	}
-	return syscall.Kill(a.process.PID(), syscall.SIGCONT)
+	return errors.Join(sleep(ctx, long), syscall.Kill(a.process.PID(), syscall.SIGCONT))
 }
 
 // restartAPIServer kills the API server, and starts it again as it was.
@@ -233,13 +213,13 @@ func restartAPIServer(ctx context.Context) error {
 		arguments = append(arguments, string(part))
 	}
 	program := exec.Command(arguments[0], arguments[1:]...)
-	program.Dir = filepath.Dir(env.cluster.AuditLog())
+	program.Dir = filepath.Dir(env.AuditLog())
 	start := time.Now()
-	if _, err := env.cluster.Run("kube-apiserver", program); err != nil {
+	if _, err := env.Run("kube-apiserver", program); err != nil {
 		return err
 	}
 	err = eventually(ctx, func(ctx context.Context) error {
-		_, err := get(ctx, configMaps, types.NamespacedName{Namespace: "kube-system", Name: "kube-root-ca.crt"})
+		_, err := get(ctx, kit.ConfigMaps, types.NamespacedName{Namespace: "kube-system", Name: "kube-root-ca.crt"})
 		return err
 	})
 	const warm = 10 * time.Second // from when it answers the administrator, of whom it need not read anything
@@ -247,19 +227,14 @@ func restartAPIServer(ctx context.Context) error {
 	return err
 }
 
-// reader gives a token by which metrics are read.
-func reader(ctx context.Context) (string, error) {
+// reader makes a token by which metrics are read.
+func reader(t *testing.T) string {
+	t.Helper()
 	const name = "faults-reader"
-	err := errors.Join(
-		kubectl(ctx, "create", "serviceaccount", name, "--namespace", "default"),
-		kubectl(ctx, "create", "clusterrole", name, "--verb", "get", "--non-resource-url", "/metrics"),
-		kubectl(ctx, "create", "clusterrolebinding", name, "--clusterrole", name, "--serviceaccount", "default:"+name),
-	)
-	if err != nil {
-		return "", err
-	}
-	token, err := exec.CommandContext(ctx, env.cluster.Kubectl(), "--kubeconfig", env.cluster.Kubeconfig(), "create", "token", name, "--namespace", "default", "--duration", "24h").Output()
-	return string(bytes.TrimSpace(token)), err
+	env.Kubectl(t, "create", "serviceaccount", name, "--namespace", "default")
+	env.Kubectl(t, "create", "clusterrole", name, "--verb", "get", "--non-resource-url", "/metrics")
+	env.Kubectl(t, "create", "clusterrolebinding", name, "--clusterrole", name, "--serviceaccount", "default:"+name)
+	return env.Token(t, "default", name)
 }
 
 // vitals are what an agent needs, over time.

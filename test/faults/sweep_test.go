@@ -19,6 +19,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/faults/results"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // mode is a way in which a call goes wrong.
@@ -89,7 +90,7 @@ func overtaking(t *testing.T) []mode {
 			return err
 		})},
 		{name: "somebody replaces it before", fault: before(func(a *app, call proxy.Call, kind string) error {
-			resource := env.client.Resource(a.resource(kind)).Namespace(call.Namespace)
+			resource := env.Dynamic.Resource(a.resource(kind)).Namespace(call.Namespace)
 			if err := resource.Delete(t.Context(), call.Subject(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}
@@ -215,10 +216,8 @@ func raced(t *testing.T, number int) *tale {
 // meddle has somebody change or delete one of the Application's objects, some time
 // after something else.
 func meddle(ctx context.Context, random *rand.Rand, a *app) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(time.Duration(random.IntN(150)) * time.Millisecond):
+	if err := sleep(ctx, time.Duration(random.IntN(150))*time.Millisecond); err != nil {
+		return err
 	}
 	kinds := slices.DeleteFunc([]string{"configmap", "service", "deployment"}, func(kind string) bool {
 		return a.spec[kind] == nil || a.isOthers(kind) || a.rival != nil && a.rival.spec[kind] != nil // whoever is faster may have it
@@ -255,7 +254,7 @@ func rounds(t *testing.T) int {
 		return 1
 	}
 	number, err := strconv.Atoi(text)
-	must(t, err)
+	kit.Must(t, err)
 	return number
 }
 

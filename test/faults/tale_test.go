@@ -12,11 +12,13 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/faults/results"
@@ -143,7 +145,7 @@ func (l *lane) say(ctx context.Context, t *tale, a *app, number int, sentence se
 // again; or, if it is to be held, that is all there is to wait for.
 func (l *lane) reachAll(ctx context.Context, a *app, hold bool) (held bool, err error) {
 	err = l.await(ctx, func(ctx context.Context) error {
-		if l.isDown() {
+		if slices.ContainsFunc(l.agents(), (*agent).down) {
 			if held = hold; hold {
 				return nil
 			}
@@ -154,16 +156,22 @@ func (l *lane) reachAll(ctx context.Context, a *app, hold bool) (held bool, err 
 	return held, err
 }
 
-// meetsBystanders makes an object of somebody else that carries a copy of the
-// Application's marks, and changes a ConfigMap that is no Application.
+// meetsBystanders makes an object of somebody else that carries a copy of the marks of
+// another object of the Application, as the API server copies them, and a ConfigMap that
+// is no Application.
 func (a *app) meetsBystanders(ctx context.Context) error {
 	a.bystander = true
-	if _, err := a.copied(ctx); err != nil {
-		return err
+	another := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: a.Namespace, Name: a.named("service").Name}
+	marks := application.Marks(a.NamespacedName, a.uid, another)
+	for _, meta := range []metav1.ObjectMeta{
+		{Name: a.Name + "-theirs", Labels: marks.Labels, Annotations: marks.Annotations}, {Name: a.Name + "-plain"},
+	} {
+		theirs := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": "theirs"}}
+		if _, err := env.CoreV1().ConfigMaps(a.Namespace).Create(ctx, theirs, metav1.CreateOptions{FieldManager: "somebody"}); err != nil {
+			return fmt.Errorf("create an object of somebody else: %w", err)
+		}
 	}
-	plain := &unstructured.Unstructured{Object: object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": a.Name + "-plain"}}}
-	_, err := env.client.Resource(configMaps).Namespace(a.Namespace).Create(ctx, plain, metav1.CreateOptions{})
-	return err
+	return nil
 }
 
 // arm has the calls and events about the Application meet what the tale says.
@@ -183,7 +191,7 @@ func (l *lane) arm(t *tale, a *app) {
 				at = number
 			}
 			fault := t.call(a, by, at, call)
-			if fault != nil && fault.Do == nil && call.Resource == configMaps.Resource && call.Subject() == a.Name {
+			if fault != nil && fault.Do == nil && call.Resource == kit.ConfigMaps.Resource && call.Subject() == a.Name {
 				l.hubFailed.Store(true)
 			}
 			return fault
@@ -213,18 +221,17 @@ func (l *lane) closeBatch(ctx context.Context, played []told) ([]checker.Violati
 			last = at
 		}
 	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(time.Until(last.Add(still))):
+	if err := sleep(ctx, time.Until(last.Add(still))); err != nil {
+		return nil, err
 	}
-	then := checker.Case{Places: l.owned(), Settled: l.settled, Lag: lag, Warming: env.warming, Stalls: l.stalls, Waits: l.waits}
+	places := map[string][]string{l.name: {l.namespace}, l.name + second: {l.namespace + second}}
+	then := checker.Case{Places: places, Settled: l.settled, Lag: lag, Warming: env.warming, Stalls: l.stalls, Waits: l.waits}
 	var err error
 	if then.Dump, err = l.dump(ctx); err != nil {
 		return nil, err
 	}
 	then.Until = time.Now()
-	now := checker.Case{Places: then.Places, Lag: lag, Warming: env.warming}
+	now := checker.Case{Places: places, Lag: lag, Warming: env.warming}
 	if err := l.clear(ctx, played); err != nil {
 		return nil, err
 	}
@@ -246,7 +253,7 @@ func (l *lane) closeBatch(ctx context.Context, played []told) ([]checker.Violati
 		}
 	}
 	l.settled = map[types.NamespacedName]time.Time{}
-	l.audit, err = kit.MarkAudit(env.cluster)
+	l.audit, err = kit.MarkAudit(env.Cluster)
 	return violations, err
 }
 
@@ -262,29 +269,17 @@ func (l *lane) clear(ctx context.Context, played []told) error {
 	if err := l.start(); err != nil {
 		return err
 	}
+	var apps []*app
 	for _, each := range played {
-		for _, a := range []*app{each.app, each.app.rival} {
-			if a == nil {
-				continue
-			}
-			if err := a.delete(ctx); err != nil {
-				return err
-			}
+		apps = append(apps, each.app)
+		if each.app.rival != nil {
+			apps = append(apps, each.app.rival)
 		}
 	}
-	err := l.await(ctx, func(ctx context.Context) error {
-		for _, each := range played {
-			if err := each.app.gone(ctx); err != nil {
-				return err
-			}
-			if each.app.rival != nil {
-				if err := each.app.rival.gone(ctx); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
+	if err := all(apps, func(a *app) error { return a.delete(ctx) }); err != nil {
+		return err
+	}
+	err := l.await(ctx, func(ctx context.Context) error { return all(apps, func(a *app) error { return a.gone(ctx) }) })
 	for _, song := range l.songs {
 		err = errors.Join(err, song.undefine(ctx))
 	}
@@ -295,13 +290,13 @@ func (l *lane) clear(ctx context.Context, played []told) error {
 // dump gives all objects of the kinds that the Applications have.
 func (l *lane) dump(ctx context.Context) ([]map[string]any, error) {
 	var all []map[string]any
-	kinds := []gvr.GroupVersionResource{configMaps, services, deployments}
+	kinds := []gvr.GroupVersionResource{kit.ConfigMaps, kit.Services, kit.Deployments}
 	for _, song := range l.songs {
 		kinds = append(kinds, song.resource())
 	}
 	for _, place := range l.places() {
 		for _, kind := range kinds {
-			found, err := env.client.Resource(kind).Namespace(place).List(ctx, metav1.ListOptions{})
+			found, err := env.Dynamic.Resource(kind).Namespace(place).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return nil, fmt.Errorf("read %s of %s: %w", kind.Resource, place, err)
 			}
@@ -391,18 +386,16 @@ const (
 // record judges what became of a tale, and writes it down if that is asked for.
 func (c *tally) record(t *testing.T, played *told, violations []checker.Violation) {
 	t.Helper()
-	r := results.Record{
-		Date: time.Now(), Version: env.version, Point: played.Point, Seed: seedOf(played.Point),
-		Met: played.met(), Seconds: played.took.Seconds(),
-	}
+	var its []checker.Violation
 	if played.err != nil {
-		r.Violations = append(r.Violations, "I1: "+played.err.Error())
+		its = append(its, checker.Violation{Invariant: "I1", What: played.err.Error()})
 	}
 	for _, violation := range violations {
 		if belongs(violation.App.Name, played.app.Name) {
-			r.Violations = append(r.Violations, violation.String())
+			its = append(its, violation)
 		}
 	}
+	r := recordOf(played.Point, played.met(), played.took, its)
 	env.mu.Lock()
 	env.records = append(env.records, r)
 	env.mu.Unlock()
@@ -423,11 +416,28 @@ func (c *tally) record(t *testing.T, played *told, violations []checker.Violatio
 	}
 }
 
+// recordOf is the record of a trial.
+func recordOf(point results.Point, met bool, took time.Duration, violations []checker.Violation) results.Record {
+	r := results.Record{Date: time.Now(), Version: env.version, Point: point, Seed: seedOf(point), Met: met, Seconds: took.Seconds()}
+	for _, violation := range violations {
+		r.Violations = append(r.Violations, violation.String())
+	}
+	return r
+}
+
 // isRelease tells if the tests may take hours.
 func isRelease() bool { return env.results != nil }
 
 // isThorough tells if there are to be all points that there are.
 func isThorough() bool { return isRelease() || env.only != nil }
+
+// byTier is how many there are to be of something: usually, and where all is tried.
+func byTier(usually, thoroughly int) int {
+	if isThorough() {
+		return thoroughly
+	}
+	return usually
+}
 
 // seedOf gives the seed of what is left to chance at a point: KRAKE_TEST_SEED has all
 // of them begin anew with another one.

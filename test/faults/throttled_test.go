@@ -2,12 +2,12 @@ package faults
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
+	"github.com/krake-observer/krake-observer/test/faults/results"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -18,15 +18,13 @@ func TestThrottledAgentWaitsAsToldAndDoesEverything(t *testing.T) {
 	kit.Long(t, "a throttled API server")
 	t.Parallel()
 	const many = 20
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := chance(results.Point{Block: "throttled"})
 	l := newLane(t, "a46")
 
 	l.proxy.Intercept(nil)
 	apps, err := l.crowd(t.Context(), many)
-	must(t, err)
-	must(t, l.awaitAll(t.Context(), apps))
+	kit.Must(t, err)
+	kit.Must(t, l.awaitAll(t.Context(), apps))
 	usual := l.proxy.Numbers()
 
 	refused, begin, start := 0, l.proxy.Mark(), time.Now()
@@ -40,8 +38,8 @@ func TestThrottledAgentWaitsAsToldAndDoesEverything(t *testing.T) {
 		return &proxy.Fault{Answer: http.StatusTooManyRequests}
 	})
 	apps, err = l.crowd(t.Context(), many)
-	must(t, err)
-	must(t, l.awaitAll(t.Context(), apps))
+	kit.Must(t, err)
+	kit.Must(t, l.awaitAll(t.Context(), apps))
 	made := l.proxy.Numbers()
 	l.proxy.Intercept(nil)
 	t.Logf("%d Applications: usually %d calls; %d of which %d were refused, in %s",

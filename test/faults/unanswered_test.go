@@ -48,18 +48,18 @@ func TestTargetThatDoesNotAnswerIsAskedEverLess(t *testing.T) {
 			t.Parallel() // each waits for most of the time
 			d := newDistant(t, fmt.Sprintf("a39-%d", i+1))
 			apps, err := d.lane.crowd(t.Context(), crowd)
-			must(t, err)
-			must(t, eventually(t.Context(), func(ctx context.Context) error { return all(apps, func(a *app) error { return a.settled(ctx) }) }))
+			kit.Must(t, err)
+			kit.Must(t, eventually(t.Context(), func(ctx context.Context) error { return all(apps, func(a *app) error { return a.settled(ctx) }) }))
 			going := d.large(t)
 			before := d.uids(t, apps)
 
 			began, from := time.Now(), d.wire.Connections()
-			must(t, outage.begin(d.wire))
-			must(t, going.delete(t.Context()))
-			must(t, each(apps, func(a *app) error {
-				return change(t.Context(), services, a.named("service"), `{"spec": {"ports": [{"port": 90}]}}`)
+			kit.Must(t, outage.begin(d.wire))
+			kit.Must(t, going.delete(t.Context()))
+			kit.Must(t, each(apps, func(a *app) error {
+				return change(t.Context(), kit.Services, a.named("service"), `{"spec": {"ports": [{"port": 90}]}}`)
 			}))
-			must(t, eventually(t.Context(), func(ctx context.Context) error {
+			kit.Must(t, eventually(t.Context(), func(ctx context.Context) error {
 				return all(append(apps, going), func(a *app) error { return a.unreachable(ctx) })
 			}))
 			if since := time.Since(began); since > told {
@@ -76,12 +76,12 @@ func TestTargetThatDoesNotAnswerIsAskedEverLess(t *testing.T) {
 				t.Errorf("%.0f connections were tried in %.1f minutes, want %d a minute at most", tried, minutes, callsAMinute*crowd)
 			}
 
-			must(t, d.wire.Mend())
+			kit.Must(t, d.wire.Mend())
 			back := time.Now()
-			must(t, eventually(t.Context(), func(ctx context.Context) error {
+			kit.Must(t, eventually(t.Context(), func(ctx context.Context) error {
 				return all(apps, func(a *app) error { return errors.Join(a.settled(ctx), a.check(ctx, a.objects())) })
 			}))
-			must(t, eventually(t.Context(), going.gone))
+			kit.Must(t, eventually(t.Context(), going.gone))
 			t.Logf("all is as it should be %s after the target was back", time.Since(back).Round(time.Second))
 			for name, uid := range d.uids(t, apps) {
 				if before[name] != uid {
@@ -102,18 +102,18 @@ type distant struct {
 
 func newDistant(t *testing.T, name string) *distant {
 	t.Helper()
-	must(t, env.installation.Look())
-	must(t, appoint(t.Context(), name))
+	kit.Must(t, env.installation.Look())
+	kit.Must(t, appoint(t.Context(), name))
 	direct, err := env.installation.AgentKubeconfig(t.Context(), name)
-	must(t, err)
-	wire, err := installation.NewWire(env.cluster.RESTConfig())
-	must(t, err)
-	t.Cleanup(func() { must(t, wire.Close()) })
-	through := filepath.Join(env.cluster.Dir(), name+".kubeconfig")
-	must(t, wire.WriteKubeconfig(direct, through))
+	kit.Must(t, err)
+	wire, err := installation.NewWire(env.RESTConfig())
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, wire.Close()) })
+	through := filepath.Join(env.Dir(), name+".kubeconfig")
+	kit.Must(t, wire.WriteKubeconfig(direct, through))
 	d := &distant{lane: &lane{name: name, namespace: name}, wire: wire, health: freeAddress(t)}
 	d.run(t, direct, through)
-	must(t, eventually(t.Context(), d.ready))
+	kit.Must(t, eventually(t.Context(), d.ready))
 	return d
 }
 
@@ -125,8 +125,8 @@ func (d *distant) large(t *testing.T) *app {
 	for i := range 12 {
 		objects = append(objects, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": fmt.Sprintf("%s-%d", a.Name, i)}})
 	}
-	must(t, a.create(t.Context(), objects))
-	must(t, eventually(t.Context(), a.settled))
+	kit.Must(t, a.create(t.Context(), objects))
+	kit.Must(t, eventually(t.Context(), a.settled))
 	return a
 }
 
@@ -136,14 +136,14 @@ func (d *distant) run(t *testing.T, hub, target string) {
 	var set agents.Options
 	flags := pflag.NewFlagSet("agent", pflag.ContinueOnError)
 	set.AddFlags(flags)
-	must(t, flags.Parse([]string{"--cluster", d.lane.name, "--metrics-bind-address=0", "--health-probe-bind-address", d.health}))
+	kit.Must(t, flags.Parse([]string{"--cluster", d.lane.name, "--metrics-bind-address=0", "--health-probe-bind-address", d.health}))
 	var configs agents.Configs
 	var err error
 	configs.Logger = logr.Discard()
 	configs.Hub, err = (&options.Connection{Kubeconfig: hub}).Config("krake-agent")
-	must(t, err)
+	kit.Must(t, err)
 	configs.Target, err = (&options.Connection{Kubeconfig: target}).Config("krake-agent")
-	must(t, err)
+	kit.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- agents.RunWith(ctx, set, configs) }()
@@ -177,8 +177,8 @@ func (d *distant) uids(t *testing.T, apps []*app) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, a := range apps {
-		live, err := get(t.Context(), services, a.named("service"))
-		must(t, err)
+		live, err := get(t.Context(), kit.Services, a.named("service"))
+		kit.Must(t, err)
 		if live != nil {
 			found[live.GetName()] = string(live.GetUID())
 		}
@@ -219,10 +219,8 @@ func eventually(ctx context.Context, check func(context.Context) error) error {
 		case time.Now().After(deadline):
 			return fmt.Errorf("after %s: %w", timeout, err)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }
@@ -230,6 +228,6 @@ func eventually(ctx context.Context, check func(context.Context) error) error {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	address, err := cluster.FreeAddress()
-	must(t, err)
+	kit.Must(t, err)
 	return address
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -22,34 +21,28 @@ func TestUpgrade(t *testing.T) {
 	const many = 5
 	next := nextVersion(t)
 	l := newLane(t, "upgrade", "--namespaces", "upgrade")
-	var apps []*app
-	for range many {
-		apps = append(apps, l.newApp())
-	}
-	must(t, each(apps, func(a *app) error {
+	apps := l.newApps(many)
+	kit.Must(t, each(apps, func(a *app) error {
 		return creates("configmap one", "service 80", "deployment main:1")(t.Context(), a)
 	}))
 	sentinel := l.newApp()
-	must(t, creates("configmap one")(t.Context(), sentinel))
-	must(t, l.await(t.Context(), standing(append(slices.Clone(apps), sentinel))))
+	kit.Must(t, creates("configmap one")(t.Context(), sentinel))
+	kit.Must(t, l.await(t.Context(), standing(append(slices.Clone(apps), sentinel))))
 	for _, version := range []struct{ what, program string }{{"N+1", next}, {"N again", ""}} {
-		mark, err := kit.MarkAudit(env.cluster)
-		must(t, err)
-		must(t, l.agent.kill())
+		mark, err := kit.MarkAudit(env.Cluster)
+		kit.Must(t, err)
+		kit.Must(t, l.agent.kill())
 		l.agent.program = version.program
-		must(t, l.agent.start())
+		kit.Must(t, l.agent.start())
 		// It has looked at all when it has carried out what the user says now, and some
 		// time has passed in which it might write.
-		must(t, l.await(t.Context(), standing([]*app{sentinel})))
-		must(t, says("configmap "+strings.ReplaceAll(version.what, " ", "-"))(t.Context(), sentinel))
-		must(t, l.await(t.Context(), standing([]*app{sentinel})))
-		select {
-		case <-t.Context().Done():
-		case <-time.After(late):
-		}
-		must(t, standing(apps)(t.Context()))
+		kit.Must(t, l.await(t.Context(), standing([]*app{sentinel})))
+		kit.Must(t, says("configmap "+strings.ReplaceAll(version.what, " ", "-"))(t.Context(), sentinel))
+		kit.Must(t, l.await(t.Context(), standing([]*app{sentinel})))
+		kit.Must(t, sleep(t.Context(), late))
+		kit.Must(t, standing(apps)(t.Context()))
 		requests, err := mark.FindNaming(naming(l.namespace))
-		must(t, err)
+		kit.Must(t, err)
 		hub := 0
 		for i := range requests {
 			r := &requests[i]
@@ -78,19 +71,19 @@ func nextVersion(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	root, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}").Output()
-	must(t, err)
+	kit.Must(t, err)
 	codec := filepath.Join(strings.TrimSpace(string(root)), "pkg", "application", "status.go")
 	text, err := os.ReadFile(codec)
-	must(t, err)
+	kit.Must(t, err)
 	const known = "`json:\"observedSpec,omitempty\"`\n"
 	if strings.Count(string(text), known) != 1 {
 		t.Fatalf("%s has not %q once", codec, known)
 	}
 	changed := strings.Replace(string(text), known, known+"	Next bool `json:\"next\"`\n", 1)
-	must(t, os.WriteFile(filepath.Join(folder, "status.go"), []byte(changed), 0o600))
+	kit.Must(t, os.WriteFile(filepath.Join(folder, "status.go"), []byte(changed), 0o600))
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{codec: filepath.Join(folder, "status.go")}})
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(folder, "overlay.json"), overlay, 0o600))
+	kit.Must(t, err)
+	kit.Must(t, os.WriteFile(filepath.Join(folder, "overlay.json"), overlay, 0o600))
 	program := filepath.Join(folder, "agent")
 	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(folder, "overlay.json"), "-o", program, "./cmd/agent")
 	build.Dir = strings.TrimSpace(string(root))
@@ -103,7 +96,7 @@ func nextVersion(t *testing.T) string {
 // What the next version's status says is not known here: or the test would show nothing.
 func TestNextIsUnknown(t *testing.T) {
 	text, err := json.Marshal(application.Status{})
-	must(t, err)
+	kit.Must(t, err)
 	if strings.Contains(string(text), "next") {
 		t.Errorf("the status is %s", text)
 	}

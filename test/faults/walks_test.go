@@ -23,14 +23,10 @@ import (
 func TestWalks(t *testing.T) {
 	kit.Long(t, "random walks")
 	t.Parallel()
-	walks, steps := 10, 8
-	if isThorough() {
-		walks, steps = 500, 20
-	}
 	lanes := newLanes(t, "walks", 4)
 	var tales []*tale
-	for number := range walks {
-		tales = append(tales, walk(number+1, steps))
+	for number := range byTier(10, 500) {
+		tales = append(tales, walk(number+1, byTier(8, 20)))
 	}
 	playTales(t, lanes, remaining(tales))
 }
@@ -103,7 +99,7 @@ func isAsNew() sentence {
 
 // plain gives an object without its name, and without what each has for itself.
 func (a *app) plain(ctx context.Context, kind string) (object, error) {
-	live, err := env.client.Resource(a.resource(kind)).Namespace(a.home()).Get(ctx, a.named(kind).Name, metav1.GetOptions{})
+	live, err := env.Dynamic.Resource(a.resource(kind)).Namespace(a.home()).Get(ctx, a.named(kind).Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,9 @@ func isOurs(l kit.Request) bool {
 }
 
 // isWork tells of a write that is none of a leader's upkeep.
-func isWork(l kit.Request) bool { return isOurs(l) && l.IsWrite() && l.Object.Resource != "leases" }
+func isWork(l kit.Request) bool { return isOurs(l) && l.IsWork() }
+
+func isDeletion(l kit.Request) bool { return l.Verb == "delete" }
 
 // worked gives the writes of agent and controllers in a namespace.
 func worked(t *testing.T, since kit.Mark, namespace string) []kit.Request {

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -31,8 +32,7 @@ func TestDeletion(t *testing.T) {
 	for _, cascade := range []string{"background", "foreground"} {
 		name := cascade[:4]
 		h.secret(t, name+"-config", "user.toml")
-		h.create(t, habitats, stateful(name))
-		h.mustRun(t, name)
+		h.run(t, stateful(name))
 		kept := map[string]types.UID{}
 		for _, claim := range []string{"persistent-" + name + "-0", "persistent-" + name + "-1"} {
 			kept[claim] = h.get(t, claims, claim).GetUID()
@@ -67,8 +67,7 @@ func TestOrphans(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("web", 2, nil))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 2, nil))
 	set, cm, pods := h.get(t, kit.StatefulSets, "web").GetUID(), h.get(t, kit.ConfigMaps, "habitat-web").GetUID(), uids(h.pods(t, "web"))
 	h.kubectl(t, "delete", "hab", "web", "--cascade=orphan")
 	h.mustGo(t, habitats, "web")
@@ -99,18 +98,23 @@ func TestOrphans(t *testing.T) {
 // mustBelong waits until the Application of a Habitat is controlled by this very one.
 func (h home) mustBelong(t *testing.T, name string, uid types.UID) {
 	t.Helper()
-	kit.Eventually(t, func() string {
-		cm := h.get(t, kit.ConfigMaps, "habitat-"+name)
-		if cm == nil {
-			return "there is no Application of Habitat " + name
-		}
-		controller := metav1.GetControllerOf(cm)
-		if controller == nil || controller.UID != uid || controller.Name != name || len(cm.GetOwnerReferences()) != 1 ||
-			controller.BlockOwnerDeletion == nil || !*controller.BlockOwnerDeletion {
-			return fmt.Sprintf("the Application belongs to %v, want Habitat %s %s alone", cm.GetOwnerReferences(), name, uid)
-		}
-		return ""
-	})
+	kit.Eventually(t, func() string { return h.belongs(t, name, uid) })
+}
+
+// belongs complains unless the Application of a Habitat is controlled by this very one,
+// and labeled as its.
+func (h home) belongs(t *testing.T, name string, uid types.UID) string {
+	t.Helper()
+	cm := h.get(t, kit.ConfigMaps, "habitat-"+name)
+	if cm == nil {
+		return "there is no Application of Habitat " + name
+	}
+	controller := metav1.GetControllerOf(cm)
+	if controller == nil || controller.UID != uid || controller.Name != name || len(cm.GetOwnerReferences()) != 1 ||
+		!ptr.Deref(controller.BlockOwnerDeletion, false) || cm.GetLabels()["habitat-name"] != name {
+		return fmt.Sprintf("the Application, labeled %v, belongs to %v, want Habitat %s %s alone", cm.GetLabels(), cm.GetOwnerReferences(), name, uid)
+	}
+	return ""
 }
 
 // A Habitat that is created under the name of one that is still being deleted waits
@@ -119,8 +123,7 @@ func TestRecreatedWhileDeleting(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("web", 1, nil))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 1, nil))
 	former := h.get(t, kit.StatefulSets, "web").GetUID()
 	h.patch(t, kit.StatefulSets, "web", "somebody", `{"metadata": {"finalizers": ["example.org/lingers"]}}`)
 	h.delete(t, habitats, "web")
@@ -197,13 +200,6 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	h.mustRun(t, append(names, "flat")...)
 	begin := time.Now()
 	kit.Must(t, h.CoreV1().Namespaces().Delete(t.Context(), h.namespace, metav1.DeleteOptions{}))
-	kit.Eventually(t, func() string {
-		live, err := h.CoreV1().Namespaces().Get(t.Context(), h.namespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return ""
-		}
-		kit.Must(t, err)
-		return fmt.Sprintf("the namespace is still there: %v", live.Status.Conditions)
-	})
+	h.EventuallyGone(t, kit.Namespaces, "", h.namespace)
 	t.Logf("a namespace with %d Habitats was gone after %s", len(names)+1, time.Since(begin).Round(time.Millisecond))
 }

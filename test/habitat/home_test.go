@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -87,6 +86,17 @@ func (h home) create(t *testing.T, resource schema.GroupVersionResource, content
 	return created
 }
 
+// run creates Habitats, and waits until they run.
+func (h home) run(t *testing.T, contents ...object) {
+	t.Helper()
+	for _, content := range contents {
+		h.create(t, habitats, content)
+	}
+	for _, content := range contents {
+		h.mustRun(t, nameOf(content))
+	}
+}
+
 // secret creates a Secret whose values are looked for when all tests have run.
 func (h home) secret(t *testing.T, name string, keys ...string) {
 	t.Helper()
@@ -100,17 +110,7 @@ func (h home) secret(t *testing.T, name string, keys ...string) {
 // get reads an object, nil if there is none.
 func (h home) get(t *testing.T, resource schema.GroupVersionResource, name string) *unstructured.Unstructured {
 	t.Helper()
-	live, err := h.tryGet(context.Background(), resource, name)
-	kit.Must(t, err)
-	return live
-}
-
-func (h home) tryGet(ctx context.Context, resource schema.GroupVersionResource, name string) (*unstructured.Unstructured, error) {
-	live, err := h.Dynamic.Resource(resource).Namespace(h.namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return live, err
+	return h.Get(t, resource, h.namespace, name)
 }
 
 // patch changes an object by a merge patch, as a field manager of that name.
@@ -153,15 +153,10 @@ func (h home) mustStay(t *testing.T, resource schema.GroupVersionResource, name 
 	}
 }
 
-// kubectl runs kubectl in the namespace, as the administrator, and gives what it
-// printed to both outputs.
+// kubectl runs kubectl in the namespace, as the administrator.
 func (h home) kubectl(t *testing.T, arguments ...string) string {
 	t.Helper()
-	text, err := h.tryKubectl(nil, "", arguments...)
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
-	}
-	return text
+	return h.Kubectl(t, append([]string{"--namespace", h.namespace}, arguments...)...)
 }
 
 func (h home) tryKubectl(environment []string, input string, arguments ...string) (string, error) {
@@ -175,7 +170,7 @@ func (h home) tryKubectl(environment []string, input string, arguments ...string
 // condition gives a condition of a Habitat; the zero value if it has none of the type.
 func (h home) condition(t *testing.T, name, kind string) metav1.Condition {
 	t.Helper()
-	all, _ := field(h.get(t, habitats, name), "status", "conditions").([]any)
+	all, _ := kit.Field(h.get(t, habitats, name), "status", "conditions").([]any)
 	for _, each := range all {
 		if fields, ok := each.(object); ok && fields["type"] == kind {
 			text := func(name string) string { value, _ := fields[name].(string); return value }
@@ -205,10 +200,10 @@ func (h home) isRunning(t *testing.T, name string) string {
 	switch {
 	case live == nil:
 		return "there is no Habitat " + name
-	case field(live, "status", "state") != "RUNNING" || h.condition(t, name, "Ready").Status != metav1.ConditionTrue:
-		return fmt.Sprintf("Habitat %s does not run: %v", name, field(live, "status"))
-	case field(live, "status", "observedGeneration") != live.GetGeneration():
-		return fmt.Sprintf("the status of Habitat %s is of generation %v, want %d", name, field(live, "status", "observedGeneration"), live.GetGeneration())
+	case kit.Field(live, "status", "state") != "RUNNING" || h.condition(t, name, "Ready").Status != metav1.ConditionTrue:
+		return fmt.Sprintf("Habitat %s does not run: %v", name, kit.Field(live, "status"))
+	case kit.Field(live, "status", "observedGeneration") != live.GetGeneration():
+		return fmt.Sprintf("the status of Habitat %s is of generation %v, want %d", name, kit.Field(live, "status", "observedGeneration"), live.GetGeneration())
 	}
 	return ""
 }
@@ -223,9 +218,15 @@ func (h home) mustRun(t *testing.T, names ...string) {
 // eventuallyField waits until a field of an object has a value.
 func (h home) eventuallyField(t *testing.T, want any, resource schema.GroupVersionResource, name string, path ...any) {
 	t.Helper()
+	h.EventuallyField(t, want, resource, h.namespace, name, path...)
+}
+
+// mustAppear waits until there is an object, other than the one of this UID.
+func (h home) mustAppear(t *testing.T, resource schema.GroupVersionResource, name string, former types.UID) {
+	t.Helper()
 	kit.Eventually(t, func() string {
-		if got := field(h.get(t, resource, name), path...); fmt.Sprint(got) != fmt.Sprint(want) {
-			return fmt.Sprintf("%v of %s %s is %v, want %v", path, resource.Resource, name, got, want)
+		if live := h.get(t, resource, name); live == nil || live.GetUID() == former {
+			return fmt.Sprintf("there is no %s %s, or still the former one", resource.Resource, name)
 		}
 		return ""
 	})
@@ -238,8 +239,8 @@ func (h home) events(t *testing.T, kind, name, reason string) []string {
 	kit.Must(t, err)
 	var notes []string
 	for _, event := range list.Items {
-		if field(&event, "regarding", "kind") == kind && field(&event, "regarding", "name") == name && field(&event, "reason") == reason {
-			notes = append(notes, fmt.Sprintf("%v: %v", field(&event, "type"), field(&event, "note")))
+		if kit.Field(&event, "regarding", "kind") == kind && kit.Field(&event, "regarding", "name") == name && kit.Field(&event, "reason") == reason {
+			notes = append(notes, fmt.Sprintf("%v: %v", kit.Field(&event, "type"), kit.Field(&event, "note")))
 		}
 	}
 	return notes
@@ -298,14 +299,7 @@ func uids(pods map[string]corev1.Pod) map[string]types.UID {
 	return found
 }
 
-// field reads a value of an object by its path: fields, and indices of lists.
-func field(of *unstructured.Unstructured, path ...any) any {
-	if of == nil {
-		return nil
-	}
-	return at(of.Object, path)
-}
-
+// at reads what is below a value by its path: fields, and indices of lists.
 func at(value any, path []any) any {
 	for _, step := range path {
 		switch step := step.(type) {

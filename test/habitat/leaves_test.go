@@ -1,15 +1,16 @@
 package habitat
 
 import (
-	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // leaf is a value of an expected object that is no object and no list.
@@ -114,12 +115,7 @@ func leavesOf(value any, path ...any) []leaf {
 	var found []leaf
 	switch value := value.(type) {
 	case object:
-		names := make([]string, 0, len(value))
-		for name := range value {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		for _, name := range slices.Sorted(maps.Keys(value)) {
 			found = append(found, leavesOf(value[name], append(slices.Clone(path), name)...)...)
 		}
 	case []any:
@@ -147,16 +143,6 @@ func replace(path []any, value any) operation {
 	return operation{"replace", text.String(), value}
 }
 
-func encode(patch []operation) []byte {
-	text, err := json.Marshal(patch)
-	if err != nil {
-		panic(err) // of plain values
-	}
-	return text
-}
-
-func patchBy(who string) metav1.PatchOptions { return metav1.PatchOptions{FieldManager: who} }
-
 // changes are ways to change a leaf, one of which an API server that lets anybody
 // change it takes: the leaf by itself; a volume with all that mount it; and what the
 // API wants to go together.
@@ -164,7 +150,8 @@ func (l leaf) changes(live *unstructured.Unstructured) [][]operation {
 	parent, last := l.steps()
 	switch {
 	case parent == "updateStrategy":
-		return [][]operation{{replace(l.path[:len(l.path)-1], object{"type": otherStrategy(l.value)})}}
+		strategies := map[any]any{"OnDelete": "RollingUpdate", "RollingUpdate": "OnDelete"}
+		return [][]operation{{replace(l.path[:len(l.path)-1], object{"type": strategies[l.value]})}}
 	case (parent == "volumes" || parent == "volumeMounts") && last == "name":
 		alone := [][]operation{}
 		if parent == "volumeMounts" {
@@ -196,16 +183,9 @@ func other(value any) any {
 	panic(fmt.Sprintf("a leaf is a %T", value))
 }
 
-func otherStrategy(value any) string {
-	if value == "OnDelete" {
-		return "RollingUpdate"
-	}
-	return "OnDelete"
-}
-
 func volumesOf(live *unstructured.Unstructured) []any {
 	var names []any
-	volumes, _ := field(live, "spec", "template", "spec", "volumes").([]any)
+	volumes, _ := kit.Field(live, "spec", "template", "spec", "volumes").([]any)
 	for i := range volumes {
 		names = append(names, at(volumes, []any{i, "name"}))
 	}
@@ -215,7 +195,7 @@ func volumesOf(live *unstructured.Unstructured) []any {
 // renameVolume gives a volume another name, wherever it has one.
 func renameVolume(live *unstructured.Unstructured, name any) []operation {
 	var patch []operation
-	template, _ := field(live, "spec", "template", "spec").(object)
+	template, _ := kit.Field(live, "spec", "template", "spec").(object)
 	for _, leaf := range leavesOf(template, "spec", "template", "spec") {
 		parent, last := leaf.steps()
 		if (parent == "volumes" || parent == "volumeMounts") && last == "name" && leaf.value == name {
@@ -257,7 +237,7 @@ func TestLeaves(t *testing.T) {
 	var got []said
 	for _, leaf := range leavesOf(live.Object) {
 		for _, patch := range leaf.changes(live) {
-			got = append(got, said{leaf.String(), leaf.told(), string(encode(patch))})
+			got = append(got, said{leaf.String(), leaf.told(), string(kit.JSON(t, patch))})
 		}
 	}
 	const container = "spec.template.spec.containers[0]"

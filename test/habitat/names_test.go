@@ -71,28 +71,29 @@ func TestPeerFileIsTaken(t *testing.T) {
 			h := newHome(t)
 			h.create(t, kit.ConfigMaps, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name}, "data": object{"a": "b"}})
 			version := h.get(t, kit.ConfigMaps, name).GetResourceVersion()
-			h.create(t, habitats, service("web", 1, nil))
-			h.mustRun(t, "web")
-			kit.Eventually(t, func() string {
-				if got := h.condition(t, "web", "PeerFile"); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, name) {
-					return fmt.Sprintf("condition PeerFile is %s: %q", got.Status, got.Message)
-				}
-				return ""
-			})
+			h.run(t, service("web", 1, nil))
+			h.awaitPeerFile(t, metav1.ConditionFalse, name)
 			h.awaitCalm(t)
 			if got := h.get(t, kit.ConfigMaps, name).GetResourceVersion(); got != version {
 				t.Errorf("ConfigMap %s, which is somebody else's, was written", name)
 			}
 			h.delete(t, kit.ConfigMaps, name)
 			h.mustHavePeer(t, 1)
-			kit.Eventually(t, func() string {
-				if got := h.condition(t, "web", "PeerFile"); got.Status != metav1.ConditionTrue {
-					return fmt.Sprintf("condition PeerFile is %s: %q", got.Status, got.Message)
-				}
-				return ""
-			})
+			h.awaitPeerFile(t, metav1.ConditionTrue, "")
 		})
 	}
+}
+
+// awaitPeerFile waits until the condition PeerFile of the Habitat is so, and its message
+// contains a text.
+func (h home) awaitPeerFile(t *testing.T, status metav1.ConditionStatus, text string) {
+	t.Helper()
+	kit.Eventually(t, func() string {
+		if got := h.condition(t, "web", "PeerFile"); got.Status != status || !strings.Contains(got.Message, text) {
+			return fmt.Sprintf("condition PeerFile is %s: %q", got.Status, got.Message)
+		}
+		return ""
+	})
 }
 
 // A StatefulSet that is there already and belongs to nobody, as one of the former
@@ -103,28 +104,21 @@ func TestAdoption(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	content := service("web", 2, nil)
-	workload := parsed(t, func() object {
-		moved := service("web", 2, nil)
-		moved["metadata"].(object)["namespace"] = h.namespace
-		return moved
-	}()).Workload(habitat.DefaultFilesImage)
+	moved := service("web", 2, nil)
+	moved["metadata"].(object)["namespace"] = h.namespace
+	workload := parsed(t, moved).Workload(habitat.DefaultFilesImage)
 	workload["spec"].(object)["replicas"] = int64(1)
 	workload["metadata"].(object)["annotations"] = object{"note": "mine"}
 	theirs := h.create(t, kit.StatefulSets, workload)
-	kit.Eventually(t, func() string {
-		if field(h.get(t, kit.StatefulSets, "web"), "status", "readyReplicas") != int64(1) {
-			return "the StatefulSet has no Pod yet"
-		}
-		return ""
-	})
+	h.eventuallyField(t, 1, kit.StatefulSets, "web", "status", "readyReplicas")
 	pods := uids(h.pods(t, "web"))
 	h.create(t, habitats, content)
 	h.mustSay(t, "web", "Ready", metav1.ConditionFalse, "AlreadyExists")
 	kit.Eventually(t, func() string {
 		live := h.get(t, habitats, "web")
-		message, _ := field(live, "status", "message").(string)
-		if !hasAll(message, []string{"does not belong to this Application", "StatefulSet", "web"}) || field(live, "status", "state") == "RUNNING" {
-			return fmt.Sprintf("the status does not name the conflict: %v", field(live, "status"))
+		message, _ := kit.Field(live, "status", "message").(string)
+		if !hasAll(message, []string{"does not belong to this Application", "StatefulSet", "web"}) || kit.Field(live, "status", "state") == "RUNNING" {
+			return fmt.Sprintf("the status does not name the conflict: %v", kit.Field(live, "status"))
 		}
 		return ""
 	})
@@ -137,7 +131,7 @@ func TestAdoption(t *testing.T) {
 	h.mustRun(t, "web")
 	h.mustBeCarriedOut(t, "web")
 	h.mustStay(t, kit.StatefulSets, "web", theirs.GetUID())
-	if got := field(h.get(t, kit.StatefulSets, "web"), "metadata", "annotations", "note"); got != "mine" {
+	if got := kit.Field(h.get(t, kit.StatefulSets, "web"), "metadata", "annotations", "note"); got != "mine" {
 		t.Errorf("its annotation is %v, want mine", got)
 	}
 	for name, uid := range pods {
@@ -159,10 +153,9 @@ func TestApplicationIsKept(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("web", 1, nil))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 1, nil))
 	habitat := h.get(t, habitats, "web").GetUID()
-	spec := field(h.get(t, kit.ConfigMaps, "habitat-web"), "data", application.ManifestKey)
+	spec := kit.Field(h.get(t, kit.ConfigMaps, "habitat-web"), "data", application.ManifestKey)
 	for name, edit := range map[string]string{
 		"labels":   `{"metadata": {"labels": {"habitat": null, "habitat-name": "other", "mine": "too"}}}`,
 		"origin":   `{"metadata": {"annotations": {"krake.dev/generated-from": null, "mine": "too"}}}`,
@@ -174,7 +167,7 @@ func TestApplicationIsKept(t *testing.T) {
 		h.mustBelong(t, "web", habitat)
 		kit.Eventually(t, func() string {
 			cm := h.get(t, kit.ConfigMaps, "habitat-web")
-			data, _ := field(cm, "data").(object)
+			data, _ := kit.Field(cm, "data").(object)
 			if data[application.ManifestKey] != spec || data[application.ObserverSchemaKey] == nil || cm.GetLabels()["habitat"] != "true" ||
 				cm.GetLabels()["habitat-name"] != "web" || cm.GetAnnotations()[application.GeneratedFromAnnotation] != "Habitat/web" {
 				return fmt.Sprintf("%s: the Application is not put back: %v, %v", name, cm.GetLabels(), cm.GetAnnotations())

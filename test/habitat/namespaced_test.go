@@ -38,8 +38,7 @@ func TestNamespaced(t *testing.T) {
 	outside.create(t, habitats, service("web", 1, nil))
 	for _, h := range []home{inside, also} {
 		h.create(t, habitats, service("db", 3, object{"updateStrategy": "OnDelete", "service": with("db", "leader", object{"configSecretName": "toml-of-db"})}))
-		h.create(t, habitats, old("flat", 1))
-		h.mustRun(t, "flat")
+		h.run(t, old("flat", 1))
 		h.secret(t, "toml-of-db", "user.toml")
 		h.mustRun(t, "db")
 		h.mustHavePeer(t, 4)
@@ -95,7 +94,7 @@ func (h home) checkPowerless(t *testing.T) {
 // namespaces, or for anything in no namespace.
 func (p *plane) checkNamespaces(t *testing.T, namespaces ...string) {
 	t.Helper()
-	asked := kit.WholeAudit(p.Cluster).Requests(t, func(l kit.Request) bool { return l.User.Username == kit.HabitatUser && l.Object.Resource != "" })
+	asked := kit.WholeAudit(p.Cluster).Requests(t, kit.By(kit.HabitatUser), func(l kit.Request) bool { return l.Object.Resource != "" })
 	for _, l := range asked {
 		if !slices.Contains(namespaces, l.Object.Namespace) {
 			t.Errorf("beyond its namespaces: %s", l)

@@ -41,7 +41,7 @@ func (h home) follow(t *testing.T) <-chan written {
 		defer close(versions)
 		for event := range watch.ResultChan() {
 			if live, ok := event.Object.(*unstructured.Unstructured); ok {
-				peer, _ := field(live, "data", habitat.PeerFile).(string)
+				peer, _ := kit.Field(live, "data", habitat.PeerFile).(string)
 				versions <- written{peer, time.Now()}
 			}
 		}
@@ -53,7 +53,7 @@ func (h home) follow(t *testing.T) <-chan written {
 func (h home) peer(t *testing.T) (string, bool) {
 	t.Helper()
 	file := h.get(t, kit.ConfigMaps, habitat.PeerFile)
-	peer, ok := field(file, "data", habitat.PeerFile).(string)
+	peer, ok := kit.Field(file, "data", habitat.PeerFile).(string)
 	return peer, ok
 }
 
@@ -69,19 +69,26 @@ func (h home) running(t *testing.T) map[string]corev1.Pod {
 	return found
 }
 
-// mustHavePeer waits until the peer file has the address of one of so many running
-// Pods, and gives that Pod.
-func (h home) mustHavePeer(t *testing.T, pods int) corev1.Pod {
+// chosen is the Pod whose address the peer file has. It complains unless that is one of
+// so many running Pods.
+func (h home) chosen(t *testing.T, pods int) (peer corev1.Pod, complaint string) {
 	t.Helper()
-	var peer corev1.Pod
-	kit.Eventually(t, func() string {
-		running := h.running(t)
-		address, _ := h.peer(t)
-		chosen, ok := running[address]
-		if peer = chosen; !ok || len(running) != pods {
-			return fmt.Sprintf("the peer file has %q, want one of %d addresses, of %v", address, pods, slices.Sorted(maps.Keys(running)))
-		}
-		return ""
+	running := h.running(t)
+	address, _ := h.peer(t)
+	peer, ok := running[address]
+	if !ok || len(running) != pods {
+		complaint = fmt.Sprintf("the peer file has %q, want one of %d addresses, of %v", address, pods, slices.Sorted(maps.Keys(running)))
+	}
+	return peer, complaint
+}
+
+// mustHavePeer waits until the peer file has the address of one of so many running
+// Pods, and returns that Pod.
+func (h home) mustHavePeer(t *testing.T, pods int) (peer corev1.Pod) {
+	t.Helper()
+	kit.Eventually(t, func() (complaint string) {
+		peer, complaint = h.chosen(t, pods)
+		return complaint
 	})
 	return peer
 }
@@ -124,9 +131,7 @@ func TestPeersAreReplaced(t *testing.T) {
 	// slowest tells what else this machine had to do: of it is asked that no resync brought it.
 	const bound, longest = 2 * time.Second, 20 * time.Second
 	h := newHome(t)
-	h.create(t, habitats, service("db", 3, object{"service": with("db", "leader", nil)}))
-	h.create(t, habitats, service("app", 2, nil))
-	h.mustRun(t, "db", "app")
+	h.run(t, service("db", 3, object{"service": with("db", "leader", nil)}), service("app", 2, nil))
 	h.mustHavePeer(t, 5)
 	versions := h.follow(t)
 	deaths := map[string]func(*testing.T, corev1.Pod){"deleted": h.deletePod, "failed": h.fail}
@@ -186,13 +191,11 @@ func quantile(durations []time.Duration, percent int) time.Duration {
 func TestPeerIsTheOldest(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("b", 1, nil))
-	h.mustRun(t, "b")
+	h.run(t, service("b", 1, nil))
 	first := h.mustHavePeer(t, 1)
 	// Start times are whole seconds: those of the next ones are later, for sure.
 	awaitAfter(first.Status.StartTime.Time)
-	h.create(t, habitats, service("a", 2, nil))
-	h.mustRun(t, "a")
+	h.run(t, service("a", 2, nil))
 	if peer := h.mustHavePeer(t, 3); peer.Name != first.Name {
 		t.Errorf("the peer is %s, want %s as before", peer.Name, first.Name)
 	}
@@ -219,8 +222,7 @@ func TestPeersThatDoNotQualify(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("web", 0, nil))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 0, nil))
 	h.eventuallyFile(t, "")
 	ours := map[string]string{"habitat": "true"}
 	h.stray(t, "pending", ours, corev1.PodPending, "")
@@ -281,8 +283,7 @@ func (h home) eventuallyFile(t *testing.T, peer string) {
 func TestPeerFileIsKept(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("web", 0, nil))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 0, nil))
 	h.eventuallyFile(t, "")
 	h.edit(t, "web", `{"count": 2}`)
 	h.mustRun(t, "web")
@@ -301,7 +302,7 @@ func TestPeerFileIsKept(t *testing.T) {
 			h.eventuallyFile(t, peer.Status.PodIP)
 		}
 	}
-	if got := field(h.get(t, kit.ConfigMaps, habitat.PeerFile), "data", "note"); got != "mine" {
+	if got := kit.Field(h.get(t, kit.ConfigMaps, habitat.PeerFile), "data", "note"); got != "mine" {
 		t.Errorf("what somebody has added is %v, want mine", got)
 	}
 	h.edit(t, "web", `{"count": 0}`)
@@ -321,8 +322,7 @@ func TestPeerFileIsShared(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	for _, name := range []string{"first", "second"} {
-		h.create(t, habitats, service(name, 1, nil))
-		h.mustRun(t, name)
+		h.run(t, service(name, 1, nil))
 	}
 	h.mustHavePeer(t, 2)
 	h.mustOwn(t, "first", "second")
@@ -334,19 +334,13 @@ func TestPeerFileIsShared(t *testing.T) {
 	h.mustOwn(t, "second")
 
 	h.delete(t, kit.ConfigMaps, habitat.PeerFile)
-	kit.Eventually(t, func() string {
-		if file := h.get(t, kit.ConfigMaps, habitat.PeerFile); file == nil || file.GetUID() == uid {
-			return "the peer file was deleted, and is not back"
-		}
-		return ""
-	})
+	h.mustAppear(t, kit.ConfigMaps, habitat.PeerFile, uid)
 	h.mustHavePeer(t, 1)
 
 	h.delete(t, habitats, "second")
 	h.mustGo(t, kit.ConfigMaps, habitat.PeerFile)
 	h.mustGo(t, kit.ConfigMaps, "habitat-peers")
-	h.create(t, habitats, service("third", 1, nil))
-	h.mustRun(t, "third")
+	h.run(t, service("third", 1, nil))
 	h.mustHavePeer(t, 1)
 	h.mustOwn(t, "third")
 }

@@ -4,16 +4,12 @@ import (
 	"errors"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
-
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // ownPlane starts a control plane for one test, in which prepare may do something
 // before anything is installed. What holds for all tests is looked at when it ends.
@@ -39,7 +35,7 @@ func loosePlane(t *testing.T) *plane {
 	t.Helper()
 	anything := object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	return ownPlane(t, installation.Options{Overlay: "habitat", Habitats: 1}, func(p *plane) {
-		_, err := p.Dynamic.Resource(definitions).Create(t.Context(), &unstructured.Unstructured{Object: object{
+		_, err := p.Dynamic.Resource(kit.Definitions).Create(t.Context(), &unstructured.Unstructured{Object: object{
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": "habitats.habitat.sh"},
 			"spec": object{
 				"group": "habitat.sh", "scope": "Namespaced",

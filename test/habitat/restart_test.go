@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -43,8 +41,7 @@ func TestARestartWritesNothing(t *testing.T) {
 		kit.Must(t, h.installation.StopHabitat())
 		kit.Must(t, h.installation.StartHabitat(t.Context()))
 		other := newHome(t)
-		other.create(t, habitats, service("after", 1, nil))
-		other.mustRun(t, "after")
+		other.run(t, service("after", 1, nil))
 		h.awaitCalm(t)
 	}
 	// Whether a ConfigMap of a name is there that is not labeled, and so not watched, is
@@ -68,8 +65,7 @@ func TestReplicas(t *testing.T) {
 		lost       = 30 * time.Second // the Lease is lost after 15
 	)
 	h := newHome(t)
-	h.create(t, habitats, service("web", 2, nil))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 2, nil))
 	for _, c := range []struct {
 		how   string
 		end   func(...int) error
@@ -101,9 +97,8 @@ func TestReplicas(t *testing.T) {
 // wrote gives the writes of what carries out Habitats in the namespace, Events excepted.
 func (h home) wrote(t *testing.T, from kit.Mark) []kit.Request {
 	t.Helper()
-	return from.Requests(t, func(l kit.Request) bool {
-		return l.User.Username == kit.HabitatUser && l.Object.Namespace == h.namespace && l.IsWrite() && l.Object.Resource != "events"
-	})
+	isWrite := func(l kit.Request) bool { return l.IsWrite() && l.Object.Resource != "events" }
+	return from.Requests(t, kit.By(kit.HabitatUser), kit.In(h.namespace), isWrite)
 }
 
 // leader tells which of the two processes has written in the namespace last, since
@@ -167,20 +162,23 @@ func newStory() story {
 			return h.isRunning(t, "web") + h.isRunning(t, "db") + h.runs(t, "db", "registry.test/hab/db:2") + h.runs(t, "web", "registry.test/hab/web:2")
 		}},
 		{"the peer dies", func(t *testing.T, h home) {
-			if peer, ok := h.running(t)[peerOf(t, h)]; ok {
+			address, _ := h.peer(t)
+			if peer, ok := h.running(t)[address]; ok {
 				h.deletePod(t, peer)
 			}
 		}, func(t *testing.T, h home) string { return h.hasPeer(t, 5) }},
 		{"somebody edits the Application, and the file", func(t *testing.T, h home) {
 			h.patch(t, kit.ConfigMaps, "habitat-db", "hand", `{"metadata": {"labels": {"habitat-name": "other"}, "ownerReferences": null}}`)
 			h.patch(t, kit.ConfigMaps, "peer-watch-file", "hand", `{"data": {"peer-watch-file": "192.0.2.1"}}`)
-		}, func(t *testing.T, h home) string { return h.hasPeer(t, 5) + h.belongs(t, "db") }},
+		}, func(t *testing.T, h home) string {
+			return h.hasPeer(t, 5) + h.belongs(t, "db", h.get(t, habitats, "db").GetUID())
+		}},
 		{"one goes, and comes again", func(t *testing.T, h home) {
 			h.delete(t, habitats, "web")
 			h.mustGo(t, habitats, "web")
 			h.create(t, habitats, web)
 		}, func(t *testing.T, h home) string {
-			return h.isRunning(t, "web") + h.belongs(t, "web") + h.hasPeer(t, 5)
+			return h.isRunning(t, "web") + h.belongs(t, "web", h.get(t, habitats, "web").GetUID()) + h.hasPeer(t, 5)
 		}},
 		{"all go", func(t *testing.T, h home) {
 			h.delete(t, habitats, "web")
@@ -197,15 +195,10 @@ func newStory() story {
 			h.create(t, habitats, web)
 			h.create(t, habitats, db)
 		}, func(t *testing.T, h home) string {
-			return h.isRunning(t, "web") + h.isRunning(t, "db") + h.hasPeer(t, 5) + h.belongs(t, "web") + h.belongs(t, "db")
+			return h.isRunning(t, "web") + h.isRunning(t, "db") + h.hasPeer(t, 5) +
+				h.belongs(t, "web", h.get(t, habitats, "web").GetUID()) + h.belongs(t, "db", h.get(t, habitats, "db").GetUID())
 		}},
 	}
-}
-
-func peerOf(t *testing.T, h home) string {
-	t.Helper()
-	peer, _ := h.peer(t)
-	return peer
 }
 
 func (h home) saysReason(t *testing.T, name, reason string) string {
@@ -229,20 +222,8 @@ func (h home) runs(t *testing.T, name, image string) string {
 
 func (h home) hasPeer(t *testing.T, pods int) string {
 	t.Helper()
-	running := h.running(t)
-	if _, ok := running[peerOf(t, h)]; !ok || len(running) != pods {
-		return fmt.Sprintf("the peer is %q, of %d Pods, want one of %d", peerOf(t, h), len(running), pods)
-	}
-	return ""
-}
-
-func (h home) belongs(t *testing.T, name string) string {
-	t.Helper()
-	cm, live := h.get(t, kit.ConfigMaps, "habitat-"+name), h.get(t, habitats, name)
-	if cm == nil || len(cm.GetOwnerReferences()) != 1 || cm.GetOwnerReferences()[0].UID != live.GetUID() || cm.GetLabels()["habitat-name"] != name {
-		return "the Application of Habitat " + name + " is not its own"
-	}
-	return ""
+	_, complaint := h.chosen(t, pods)
+	return complaint
 }
 
 // lane is a namespace with a process of its own that carries out its Habitats, and a
@@ -253,26 +234,25 @@ type lane struct {
 	proxy      *proxy.Proxy
 	kubeconfig string
 
+	victim *proxy.Victim // the process
+
 	mu    sync.Mutex
 	child *cluster.Process
-	// fatal is the call at which it is killed: before it is sent on, or when it is
-	// carried out, and nobody hears of that.
-	fatal int
-	sent  bool
-	met   string
 }
 
 func newLane(t *testing.T, from string) *lane {
 	t.Helper()
 	l := &lane{home: newHome(t)}
+	l.victim = &proxy.Victim{Kill: func() {
+		if err := l.kill(); err != nil {
+			t.Error(err)
+		}
+	}}
 	var err error
 	l.proxy, err = proxy.Start(l.RESTConfig())
 	kit.Must(t, err)
 	l.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	kit.Must(t, l.proxy.WriteKubeconfig(from, l.kubeconfig))
-	if _, err := clientcmd.LoadFromFile(l.kubeconfig); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		kit.Must(t, l.kill())
 		l.proxy.Close()
@@ -311,31 +291,11 @@ func (l *lane) kill() error {
 	return err
 }
 
-// arm has the process be killed at one of its calls from now on; at none, if that is 0.
-func (l *lane) arm(t *testing.T, fatal int, sent bool) {
-	t.Helper()
-	l.mu.Lock()
-	l.fatal, l.sent, l.met = fatal, sent, ""
-	l.mu.Unlock()
-	l.proxy.Intercept(func(call proxy.Call) *proxy.Fault {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.fatal == 0 || call.Number != l.fatal {
-			return nil
-		}
-		l.met = call.String()
-		return &proxy.Fault{Sent: l.sent, Do: func() {
-			if err := l.kill(); err != nil {
-				t.Error(err)
-			}
-		}}
-	})
-}
-
 // play plays the story, in which the process dies once, and gives how many calls it made.
 func (l *lane) play(t *testing.T, fatal int, sent bool) (met string, calls int) {
 	t.Helper()
-	l.arm(t, fatal, sent)
+	l.proxy.Intercept(l.victim.Meet)
+	l.victim.Arm(fatal, sent)
 	from := l.Mark(t)
 	for _, step := range newStory() {
 		_, err := l.start(t.Context())
@@ -349,7 +309,7 @@ func (l *lane) play(t *testing.T, fatal int, sent bool) (met string, calls int) 
 			return step.is(t, l.home)
 		})
 		if complaint != "" {
-			t.Fatalf("killed at call %d (%s, sent on: %v): after %s %s: %s", fatal, l.met, sent, kit.Timeout, step.what, complaint)
+			t.Fatalf("killed at call %d (%s, sent on: %v): after %s %s: %s", fatal, l.victim.Met(), sent, kit.Timeout, step.what, complaint)
 		}
 	}
 	calls = l.proxy.Numbers()
@@ -362,9 +322,7 @@ func (l *lane) play(t *testing.T, fatal int, sent bool) (met string, calls int) 
 	}
 	l.mustGo(t, kit.ConfigMaps, "habitat-peers")
 	l.delete(t, kit.Secrets, "web-config")
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.met, calls
+	return l.victim.Disarm(), calls
 }
 
 // checkDeletions fails if a Pod was deleted twice, or one that was not outdated: there
@@ -372,10 +330,10 @@ func (l *lane) play(t *testing.T, fatal int, sent bool) (met string, calls int) 
 func (l *lane) checkDeletions(t *testing.T, from kit.Mark) {
 	t.Helper()
 	var deleted []string
-	for _, call := range from.Requests(t, func(r kit.Request) bool {
-		return r.User.Username == kit.HabitatUser && r.Object.Namespace == l.namespace && r.Verb == "delete" && r.Status.Code == http.StatusOK
-	}) {
-		deleted = append(deleted, call.Name())
+	for _, call := range from.Requests(t, kit.By(kit.HabitatUser), kit.In(l.namespace), isDeletion) {
+		if call.Status.Code == http.StatusOK {
+			deleted = append(deleted, call.Name())
+		}
 	}
 	if slices.Sort(deleted); !slices.Equal(deleted, []string{"db-0", "db-1", "db-2"}) {
 		t.Errorf("deleted were %v, want each of the outdated Pods once", deleted)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -32,6 +32,14 @@ type sample struct {
 type tally struct {
 	mu                     sync.Mutex
 	all, reverted, refused int
+}
+
+func (c *tally) add(reverted, refused int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all += reverted + refused
+	c.reverted += reverted
+	c.refused += refused
 }
 
 // "For each sample: the live objects have exactly the expected fields, nothing is
@@ -268,15 +276,15 @@ func (h home) checkPeerFile(t *testing.T) {
 	if file == nil {
 		t.Fatal("there is no peer file")
 	}
-	if got := field(file, "metadata", "labels", "habitat"); got != "true" {
+	if got := kit.Field(file, "metadata", "labels", "habitat"); got != "true" {
 		t.Errorf("label habitat of the peer file is %v, want true", got)
 	}
 	running := map[string]bool{}
 	for _, pod := range h.pods(t, "") {
 		running[pod.Status.PodIP] = true
 	}
-	peer, _ := field(file, "data", habitat.PeerFile).(string)
-	if data, _ := field(file, "data").(object); len(data) != 1 || !running[peer] {
+	peer, _ := kit.Field(file, "data", habitat.PeerFile).(string)
+	if data, _ := kit.Field(file, "data").(object); len(data) != 1 || !running[peer] {
 		t.Errorf("the peer file has %v, want the address of one of %v", data, running)
 	}
 }
@@ -299,11 +307,7 @@ func (s sample) tamper(t *testing.T, h home, count *tally) {
 			refused = append(refused, leaf.String())
 		}
 	}
-	count.mu.Lock()
-	count.all += len(reverted) + len(refused)
-	count.reverted += len(reverted)
-	count.refused += len(refused)
-	count.mu.Unlock()
+	count.add(len(reverted), len(refused))
 	if diff := gocmp.Diff(unchangeable(expected), refused); diff != "" {
 		t.Errorf("what the API server does not let anybody change: -want +got\n%s", diff)
 	}
@@ -319,22 +323,10 @@ func (s sample) remove(t *testing.T, h home, resource schema.GroupVersionResourc
 	t.Helper()
 	uid := h.get(t, resource, s.habitat()).GetUID()
 	h.delete(t, resource, s.habitat())
-	kit.Eventually(t, func() string {
-		if live := h.get(t, resource, s.habitat()); live == nil || live.GetUID() == uid {
-			return "the workload was deleted, and is not back"
-		}
-		return ""
-	})
-	h.mustTell(t, s.habitat(), "Warning", "Overwritten", resourceKind(resource)+"/"+s.habitat(), "deleted")
+	h.mustAppear(t, resource, s.habitat(), uid)
+	h.mustTell(t, s.habitat(), "Warning", "Overwritten", fmt.Sprintf("%v/%s", s.expected[0]["kind"], s.habitat()), "deleted")
 	h.mustRun(t, s.habitat())
 	s.compare(t, h)
-}
-
-func resourceKind(resource schema.GroupVersionResource) string {
-	if resource == kit.Deployments {
-		return "Deployment"
-	}
-	return "StatefulSet"
 }
 
 // change changes a leaf, and waits until it is as it was. It gives what an Event about
@@ -347,7 +339,8 @@ func (s sample) change(t *testing.T, h home, resource schema.GroupVersionResourc
 	live := h.get(t, resource, s.habitat())
 	before := l.in(expected, live.Object)
 	for _, patch := range before.changes(live) {
-		after, err := h.jsonPatch(t, resource, s.habitat(), who, patch)
+		after, err := h.Dynamic.Resource(resource).Namespace(h.namespace).Patch(t.Context(), s.habitat(), types.JSONPatchType,
+			kit.JSON(t, patch), metav1.PatchOptions{FieldManager: who})
 		if err != nil {
 			continue
 		}
@@ -377,7 +370,6 @@ func tamperPeers(t *testing.T, h home, count *tally) {
 	for _, leaf := range leavesOf(expected) {
 		if s.change(t, h, kit.ConfigMaps, leaf, "hand") != nil {
 			reverted = append(reverted, leaf.String())
-			// A request of client-go for an Event that fails is tried again after 10 s.
 		} else {
 			refused = append(refused, leaf.String())
 		}
@@ -385,15 +377,5 @@ func tamperPeers(t *testing.T, h home, count *tally) {
 	if diff := gocmp.Diff([]string{"metadata.labels.habitat"}, reverted); diff != "" {
 		t.Errorf("what can be changed of the peer file: -want +got\n%s", diff)
 	}
-	count.mu.Lock()
-	defer count.mu.Unlock()
-	count.all += len(reverted) + len(refused)
-	count.reverted += len(reverted)
-	count.refused += len(refused)
-}
-
-// jsonPatch changes an object by a JSON Patch.
-func (h home) jsonPatch(t *testing.T, resource schema.GroupVersionResource, name, who string, patch []operation) (*unstructured.Unstructured, error) {
-	t.Helper()
-	return h.Dynamic.Resource(resource).Namespace(h.namespace).Patch(t.Context(), name, types.JSONPatchType, encode(patch), patchBy(who))
+	count.add(len(reverted), len(refused))
 }

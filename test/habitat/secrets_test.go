@@ -65,12 +65,7 @@ func TestMissingSecret(t *testing.T) {
 	}
 	begin := time.Now()
 	h.secret(t, "web-files", "pwfile")
-	kit.Eventually(t, func() string {
-		if h.get(t, kit.StatefulSets, "web") == nil {
-			return "all Secrets are there, and the StatefulSet is not"
-		}
-		return ""
-	})
+	h.mustAppear(t, kit.StatefulSets, "web", "")
 	took := time.Since(begin)
 	t.Logf("from the last Secret to the StatefulSet: %s", took.Round(time.Millisecond))
 	if took > atOnce {
@@ -86,8 +81,7 @@ func TestSecretIsDeleted(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.secret(t, "web-config", "user.toml")
-	h.create(t, habitats, service("web", 2, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})}))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 2, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})}))
 	set, pods := h.get(t, kit.StatefulSets, "web").GetUID(), uids(h.pods(t, "web"))
 	h.delete(t, kit.Secrets, "web-config")
 	h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretMissing")
@@ -227,8 +221,7 @@ func TestSecretsAreNotRead(t *testing.T) {
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, process.Process().Kill()) })
 	kit.Must(t, process.WaitReady(t.Context()))
-	h.create(t, habitats, service("web", 1, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})}))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 1, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})}))
 	h.patch(t, kit.Secrets, "web-config", "user", fmt.Sprintf(`{"stringData": {"user.toml": "%s-changed"}}`, canary))
 	h.delete(t, kit.Secrets, "web-config")
 	h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretMissing")

@@ -2,7 +2,6 @@ package habitat
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
@@ -91,13 +89,23 @@ func (c *crew) end() *crew {
 	return c
 }
 
+// checkReplaced fails unless each Pod was replaced once.
+func (c *crew) checkReplaced(t *testing.T) {
+	t.Helper()
+	for name, uids := range c.came {
+		if len(uids) != 2 {
+			t.Errorf("Pod %s was replaced %d times, want once", name, len(uids)-1)
+		}
+	}
+}
+
 // mustRoll waits until all Pods of a Habitat are of the present revision, and ready.
 func (h home) mustRoll(t *testing.T, name, image string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
 		set := h.get(t, kit.StatefulSets, name)
-		want := field(set, "spec", "replicas")
-		status, _ := field(set, "status").(object)
+		want := kit.Field(set, "spec", "replicas")
+		status, _ := kit.Field(set, "status").(object)
 		if got := imageOf(set); got != image {
 			return fmt.Sprintf("the image of %s is %v, want %s", name, got, image)
 		}
@@ -114,7 +122,7 @@ func (h home) mustRoll(t *testing.T, name, image string) {
 }
 
 func imageOf(workload *unstructured.Unstructured) any {
-	return field(workload, "spec", "template", "spec", "containers", 0, "image")
+	return kit.Field(workload, "spec", "template", "spec", "containers", 0, "image")
 }
 
 // "Pods are replaced one by one": of a new image, at no time more than one Pod is
@@ -123,8 +131,7 @@ func TestRollingUpdate(t *testing.T) {
 	t.Parallel()
 	const count = 4
 	h := newHome(t)
-	h.create(t, habitats, service("web", count, nil))
-	h.mustRun(t, "web")
+	h.run(t, service("web", count, nil))
 	watched := h.observe(t, "web")
 	h.edit(t, "web", `{"image": "registry.test/hab/web:2"}`)
 	h.mustRoll(t, "web", "registry.test/hab/web:2")
@@ -134,18 +141,10 @@ func TestRollingUpdate(t *testing.T) {
 	if seen.least != count-1 {
 		t.Errorf("at a time only %d of %d Pods were ready, want %d at least and in between", seen.least, count, count-1)
 	}
-	for name, uids := range seen.came {
-		if len(uids) != 2 {
-			t.Errorf("Pod %s was replaced %d times", name, len(uids)-1)
-		}
-	}
+	seen.checkReplaced(t)
 	// Nobody but the StatefulSet's own controller has done that.
-	for _, l := range kit.WholeAudit(h.Cluster).Requests(t, func(l kit.Request) bool {
-		return l.Verb == "delete" && l.Object.Resource == "pods" && l.Object.Namespace == h.namespace
-	}) {
-		if isOurs(l) {
-			t.Errorf("want no deletion of Pods by us, got %s", l)
-		}
+	if ours := kit.WholeAudit(h.Cluster).Requests(t, isOurs, kit.In(h.namespace), isDeletion, kit.Of("pods")); len(ours) > 0 {
+		t.Errorf("want no deletion of Pods by us, got %s", kit.List(ours))
 	}
 }
 
@@ -157,8 +156,7 @@ func TestOnDelete(t *testing.T) {
 	t.Parallel()
 	const count = 4
 	h := newHome(t)
-	h.create(t, habitats, service("db", count, object{"updateStrategy": "OnDelete", "service": with("db", "leader", nil)}))
-	h.mustRun(t, "db")
+	h.run(t, service("db", count, object{"updateStrategy": "OnDelete", "service": with("db", "leader", nil)}))
 	first := uids(h.pods(t, "db"))
 	watched := h.observe(t, "db")
 	for round := range 10 {
@@ -177,15 +175,9 @@ func TestOnDelete(t *testing.T) {
 	h.mustTell(t, "db", "Normal", "PodsReplaced", fmt.Sprint(count))
 	seen := watched.end()
 	t.Logf("of %d Pods at least %d were ready at any time", count, seen.least)
-	for name, uids := range seen.came {
-		if len(uids) != 2 {
-			t.Errorf("Pod %s was replaced %d times, want once", name, len(uids)-1)
-		}
-	}
+	seen.checkReplaced(t)
 	var deleted []string
-	for _, l := range from.Requests(t, func(l kit.Request) bool {
-		return l.User.Username == kit.HabitatUser && l.Verb == "delete" && l.Object.Namespace == h.namespace
-	}) {
+	for _, l := range from.Requests(t, kit.By(kit.HabitatUser), kit.In(h.namespace), isDeletion) {
 		if deleted = append(deleted, l.Name()); !isPrecise(l.Body) || !l.IsAccepted() {
 			t.Errorf("want a deletion of this very Pod, got %s", l)
 		}
@@ -201,19 +193,17 @@ func TestOnDelete(t *testing.T) {
 func TestOnDeleteLeavesOthers(t *testing.T) { // not at once with others: it stops the controllers
 	const image = "registry.test/hab/db:2"
 	h := newHome(t)
-	h.create(t, habitats, service("db", 3, object{"updateStrategy": "OnDelete", "service": with("db", "leader", nil)}))
-	h.mustRun(t, "db")
+	h.run(t, service("db", 3, object{"updateStrategy": "OnDelete", "service": with("db", "leader", nil)}))
 	h.awaitCalm(t)
 	kit.Must(t, h.installation.StopHabitat())
-	manifest, _ := field(h.get(t, kit.ConfigMaps, "habitat-db"), "data", application.ManifestKey).(string)
-	edited, err := json.Marshal(object{"data": object{application.ManifestKey: strings.ReplaceAll(manifest, "registry.test/hab/db:1", image)}})
-	kit.Must(t, err)
+	manifest, _ := kit.Field(h.get(t, kit.ConfigMaps, "habitat-db"), "data", application.ManifestKey).(string)
+	edited := kit.JSON(t, object{"data": object{application.ManifestKey: strings.ReplaceAll(manifest, "registry.test/hab/db:1", image)}})
 	h.patch(t, kit.ConfigMaps, "habitat-db", "user", string(edited))
 	h.edit(t, "db", fmt.Sprintf(`{"image": %q}`, image))
 	h.eventuallyField(t, image, kit.StatefulSets, "db", "spec", "template", "spec", "containers", 0, "image")
 	kit.Eventually(t, func() string {
 		set := h.get(t, kit.StatefulSets, "db")
-		if field(set, "status", "observedGeneration") != set.GetGeneration() {
+		if kit.Field(set, "status", "observedGeneration") != set.GetGeneration() {
 			return "the StatefulSet's controller has not seen the new template"
 		}
 		return ""
@@ -244,8 +234,7 @@ func TestOnDeleteLeavesOthers(t *testing.T) { // not at once with others: it sto
 func TestScale(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("web", 2, nil))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 2, nil))
 	h.kubectl(t, "scale", "statefulset", "web", "--replicas=5")
 	h.eventuallyField(t, 2, kit.StatefulSets, "web", "spec", "replicas")
 	h.mustTell(t, "web", "Warning", "Overwritten", "StatefulSet/web", "spec.replicas", "kubectl", "make changes in the Habitat")
@@ -271,8 +260,7 @@ func TestScale(t *testing.T) {
 func TestUnobservedStays(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("web", 1, nil))
-	h.mustRun(t, "web")
+	h.run(t, service("web", 1, nil))
 	h.patch(t, kit.StatefulSets, "web", "somebody", `{"metadata": {"annotations": {"note": "mine"}}, "spec": {"minReadySeconds": 1, "template": {"spec": {"terminationGracePeriodSeconds": 7, "tolerations": [{"operator": "Exists"}]}}}}`)
 	h.kubectl(t, "set", "resources", "statefulset", "web", "--limits=cpu=100m")
 	h.edit(t, "web", `{"image": "registry.test/hab/web:2"}`)
@@ -286,7 +274,7 @@ func TestUnobservedStays(t *testing.T) {
 		"map[cpu:100m]":           {"spec", "template", "spec", "containers", 0, "resources", "limits"},
 		"registry.test/hab/web:2": {"spec", "template", "spec", "containers", 0, "image"},
 	} {
-		if got := field(live, path...); fmt.Sprint(got) != want {
+		if got := kit.Field(live, path...); fmt.Sprint(got) != want {
 			t.Errorf("%s is %v, want %s", pathOf(path), got, want)
 		}
 	}
@@ -300,9 +288,7 @@ func TestEdit(t *testing.T) {
 	h := newHome(t)
 	h.secret(t, "web-config", "user.toml")
 	h.secret(t, "ring-20240131235959", "ring-key")
-	h.create(t, habitats, service("web", 1, object{"env": []any{object{"name": "A", "value": "1"}}}))
-	h.create(t, habitats, old("flat", 1))
-	h.mustRun(t, "web", "flat")
+	h.run(t, service("web", 1, object{"env": []any{object{"name": "A", "value": "1"}}}), old("flat", 1))
 	edits := []struct{ name, patch string }{
 		{"web", `{"count": 3}`},
 		{"web", `{"image": "registry.test/hab/web:2"}`},
@@ -335,8 +321,8 @@ func TestEdit(t *testing.T) {
 	h.mustRun(t, "web")
 	h.mustBeCarriedOut(t, "web")
 	live := h.get(t, kit.StatefulSets, "web")
-	if imageOf(live) != "registry.test/hab/web:3" || field(live, "spec", "replicas") != int64(4) {
-		t.Errorf("the edit has become %v times %v", field(live, "spec", "replicas"), imageOf(live))
+	if imageOf(live) != "registry.test/hab/web:3" || kit.Field(live, "spec", "replicas") != int64(4) {
+		t.Errorf("the edit has become %v times %v", kit.Field(live, "spec", "replicas"), imageOf(live))
 	}
 }
 
@@ -350,15 +336,13 @@ func (h home) mustBeCarriedOut(t *testing.T, name string) {
 	if parsed.CustomVersion == habitat.V1beta1 {
 		resource = kit.Deployments
 	}
-	text, err := yaml.Marshal(expected)
-	kit.Must(t, err)
 	kit.Eventually(t, func() string {
 		live := h.get(t, resource, name)
 		if live == nil {
 			return "there is no workload " + name
 		}
 		if diff := gocmp.Diff(any(expected), project("", expected, live.Object)); diff != "" {
-			return fmt.Sprintf("%s: -want +got\n%s\nof\n%s", name, diff, text)
+			return fmt.Sprintf("%s: -want +got\n%s\nof\n%s", name, diff, kit.YAML(t, expected))
 		}
 		for _, list := range []string{"env", "volumeMounts", "args"} {
 			if want, got := len(listOf(expected, list)), len(listOf(live.Object, list)); got != want {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -21,9 +20,7 @@ func TestVersionsShareTheRing(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("new", 1, nil))
-	h.create(t, habitats, old("old", 2))
-	h.mustRun(t, "new", "old")
+	h.run(t, service("new", 1, nil), old("old", 2))
 	h.mustBeCarriedOut(t, "new")
 	h.mustBeCarriedOut(t, "old")
 	h.mustOwn(t, "new", "old")
@@ -34,7 +31,7 @@ func TestVersionsShareTheRing(t *testing.T) {
 			resource = kit.Deployments
 		}
 		live := h.get(t, resource, workload)
-		if got := field(live, "spec", "template", "spec", "volumes", 0, "configMap", "name"); got != habitat.PeerFile {
+		if got := kit.Field(live, "spec", "template", "spec", "volumes", 0, "configMap", "name"); got != habitat.PeerFile {
 			t.Errorf("%s reads its peer from %v", workload, got)
 		}
 	}
@@ -60,10 +57,8 @@ func TestDeprecation(t *testing.T) {
 		content object
 		warned  bool
 	}{{old("flat", 0), true}, {unversioned, true}, {service("new", 0, nil), false}} {
-		text, err := yaml.Marshal(c.content)
-		kit.Must(t, err)
 		name := nameOf(c.content)
-		said, err := h.tryKubectl(nil, string(text), "apply", "-f", "-")
+		said, err := h.tryKubectl(nil, kit.YAML(t, c.content), "apply", "-f", "-")
 		if err != nil {
 			t.Fatalf("%v: %s", err, said)
 		}
@@ -144,9 +139,10 @@ func TestStorageCannotChange(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
 	h := newHome(t)
-	h.create(t, habitats, service("kept", 1, object{"persistentStorage": object{"size": "1Gi", "storageClassName": "", "mountPath": "/data"}}))
-	h.create(t, habitats, service("none", 1, nil))
-	h.mustRun(t, "kept", "none")
+	h.run(t,
+		service("kept", 1, object{"persistentStorage": object{"size": "1Gi", "storageClassName": "", "mountPath": "/data"}}),
+		service("none", 1, nil),
+	)
 	for _, c := range []struct{ name, storage string }{
 		{"kept", `{"size": "2Gi"}`}, {"kept", `{"storageClassName": "fast"}`}, {"kept", `{"mountPath": "/elsewhere"}`}, {"kept", `null`},
 		{"none", `{"size": "1Gi", "storageClassName": "", "mountPath": "/data"}`},
@@ -186,9 +182,7 @@ func TestValidationFailed(t *testing.T) {
 		h.mustTell(t, name, "Warning", "ValidationFailed", c.words...)
 		h.eventuallyField(t, "FAILED", habitats, name, "status", "state")
 	}
-	good := service("good", 1, nil)
-	h.create(t, habitats, good)
-	h.mustRun(t, "good")
+	h.run(t, service("good", 1, nil))
 	h.awaitCalm(t)
 	if h.get(t, kit.ConfigMaps, "habitat-topology") != nil {
 		t.Error("of a Habitat that is wrong an Application was made")
@@ -202,8 +196,8 @@ func TestValidationFailed(t *testing.T) {
 	h.edit(t, "good", `{"service": {"topology": "standalone"}, "persistentStorage": {"size": "1Gi", "mountPath": "/data"}}`)
 	h.mustSay(t, "good", "Accepted", metav1.ConditionFalse, "Immutable")
 	h.mustTell(t, "good", "Warning", "Immutable", "persistentStorage")
-	begin, mended := time.Now(), `{"persistentStorage": null, "image": "registry.test/hab/good:2"}`
-	h.edit(t, "good", mended)
+	begin := time.Now()
+	h.edit(t, "good", `{"persistentStorage": null, "image": "registry.test/hab/good:2"}`)
 	h.mustRoll(t, "good", "registry.test/hab/good:2")
 	h.mustRun(t, "good")
 	t.Logf("mended, it ran again after %s", time.Since(begin).Round(time.Millisecond))

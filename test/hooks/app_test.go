@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -58,10 +59,17 @@ func (w wishes) and(more wishes) wishes {
 	return all
 }
 
-// mustGo waits until there is no such Application any more, nor anything of it.
+// mustGo waits until there is no such Application any more, and fails if anything of
+// it is left.
 func (a app) mustGo(t *testing.T, on ...*kit.Plane) {
 	t.Helper()
-	kit.Eventually(t, func() string { return a.IsGone(t) })
+	a.MustGo(t)
+	a.checkGone(t, on...)
+}
+
+// checkGone fails if anything of the Application is left on a cluster.
+func (a app) checkGone(t *testing.T, on ...*kit.Plane) {
+	t.Helper()
 	for _, each := range on {
 		if left := a.objects(t, each); len(left) > 0 {
 			t.Errorf("of %s there is still %v", a, left)
@@ -72,32 +80,16 @@ func (a app) mustGo(t *testing.T, on ...*kit.Plane) {
 // objects are those of the Application on a cluster, by their own word.
 func (a app) objects(t *testing.T, at *kit.Plane) []string {
 	t.Helper()
-	ctx, marked := context.Background(), metav1.ListOptions{LabelSelector: application.OwnedByLabel}
 	var found []string
-	add := func(kind string, object metav1.Object) {
-		if strings.HasPrefix(object.GetAnnotations()[application.OwnerAnnotation], a.String()+" ") {
-			found = append(found, kind+" "+object.GetName())
+	for _, resource := range []schema.GroupVersionResource{kit.Deployments, kit.Services, kit.Secrets, kit.ConfigMaps} {
+		marked := metav1.ListOptions{LabelSelector: application.OwnedByLabel}
+		list, err := at.Dynamic.Resource(resource).Namespace(a.Namespace).List(context.Background(), marked)
+		kit.Must(t, err)
+		for _, object := range list.Items {
+			if strings.HasPrefix(object.GetAnnotations()[application.OwnerAnnotation], a.String()+" ") {
+				found = append(found, strings.ToLower(object.GetKind())+" "+object.GetName())
+			}
 		}
-	}
-	deployments, err := at.AppsV1().Deployments(a.Namespace).List(ctx, marked)
-	kit.Must(t, err)
-	services, err := at.CoreV1().Services(a.Namespace).List(ctx, marked)
-	kit.Must(t, err)
-	secrets, err := at.CoreV1().Secrets(a.Namespace).List(ctx, marked)
-	kit.Must(t, err)
-	configMaps, err := at.CoreV1().ConfigMaps(a.Namespace).List(ctx, marked)
-	kit.Must(t, err)
-	for i := range deployments.Items {
-		add("deployment", &deployments.Items[i])
-	}
-	for i := range services.Items {
-		add("service", &services.Items[i])
-	}
-	for i := range secrets.Items {
-		add("secret", &secrets.Items[i])
-	}
-	for i := range configMaps.Items {
-		add("configmap", &configMaps.Items[i])
 	}
 	return found
 }

@@ -16,8 +16,7 @@ import (
 // isWork tells of a write that is none of the leader's upkeep, and tells nobody
 // anything.
 func isWork(l kit.Request) bool {
-	return l.IsAgents() && !slices.Contains([]string{"get", "list", "watch"}, l.Verb) &&
-		!slices.Contains([]string{"leases", "events", "tokenreviews", "subjectaccessreviews"}, l.Object.Resource)
+	return l.IsAgents() && l.IsWrite() && !slices.Contains([]string{"leases", "events", "tokenreviews", "subjectaccessreviews"}, l.Object.Resource)
 }
 
 // worked gives the writes of agents in a namespace.

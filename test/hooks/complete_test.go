@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
@@ -150,9 +148,7 @@ func TestWrongTokens(t *testing.T) {
 // finalize has somebody keep an object of the Application, or let it go.
 func finalize(t *testing.T, namespace, finalizers string) {
 	t.Helper()
-	_, err := env.hub.CoreV1().ConfigMaps(namespace).Patch(t.Context(), "settings", types.MergePatchType,
-		[]byte(`{"metadata": {"finalizers": `+finalizers+`}}`), metav1.PatchOptions{FieldManager: "somebody"})
-	kit.Must(t, err)
+	env.hub.Change(t, kit.ConfigMaps, namespace, "settings", `{"metadata": {"finalizers": `+finalizers+`}}`)
 }
 
 // checkTokens calls a hook with all tokens that are not its own.

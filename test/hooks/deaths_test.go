@@ -2,11 +2,8 @@ package hooks
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,19 +17,15 @@ import (
 type mortal struct {
 	*spoke
 
-	mu    sync.Mutex
-	count int  // of the agent's calls since it was armed
-	fatal int  // the call at which it is killed; 0 if at none
-	sent  bool // that call is carried out
-	met   string
-	death chan struct{}
+	victim *proxy.Victim // the agent
 }
 
 // mortalize puts proxies between an agent and its API servers; those of both are
 // counted together. Afterwards its requests take the straight way again.
 func mortalize(t *testing.T, s *spoke) *mortal {
 	t.Helper()
-	m := &mortal{spoke: s}
+	// An agent that cannot be killed goes on as if it had not been meant.
+	m := &mortal{spoke: s, victim: &proxy.Victim{Kill: func() { _ = s.Kill() }}}
 	target, hub := s.Target, s.Hub
 	kit.Must(t, s.Kill())
 	m.proxied(t, &s.Target, s.plane)
@@ -46,7 +39,7 @@ func mortalize(t *testing.T, s *spoke) *mortal {
 			kit.Must(t, s.Start(context.Background()))
 		}
 	})
-	s.mustStart(t)
+	kit.Must(t, s.Start(t.Context()))
 	return m
 }
 
@@ -55,54 +48,8 @@ func (m *mortal) proxied(t *testing.T, file *string, to *kit.Plane) {
 	p, err := proxy.Start(to.RESTConfig())
 	kit.Must(t, err)
 	t.Cleanup(p.Close)
-	p.Intercept(m.meet)
+	p.Intercept(m.victim.Meet)
 	through(t, file, p)
-}
-
-// arm has the agent killed at one of its next calls.
-func (m *mortal) arm(call int, sent bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.count, m.fatal, m.sent, m.met, m.death = 0, call, sent, "", make(chan struct{})
-}
-
-// disarm has the agent live, unless it is to die already: then it waits for that, and
-// says at which call.
-func (m *mortal) disarm() (met string) {
-	m.mu.Lock()
-	m.fatal = 0 // of one that was met, the fault is given already
-	met, death := m.met, m.death
-	m.mu.Unlock()
-	if met != "" {
-		<-death
-	}
-	return met
-}
-
-// dead tells if the agent was killed.
-func (m *mortal) dead() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.met != "" && m.Process() == nil
-}
-
-// meet decides what befalls a call.
-func (m *mortal) meet(call proxy.Call) *proxy.Fault {
-	if call.Number == 0 {
-		return nil
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.count++
-	if m.count != m.fatal {
-		return nil
-	}
-	m.met = strings.Join([]string{call.Verb, call.Resource, call.Name}, " ")
-	death := m.death
-	return &proxy.Fault{Sent: m.sent, Do: func() {
-		_ = m.Kill() // if it cannot be killed, it goes on as if it had not been meant
-		close(death)
-	}}
 }
 
 // outlive waits until check finds nothing to complain about, and starts agents again
@@ -111,7 +58,7 @@ func outlive(t *testing.T, mortals []*mortal, check func() string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
 		for _, m := range mortals {
-			if m.dead() {
+			if m.victim.Met() != "" && m.Process() == nil {
 				kit.Must(t, m.Begin())
 			}
 		}
@@ -129,7 +76,7 @@ func trials(t *testing.T, mortals []*mortal, play func(t *testing.T, call int, s
 		for _, sent := range []bool{call%2 == 0, call%2 != 0} {
 			played++
 			m := play(t, call, sent)
-			met := m.disarm()
+			met := m.victim.Disarm()
 			outlive(t, mortals, func() string { return "" })
 			if met == "" {
 				t.Logf("%d trials in %s", played, time.Since(begin).Round(time.Second))
@@ -189,13 +136,7 @@ func (w *watched) mustBeAsked(t *testing.T) {
 // confirmLate has the Application confirm after all, until it is heard.
 func (m *mortal) confirmLate(t *testing.T, mortals []*mortal, p pod) {
 	t.Helper()
-	outlive(t, mortals, func() string {
-		got, err := p.send(t.Context(), m.spoke, p.says(application.Shutdown))
-		if err != nil || got.code != http.StatusOK && got.code != http.StatusNotFound {
-			return fmt.Sprintf("the late token: %v, %d: %s", err, got.code, got.text)
-		}
-		return ""
-	})
+	outlive(t, mortals, func() string { return p.isHeard(t, m.spoke, application.Shutdown) })
 }
 
 // lane is a cluster of a test's own, whose agent is killed, with one Application
@@ -229,9 +170,7 @@ func (l *lane) born(t *testing.T, wanted wishes) (app, pod, *watched) {
 func (l *lane) mustGo(t *testing.T, a app) {
 	t.Helper()
 	outlive(t, l.mortals, func() string { return a.IsGone(t) })
-	if left := a.objects(t, env.east); len(left) > 0 {
-		t.Errorf("of %s there is still %v", a, left)
-	}
+	a.checkGone(t, env.east)
 }
 
 // An agent is killed at each of its calls, from the deletion of an Application on:
@@ -249,7 +188,7 @@ func TestDeathsInDeletion(t *testing.T) {
 			a, p, w := l.born(t, wishes{"hooks": "shutdown", "shutdown-grace-time": "1h"})
 			w.do(t, w.confirms(t, p, l.spoke))
 			begin := env.east.Mark(t)
-			l.arm(call, sent)
+			l.victim.Arm(call, sent)
 			a.Delete(t)
 			l.mustGo(t, a)
 			w.mustBeAsked(t)
@@ -268,12 +207,12 @@ func TestDeathsInDeletion(t *testing.T) {
 			a, p, w := l.born(t, wanted)
 			w.do(t, fails)
 			begin, said := env.east.Mark(t), time.Now().Add(time.Second) // the first attempt alone takes longer
-			l.arm(call, sent)
+			l.victim.Arm(call, sent)
 			a.Delete(t)
 			if !anyway {
 				outlive(t, l.mortals, func() string { return a.Is(t, application.StateDegraded) })
 				a.mustKeep(t, env.east)
-				l.disarm()
+				l.victim.Disarm()
 				said = time.Now()
 				l.confirmLate(t, l.mortals, p)
 			}
@@ -295,14 +234,8 @@ func TestDeathsInCompletion(t *testing.T) {
 		t.Helper()
 		a, p, w := l.born(t, wishes{"hooks": "complete,shutdown", "shutdown-grace-time": "1h"})
 		w.do(t, hangs)
-		l.arm(call, sent)
-		outlive(t, l.mortals, func() string {
-			got, err := p.send(t.Context(), l.spoke, p.says(application.Complete))
-			if err != nil || got.code != http.StatusOK && got.code != http.StatusNotFound {
-				return fmt.Sprintf("complete: %v, %d: %s", err, got.code, got.text)
-			}
-			return ""
-		})
+		l.victim.Arm(call, sent)
+		outlive(t, l.mortals, func() string { return p.isHeard(t, l.spoke, application.Complete) })
 		l.mustGo(t, a)
 		if w.count() > 0 {
 			t.Error("it was asked to shut down, though it has said that its work is done")

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -53,20 +52,16 @@ func TestDefectsOfTheReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
-			cm := applicationOf(namespace, "web", "", wishes{"hooks": "complete,shutdown", "hooks-init-containers": "true"})
-			cm.Data = map[string]string{application.ManifestKey: row.manifest}
-			if row.schema != "" {
-				cm.Data[application.ObserverSchemaKey] = row.schema
-			}
-			env.hub.CreateApp(t, cm)
-			a := app{env.hub.App(namespace, "web")}
+			cm := applicationOf(namespace, "web", row.manifest, wishes{"hooks": "complete,shutdown", "hooks-init-containers": "true"})
+			kit.Schema(row.schema)(cm)
+			a := app{env.hub.CreateApp(t, cm)}
 			a.MustBe(t, application.StateRunning)
 			checkInjected(t, namespace)
 			if row.then != "" {
 				env.hub.Kubectl(t, "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.then)
 			}
 			begin := env.hub.Mark(t)
-			kit.Eventually(t, func() string { return a.Is(t, application.StateRunning) })
+			a.MustBe(t, application.StateRunning)
 			checkQuiet(t, a, begin, row.then != "")
 		})
 	}
@@ -119,8 +114,7 @@ func TestDefectsOfTheReferenceAtAdmission(t *testing.T) {
 		"a mount":    {strings.Replace(variables, `image: "web:1"`, `image: "web:1", volumeMounts: [{name: a, mountPath: /etc/krake_complete_certs}]`, 1), "containers[0].volumeMounts[0].mountPath"},
 		"a Secret":   {variables + "---\n{apiVersion: v1, kind: Secret, metadata: {name: web-krake-complete-secret-token}}\n", "[1].metadata.name"},
 	} {
-		cm := applicationOf(namespace, "web", "", wishes{"hooks": "complete"})
-		cm.Data = map[string]string{application.ManifestKey: row.manifest}
+		cm := applicationOf(namespace, "web", row.manifest, wishes{"hooks": "complete"})
 		_, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), row.field) {
 			t.Errorf("%s: %v, want 422 that names %s", what, err, row.field)
@@ -133,24 +127,16 @@ func TestDefectsOfTheReferenceAtAdmission(t *testing.T) {
 	}
 }
 
-// secretsOf reads the Secrets of an Application's hooks.
-func secretsOf(t *testing.T, namespace string) map[string]corev1.Secret {
+// secretsOf reads the data of the Secrets of an Application's hooks, by name.
+func secretsOf(t *testing.T, namespace string) map[string]map[string][]byte {
 	t.Helper()
 	list, err := env.hub.CoreV1().Secrets(namespace).List(context.Background(), metav1.ListOptions{LabelSelector: application.OwnedByLabel})
 	kit.Must(t, err)
-	found := map[string]corev1.Secret{}
+	found := map[string]map[string][]byte{}
 	for _, secret := range list.Items {
-		found[secret.Name] = secret
+		found[secret.Name] = secret.Data
 	}
 	return found
-}
-
-func dataOf(secrets map[string]corev1.Secret) map[string]map[string][]byte {
-	data := map[string]map[string][]byte{}
-	for name, secret := range secrets {
-		data[name] = secret.Data
-	}
-	return data
 }
 
 // Whatever somebody does to what the hooks have added is undone: to variables, mounts
@@ -171,8 +157,7 @@ func TestTampering(t *testing.T) {
 
 	at := env.hub.CoreV1().Secrets(namespace)
 	patch := func(name, body string) error {
-		_, err := at.Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "somebody"})
-		return err
+		return env.hub.TryChange(t.Context(), kit.Secrets, namespace, name, body)
 	}
 	kit.Must(t, patch("web-krake-complete-secret-token", `{"data": {"krake_complete_token": "d3Jvbmc="}}`))
 	kit.Must(t, patch("web-krake-complete-secret-certs", `{"data": {"key.pem": "d3Jvbmc=", "ca-bundle.pem": null}, "metadata": {"labels": {"krake.dev/owned-by": null}}}`))
@@ -183,7 +168,7 @@ func TestTampering(t *testing.T) {
 	}
 	begin := time.Now()
 	kit.Eventually(t, func() string {
-		if diff := cmp.Diff(dataOf(before), dataOf(secretsOf(t, namespace))); diff != "" {
+		if diff := cmp.Diff(before, secretsOf(t, namespace)); diff != "" {
 			return "somebody has changed Secrets, and they differ still" // the values are nobody's business
 		}
 		return ""
@@ -224,9 +209,7 @@ func tamperWithWorkload(t *testing.T, namespace string) {
 		{"a mount is of another volume", `[{"op": "replace", "path": "` + container + `/volumeMounts/1/name", "value": "web-krake-complete-volume"}]`},
 		{"a volume is of another Secret", `[{"op": "replace", "path": "/spec/template/spec/volumes/0/secret/secretName", "value": "other"}]`},
 	} {
-		if text, err := kit.TryKubectl(t.Context(), env.hub.Cluster, "", "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.patch); err != nil {
-			t.Errorf("%s: %s", row.what, text)
-		}
+		env.hub.Kubectl(t, "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.patch)
 		begin := time.Now()
 		kit.Eventually(t, func() string { return cmp.Diff(before, deployment()) })
 		t.Logf("%s: undone after %s", row.what, time.Since(begin).Round(time.Millisecond))

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -61,9 +60,7 @@ func (tr *traveller) mustArrive(t *testing.T) {
 		return tr.Is(t, application.StateRunning)
 	})
 	tr.mustKeep(t, tr.here().plane)
-	if left := tr.objects(t, tr.there().plane); len(left) > 0 {
-		t.Errorf("on the former cluster there is still %v", left)
-	}
+	tr.checkGone(t, tr.there().plane)
 }
 
 // turn is when a workload was created or deleted on a cluster.
@@ -157,9 +154,7 @@ func TestMoves(t *testing.T) {
 		outlive(t, tr.mortals, func() string { return tr.Is(t, application.StateDegraded) })
 		w.mustBeAsked(t)
 		tr.mustKeep(t, from.plane)
-		if there := tr.objects(t, tr.here().plane); len(there) > 0 {
-			t.Errorf("it is kept, and on the other cluster there is %v", there)
-		}
+		tr.checkGone(t, tr.here().plane)
 		migrating := meta.FindStatusCondition(tr.ReadFor(t, tr.here().Name).Status.Conditions, application.MigratingCondition)
 		if migrating == nil || migrating.Reason != "ShutdownNotConfirmed" {
 			t.Errorf("it says %v", migrating)
@@ -199,7 +194,7 @@ func TestMoves(t *testing.T) {
 				t.Helper()
 				_, w := program(t, nil)
 				m, begin := victim(), tr.here().plane.Mark(t)
-				m.arm(call, sent)
+				m.victim.Arm(call, sent)
 				tr.depart(t)
 				tr.mustArrive(t)
 				w.mustBeAsked(t)
@@ -215,11 +210,7 @@ func TestMoves(t *testing.T) {
 	tr.Delete(t)
 	outlive(t, tr.mortals, func() string { return tr.IsGone(t) })
 	w.mustBeAsked(t)
-	for _, each := range planes() {
-		if diff := cmp.Diff([]string(nil), tr.objects(t, each)); diff != "" {
-			t.Errorf("of it there is still (-want +got):\n%s", diff)
-		}
-	}
+	tr.checkGone(t, planes()...)
 	tr.checkApart(t)
 }
 

@@ -212,19 +212,28 @@ func (p pod) mustAnswer(t *testing.T, s *spoke, what string, r request, code int
 	return got
 }
 
+// isHeard complains unless a request is accepted now, or the Application is gone.
+func (p pod) isHeard(t *testing.T, s *spoke, hook application.Hook) string {
+	t.Helper()
+	return kit.Complaint(p.tryHook(t.Context(), s, p.says(hook)))
+}
+
+func (p pod) tryHook(ctx context.Context, s *spoke, r request) error {
+	got, err := p.send(ctx, s, r)
+	if err == nil && got.code != http.StatusOK && got.code != http.StatusNotFound {
+		err = fmt.Errorf("answered %d: %s", got.code, got.text)
+	}
+	return err
+}
+
 // insist sends a request until it is accepted, or the Application is gone, as a
 // program does that has to be heard: the agent may be down for the moment.
 func (p pod) insist(ctx context.Context, s *spoke, r request) error {
 	var last error
 	for ctx.Err() == nil {
-		got, err := p.send(ctx, s, r)
-		switch {
-		case err == nil && (got.code == http.StatusOK || got.code == http.StatusNotFound):
+		if last = p.tryHook(ctx, s, r); last == nil {
 			return nil
-		case err == nil:
-			err = fmt.Errorf("answered %d: %s", got.code, got.text)
 		}
-		last = err
 		select {
 		case <-ctx.Done():
 		case <-time.After(200 * time.Millisecond):

@@ -68,11 +68,7 @@ func newStrictWorld(t *testing.T, from *templates) *strictWorld {
 	t.Helper()
 	c, err := kit.StartPlane(t.Context(), cluster.Options{})
 	kit.Must(t, err)
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { kit.Must(t, c.Stop()) })
 	host := strings.TrimPrefix(from.URL, "https://")
 	installed, err := installation.InstallWith(t.Context(), c.Cluster, installation.Options{
 		Overlay:     "url-sources",
@@ -82,30 +78,27 @@ func newStrictWorld(t *testing.T, from *templates) *strictWorld {
 	kit.Must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
-			for _, path := range installed.Logs() {
-				kit.ShowLog(path)
-			}
+			kit.ShowLog(installed.Logs()...)
 		}
 	})
 	w := &strictWorld{plane: c, installation: installed, namespace: "sources"}
-	w.plane.Kubectl(t, "create", "namespace", w.namespace)
-	w.plane.Kubectl(t, "--namespace", w.namespace, "create", "serviceaccount", "krake-deployer")
-	w.plane.Kubectl(t, "--namespace", w.namespace, "create", "rolebinding", "krake-deployer", "--clusterrole=edit", "--serviceaccount", w.namespace+":krake-deployer")
+	c.CreateNamespace(t, w.namespace)
+	c.Kubectl(t, "--namespace", w.namespace, "create", "serviceaccount", "krake-deployer")
+	c.Kubectl(t, "--namespace", w.namespace, "create", "rolebinding", "krake-deployer", "--clusterrole=edit",
+		"--serviceaccount", w.namespace+":krake-deployer")
 	return w
 }
 
 // apply has a user give an Application a source.
 func (w *strictWorld) apply(t *testing.T, name, key, source string) {
 	t.Helper()
-	if out, err := kit.TryKubectl(t.Context(), w.plane.Cluster, w.text(name, key, source), "apply", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	w.plane.Apply(t, w.text(t, name, key, source))
 }
 
 // text is an Application as its user writes it.
-func (w *strictWorld) text(name, key, source string) string {
-	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q, "namespace": %q, "annotations": {%q: %q}}, "data": {%q: %q}}`,
-		name, w.namespace, application.FormatAnnotation, application.Format, key, source)
+func (w *strictWorld) text(t *testing.T, name, key, source string) string {
+	t.Helper()
+	return kit.YAML(t, kit.Application(w.namespace, name, "", kit.Data(key, source)))
 }
 
 // get reads a field of an object, empty if there is none.
@@ -223,7 +216,7 @@ func (w *strictWorld) checkRefused(t *testing.T, from *templates) {
 	if len(victim.asked) > 0 {
 		t.Errorf("the victim was asked for %v", victim.asked)
 	}
-	text := w.text("plain", application.ToscaKey, strings.Replace(from.URL, "https", "http", 1)+"/web.yaml")
+	text := w.text(t, "plain", application.ToscaKey, strings.Replace(from.URL, "https", "http", 1)+"/web.yaml")
 	if out, err := kit.TryKubectl(t.Context(), w.plane.Cluster, text, "create", "-f", "-"); err == nil || !strings.Contains(out, "https://") {
 		t.Errorf("a URL without TLS: %v, %s", err, out)
 	}

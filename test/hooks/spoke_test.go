@@ -51,9 +51,7 @@ func newSpoke(ctx context.Context, name string, at *kit.Plane, namespaces []stri
 func enrol(t *testing.T, name string, at *kit.Plane, namespaces []string, arguments ...string) *spoke {
 	t.Helper()
 	s, err := newSpoke(t.Context(), name, at, namespaces, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, namespace := range namespaces {
 		s.grant(t, namespace)
 	}
@@ -82,18 +80,10 @@ func (s *spoke) grant(t *testing.T, namespace string) {
 		"--serviceaccount=krake-agents:"+s.Name, "--namespace", namespace)
 }
 
-// mustStart starts the agent unless it runs, and waits until it is ready.
-func (s *spoke) mustStart(t *testing.T) {
-	t.Helper()
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // ready waits until the endpoint is served.
 func (s *spoke) ready(t *testing.T) {
 	t.Helper()
-	s.mustStart(t)
+	kit.Must(t, s.Start(t.Context()))
 	kit.Eventually(t, func() string {
 		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.endpoint)
 		if err != nil {
@@ -108,9 +98,7 @@ func (s *spoke) ready(t *testing.T) {
 func through(t *testing.T, file *string, way interface{ WriteKubeconfig(from, to string) error }) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := way.WriteKubeconfig(*file, path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, way.WriteKubeconfig(*file, path))
 	*file = path
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -131,7 +130,7 @@ func checkTranslated(t *testing.T, a app, colour, key string, text []byte) {
 // settings complains unless the ConfigMap on the cluster has this colour.
 func (a app) settings(t *testing.T, colour string) string {
 	t.Helper()
-	live := app{env.hub.App(a.Namespace, "settings")}.Stored(t)
+	live := env.hub.App(a.Namespace, "settings").Stored(t)
 	if live == nil || live.Data["colour"] != colour {
 		return fmt.Sprintf("the ConfigMap is %v, want the colour %s", live, colour)
 	}
@@ -141,16 +140,40 @@ func (a app) settings(t *testing.T, colour string) string {
 // drift has somebody change the objects, and waits until that is undone.
 func (a app) drift(t *testing.T, colour string) {
 	t.Helper()
-	_, err := env.hub.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), "settings", types.MergePatchType,
-		[]byte(`{"data": {"colour": "wrong"}}`), metav1.PatchOptions{FieldManager: "somebody"})
-	kit.Must(t, err)
+	env.hub.Change(t, kit.ConfigMaps, a.Namespace, "settings", `{"data": {"colour": "wrong"}}`)
 	kit.Must(t, env.hub.CoreV1().Services(a.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	kit.Eventually(t, func() string {
-		if _, err := env.hub.CoreV1().Services(a.Namespace).Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
-			return err.Error()
+		if env.hub.Get(t, kit.Services, a.Namespace, "web") == nil {
+			return "the Service is not back"
 		}
 		return a.settings(t, colour)
 	})
+}
+
+// created makes an Application of a file by the commands of the documentation.
+func created(t *testing.T, namespace, key, name string, content []byte) app {
+	t.Helper()
+	env.hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "web", "--from-file="+key+"="+fileOf(t, name, content))
+	env.hub.Kubectl(t, "--namespace", namespace, "annotate", "configmap", "web", application.FormatAnnotation+"="+application.Format)
+	return app{env.hub.App(namespace, "web")}
+}
+
+// trySource has the user change the source of the Application.
+func (a app) trySource(t *testing.T, key string, source []byte) error {
+	t.Helper()
+	if key == application.CSARKey {
+		return a.TryPatch(t.Context(), fmt.Sprintf(`{"binaryData": {%q: %q}}`, key, base64.StdEncoding.EncodeToString(source)))
+	}
+	return a.TryPatch(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, key, source))
+}
+
+// mustRefuse fails unless this source is refused, with a text.
+func (a app) mustRefuse(t *testing.T, what, key string, source []byte, text string) {
+	t.Helper()
+	err := a.trySource(t, key, source)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "data."+key) {
+		t.Errorf("%s: %v, want 422 with %q", what, err, text)
+	}
 }
 
 // An Application that is given as an archive, by the commands of the documentation:
@@ -158,16 +181,13 @@ func (a app) drift(t *testing.T, colour string) {
 // that is none is refused, with a text that says why, and nothing changes.
 func TestCSAR(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	a := app{env.hub.App(namespace, "web")}
 	green := archive(t, template("green"))
-	env.hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.csar="+fileOf(t, "web.csar", green))
-	env.hub.Kubectl(t, "--namespace", namespace, "annotate", "configmap", "web", application.FormatAnnotation+"="+application.Format)
+	a := created(t, newNamespace(t), application.CSARKey, "web.csar", green)
 	checkTranslated(t, a, "green", application.CSARKey, green)
 	a.drift(t, "green")
 
 	red := archive(t, template("red"))
-	kit.Must(t, a.TryPatch(t.Context(), fmt.Sprintf(`{"binaryData": {%q: %q}}`, application.CSARKey, base64.StdEncoding.EncodeToString(red))))
+	kit.Must(t, a.trySource(t, application.CSARKey, red))
 	checkTranslated(t, a, "red", application.CSARKey, red)
 	a.drift(t, "red")
 
@@ -179,10 +199,7 @@ func TestCSAR(t *testing.T) {
 		"a template with an unknown type":       {archive(t, strings.Replace(template("red"), "indigo.KubernetesObject", "Compute", 1)), "definitions/web.yaml"},
 		"a resource that is none":               {archive(t, strings.Replace(template("red"), "kind: Service", "sort: Service", 1)), "web"},
 	} {
-		err := a.TryPatch(t.Context(), fmt.Sprintf(`{"binaryData": {%q: %q}}`, application.CSARKey, base64.StdEncoding.EncodeToString(bad.archive)))
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), bad.text) || !strings.Contains(err.Error(), "data."+application.CSARKey) {
-			t.Errorf("%s: %v, want 422 with %q", what, err, bad.text)
-		}
+		a.mustRefuse(t, what, application.CSARKey, bad.archive, bad.text)
 	}
 	checkTranslated(t, a, "red", application.CSARKey, red)
 	a.Delete(t)
@@ -214,15 +231,12 @@ func TestCSARAtOnce(t *testing.T) {
 // A template in the text of an Application: the same; and a manifest beside it wins.
 func TestTosca(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	a := app{env.hub.App(namespace, "web")}
 	green := alone("green")
-	env.hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.tosca="+fileOf(t, "web.yaml", []byte(green)))
-	env.hub.Kubectl(t, "--namespace", namespace, "annotate", "configmap", "web", application.FormatAnnotation+"="+application.Format)
+	a := created(t, newNamespace(t), application.ToscaKey, "web.yaml", []byte(green))
 	checkTranslated(t, a, "green", application.ToscaKey, []byte(green))
 	a.drift(t, "green")
 	red := alone("red")
-	kit.Must(t, a.TryPatch(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ToscaKey, red)))
+	kit.Must(t, a.trySource(t, application.ToscaKey, []byte(red)))
 	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
 	a.drift(t, "red")
 
@@ -234,20 +248,17 @@ func TestTosca(t *testing.T) {
 		"a URL without TLS":     {"http://templates.example.org/web.yaml", "https://"},
 		"a file of the agent's": {"file:///etc/passwd.yaml", "file://"},
 	} {
-		err := a.TryPatch(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ToscaKey, bad.tosca))
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), bad.text) || !strings.Contains(err.Error(), "data."+application.ToscaKey) {
-			t.Errorf("%s: %v, want 422 with %q", what, err, bad.text)
-		}
+		a.mustRefuse(t, what, application.ToscaKey, []byte(bad.tosca), bad.text)
 	}
 	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
 
 	manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {colour: yellow}}"
-	kit.Must(t, a.TryPatch(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, application.ManifestKey, manifest)))
+	kit.Must(t, a.trySource(t, application.ManifestKey, []byte(manifest)))
 	kit.Eventually(t, func() string { return a.settings(t, "yellow") })
 	if cm := a.Stored(t); cm.Data[application.ToscaKey] != red || cm.Data[application.TranslatedKey] != "" {
 		t.Errorf("beside a manifest the template is %q, its translation %q", cm.Data[application.ToscaKey], cm.Data[application.TranslatedKey])
 	}
-	kit.Must(t, a.TryPatch(t.Context(), fmt.Sprintf(`{"data": {%q: null}}`, application.ManifestKey)))
+	a.Patch(t, fmt.Sprintf(`{"data": {%q: null}}`, application.ManifestKey))
 	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
 }
 
@@ -258,14 +269,13 @@ func TestURLSourcesAreOff(t *testing.T) {
 	for key, url := range map[string]string{
 		application.ToscaKey: "https://templates.example.org/web.yaml", application.CSARKey: "https://templates.example.org/web.csar",
 	} {
-		cm := applicationOf(namespace, "web", "", nil)
-		cm.Data = map[string]string{key: url}
+		cm := kit.Application(namespace, "web", "", kit.Data(key, url))
 		_, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "strict mode") {
 			t.Errorf("%s: %v, want 422", key, err)
 		}
 	}
-	if _, err := env.hub.CoreV1().ConfigMaps(namespace).Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the Application is there: %v", err)
+	if env.hub.App(namespace, "web").Stored(t) != nil {
+		t.Error("the Application is there")
 	}
 }

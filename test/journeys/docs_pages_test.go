@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,19 +32,13 @@ import (
 func TestPages(t *testing.T) {
 	kit.Long(t, "each page of the documentation")
 	files, err := filepath.Glob("docs/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if len(files) == 0 {
 		t.Fatal("there are no pages")
 	}
 	installed, err := installation.InstallWith(t.Context(), server.Cluster, installation.Options{Overlay: "habitat", Habitats: 1}, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := installed.Look(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, installed.Look())
 	t.Cleanup(func() {
 		// Without its rights what carries out Habitats ends by itself.
 		if err := installed.StopHabitat(); err != nil {
@@ -53,34 +46,17 @@ func TestPages(t *testing.T) {
 		}
 		server.Kubectl(t, "delete", "-k", folderOf(installed))
 		server.Kubectl(t, "delete", "customresourcedefinition", "habitats.habitat.sh") // which the process has registered
-		if err := errors.Join(installed.StopAgent(), installed.StopWebhook()); err != nil {
-			t.Error(err)
-		}
+		kit.Must(t, errors.Join(installed.StopAgent(), installed.StopWebhook()))
 	})
-	kubectl, err := exec.LookPath(server.Cluster.Kubectl())
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands := session.Commands(t.Context())
-	maps.Copy(commands, map[string]func(*testscript.TestScript, bool, []string){"block": block, "zip": zipped, "shell": shell})
 	t.Run("EveryManifest", everyManifest)
 	t.Run("of", func(t *testing.T) {
-		testscript.Run(t, testscript.Params{
-			Files:               files,
-			RequireUniqueNames:  true,
-			RequireExplicitExec: true,
-			UpdateScripts:       *update,
-			Setup: func(script *testscript.Env) error {
-				if err := makeNamespace(script, ""); err != nil {
-					return err
-				}
-				if err := os.CopyFS(filepath.Join(script.WorkDir, "manifests"), manifests.Files); err != nil {
-					return err
-				}
-				return session.Home(script, server.Cluster, "", filepath.Dir(kubectl), filepath.Join(server.Dir(), "installation"))
-			},
-			Cmds: commands,
-		})
+		session.Run(t, files, *update, func(script *testscript.Env) error {
+			return errors.Join(
+				makeNamespace(script, ""),
+				os.CopyFS(filepath.Join(script.WorkDir, "manifests"), manifests.Files),
+				session.Home(script, server.Cluster, "", filepath.Join(server.Dir(), "installation")),
+			)
+		}, map[string]session.Command{"block": block, "zip": zipped, "shell": shell})
 	})
 }
 
@@ -89,9 +65,7 @@ func TestPages(t *testing.T) {
 // fragments.
 func everyManifest(t *testing.T) {
 	pages, err := docs.ReadAll("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	count := 0
 	for _, page := range pages {
 		for _, section := range page.Sections {
@@ -101,9 +75,7 @@ func everyManifest(t *testing.T) {
 				}
 				count++
 				file := filepath.Join(t.TempDir(), "file.yaml")
-				if err := os.WriteFile(file, []byte(part.Block.Text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.WriteFile(file, []byte(part.Block.Text), 0o600))
 				if text, err := try(t.Context(), "create", "--dry-run=server", "--validate=strict", "-f", file); err != nil {
 					t.Errorf("%s:%d: %s\nmend it, or fence it as yaml fragment if it is not to be whole", page.Path, part.Block.Line, text)
 				}
@@ -163,15 +135,11 @@ func shell(ts *testscript.TestScript, neg bool, args []string) {
 func TestInstallCommands(t *testing.T) {
 	kit.Long(t, "each installation of the documentation")
 	pages, err := docs.ReadAll("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	tried := map[string]bool{}
 	for _, page := range pages {
 		commands, err := page.Commands()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, command := range commands {
 			if docs.IsInstallation(command) && !tried[command.String()] {
 				tried[command.String()] = true

@@ -24,11 +24,8 @@ import (
 func TestQuickStart(t *testing.T) {
 	kit.Long(t, "the whole quick start")
 	page, err := docs.Read("../../docs/quick-start.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	installed := install(t)
-	t.Cleanup(func() { server.Kubectl(t, "delete", "-k", folderOf(installed)) })
+	kit.Must(t, err)
+	installed := installAndDelete(t)
 	reader := newReader(t, folderOf(installed))
 	commands := 0
 	for _, section := range page.Sections {
@@ -63,31 +60,17 @@ func newReader(t *testing.T, installed string) *reader {
 	t.Helper()
 	r := &reader{T: t, folder: t.TempDir()}
 	config, err := clientcmd.LoadFromFile(server.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := clientcmd.ResolveLocalPaths(config); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, clientcmd.ResolveLocalPaths(config))
 	kubeconfig := filepath.Join(r.folder, ".kube", "config")
-	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, clientcmd.WriteToFile(*config, kubeconfig))
 	overlay := filepath.Join(r.folder, "manifests", "overlays", "default")
-	if err := os.MkdirAll(overlay, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(overlay, 0o750))
 	path, err := filepath.Rel(overlay, installed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte("resources: ["+path+"]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte("resources: ["+path+"]\n"), 0o600))
 	kubectl, err := exec.LookPath(server.Cluster.Kubectl())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	folders := []string{filepath.Dir(kubectl), filepath.Join(server.Dir(), "installation"), os.Getenv("PATH")}
 	r.environment = []string{
 		"HOME=" + r.folder, "KUBECONFIG=" + kubeconfig, "KUBECACHEDIR=" + filepath.Join(server.Dir(), "kubectl-cache"),
@@ -103,9 +86,7 @@ func (r *reader) save(block *docs.Block) {
 		if filepath.Ext(word) != ".yaml" {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(r.folder, word), []byte(block.Text), 0o600); err != nil {
-			r.Fatal(err)
-		}
+		kit.Must(r.T, os.WriteFile(filepath.Join(r.folder, word), []byte(block.Text), 0o600))
 	}
 }
 
@@ -157,7 +138,7 @@ func (r *reader) expect(line int, command, want string) {
 	}
 	yes, err := run()
 	if looks.MatchString(command) && !yes && err == nil {
-		err = session.Await(r.Context(), "it prints that", run)
+		err = kit.Wait(r.Context(), "it prints that", run)
 	} else if !yes && err == nil {
 		err = errors.New("it prints something else")
 	}

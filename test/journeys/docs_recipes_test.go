@@ -1,10 +1,8 @@
 package journeys
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +15,6 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/docs"
 	"github.com/krake-observer/krake-observer/test/kit"
-	"github.com/krake-observer/krake-observer/test/session"
 )
 
 // The recipes of docs/schema-by-example.md are what happens: each file is applied as it
@@ -25,11 +22,8 @@ import (
 func TestRecipes(t *testing.T) {
 	kit.Long(t, "each recipe of the documentation")
 	page, err := docs.Read("../../docs/schema-by-example.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	installed := install(t)
-	t.Cleanup(func() { server.Kubectl(t, "delete", "-k", folderOf(installed)) })
+	kit.Must(t, err)
+	installAndDelete(t)
 	recipes := slices.DeleteFunc(page.Sections, func(s docs.Section) bool {
 		return !slices.ContainsFunc(s.Parts, func(p docs.Part) bool { return p.Block != nil })
 	})
@@ -68,9 +62,7 @@ type row struct {
 func cook(t *testing.T, section docs.Section) {
 	const most = 40 // characters of a name that are enough to be told apart
 	r := recipe{namespace: "recipe-" + strings.Trim(section.Anchor[:min(most, len(section.Anchor))], "-")}
-	if err := newNamespace(t.Context(), r.namespace, "edith"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, newNamespace(t.Context(), r.namespace, "edith"))
 	t.Cleanup(func() { server.Kubectl(t, "delete", "namespace", r.namespace) })
 	tables := 0
 	for _, part := range section.Parts {
@@ -97,9 +89,7 @@ func cook(t *testing.T, section docs.Section) {
 func (r *recipe) apply(t *testing.T, block *docs.Block) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file.yaml")
-	if err := os.WriteFile(file, []byte(block.Text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(file, []byte(block.Text), 0o600))
 	var cm corev1.ConfigMap
 	if err := yaml.Unmarshal([]byte(block.Text), &cm); err != nil || cm.Annotations[application.FormatAnnotation] == "" {
 		server.Kubectl(t, "apply", "-f", file)
@@ -111,24 +101,17 @@ func (r *recipe) apply(t *testing.T, block *docs.Block) {
 		t.Fatalf("the Application %s names a namespace", cm.Name)
 	}
 	// The rights on a kind of their own come to edith a moment after they are there.
-	err := session.Await(t.Context(), cm.Name+" is applied", func() (bool, error) {
+	kit.Must(t, kit.Wait(t.Context(), cm.Name+" is applied", func() (bool, error) {
 		text, err := r.kubectl(t, "apply", "-f", file)
 		if err != nil && !strings.Contains(text, "forbidden") && !strings.Contains(text, "may not") {
 			return false, fmt.Errorf("%w: %s", err, text)
 		}
 		return err == nil, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	r.await(t, "it is carried out", func(app *application.Application) bool {
 		return app.Status.ObservedSpec == app.Spec.Digest() && meta.IsStatusConditionTrue(app.Status.Conditions, application.ReconciledCondition)
 	})
-	diff := exec.CommandContext(t.Context(), filepath.Join(server.Dir(), "installation", "kubectl-krake"),
-		"diff", r.app, "--kubeconfig", server.Kubeconfig(), "--cache-dir", t.TempDir(), "--namespace", r.namespace)
-	if said, err := diff.CombinedOutput(); err != nil || len(said) > 0 {
-		t.Errorf("once it is carried out: kubectl krake diff %s: %v\n%s", r.app, err, said)
-	}
+	checkNoDiff(t, r.namespace, r.app)
 }
 
 // rowOf reads a row of a table.
@@ -140,9 +123,7 @@ func rowOf(t *testing.T, cells []docs.Cell) row {
 	one := row{verdict: cells[1].Text, object: cells[2].Codes[0], path: cells[2].Codes[1]}
 	if len(cells[0].Codes) > 0 {
 		words, err := docs.Words(cells[0].Codes[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if words[0] != "kubectl" {
 			t.Fatalf("no command of kubectl: %v", words)
 		}
@@ -210,7 +191,7 @@ func (r *recipe) look(t *testing.T, object string) {
 func (r *recipe) awaitValue(t *testing.T, row row) {
 	t.Helper()
 	var last string
-	err := session.Await(t.Context(), fmt.Sprintf("%s %s is %q", row.object, row.path, row.want), func() (bool, error) {
+	err := kit.Wait(t.Context(), fmt.Sprintf("%s %s is %q", row.object, row.path, row.want), func() (bool, error) {
 		last = r.value(t, row)
 		return last == row.want, nil
 	})
@@ -236,21 +217,13 @@ func (r *recipe) kubectl(t *testing.T, arguments ...string) (string, error) {
 
 func (r *recipe) read(t *testing.T) *application.Application {
 	t.Helper()
-	var cm corev1.ConfigMap
-	if err := json.Unmarshal([]byte(server.Kubectl(t, "get", "configmap", r.app, "--namespace", r.namespace, "--output=json")), &cm); err != nil {
-		t.Fatal(err)
-	}
-	app, err := application.Read(&cm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return app
+	return server.App(r.namespace, r.app).Read(t)
 }
 
 func (r *recipe) await(t *testing.T, what string, done func(*application.Application) bool) {
 	t.Helper()
 	var app *application.Application
-	err := session.Await(t.Context(), what, func() (bool, error) {
+	err := kit.Wait(t.Context(), what, func() (bool, error) {
 		app = r.read(t)
 		return done(app), nil
 	})

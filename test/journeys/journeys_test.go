@@ -43,17 +43,14 @@ const leaving = "uninstall.txtar"
 // What whoever has Applications goes through.
 func TestJourneys(t *testing.T) {
 	files, err := filepath.Glob("*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	files = slices.DeleteFunc(files, func(name string) bool {
 		return name == leaving || testing.Short() && name != "first-hour.txtar" && name != "wrong-schema.txtar"
 	})
 	if len(files) == 0 {
 		t.Fatal("there are no journeys")
 	}
-	installed := install(t)
-	t.Cleanup(func() { server.Kubectl(t, "delete", "-k", folderOf(installed)) })
+	installed := installAndDelete(t)
 	travel(t, installed, "edith", files...)
 }
 
@@ -73,17 +70,17 @@ func TestUninstall(t *testing.T) {
 func install(t *testing.T) *installation.Installation {
 	t.Helper()
 	installed, err := installation.InstallWith(t.Context(), server.Cluster, installation.Options{Overlay: "default"}, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := installed.Look(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(installed.StopAgent(), installed.StopWebhook()); err != nil {
-			t.Error(err)
-		}
-	})
+	kit.Must(t, err)
+	kit.Must(t, installed.Look())
+	t.Cleanup(func() { kit.Must(t, errors.Join(installed.StopAgent(), installed.StopWebhook())) })
+	return installed
+}
+
+// installAndDelete is [install], and deletes the installation when the test is over.
+func installAndDelete(t *testing.T) *installation.Installation {
+	t.Helper()
+	installed := install(t)
+	t.Cleanup(func() { server.Kubectl(t, "delete", "-k", folderOf(installed)) })
 	return installed
 }
 
@@ -96,30 +93,17 @@ func folderOf(installed *installation.Installation) string {
 // when they are over.
 func travel(t *testing.T, installed *installation.Installation, user string, files ...string) {
 	t.Helper()
-	kubectl, err := exec.LookPath(server.Cluster.Kubectl())
-	if err != nil {
-		t.Fatal(err)
-	}
 	plugin := filepath.Join(server.Dir(), "installation") // built with the other commands
 	completion, err := filepath.Abs("../../cmd/kubectl-krake")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Run("of", func(t *testing.T) {
-		testscript.Run(t, testscript.Params{
-			Files:               files,
-			RequireUniqueNames:  true,
-			RequireExplicitExec: true,
-			UpdateScripts:       *update,
-			Setup: func(script *testscript.Env) error {
-				if err := makeNamespace(script, user); err != nil {
-					return err
-				}
-				script.Setenv("INSTALLED", folderOf(installed))
-				return session.Home(script, server.Cluster, user, filepath.Dir(kubectl), plugin, completion)
-			},
-			Cmds: session.Commands(t.Context()),
-		})
+		session.Run(t, files, *update, func(script *testscript.Env) error {
+			if err := makeNamespace(script, user); err != nil {
+				return err
+			}
+			script.Setenv("INSTALLED", folderOf(installed))
+			return session.Home(script, server.Cluster, user, plugin, completion)
+		}, nil)
 	})
 }
 
@@ -150,7 +134,7 @@ func newNamespace(ctx context.Context, name, user string) error {
 	if text, err := try(ctx, "create", "rolebinding", user, "--clusterrole=edit", "--user="+user, "--namespace="+name); err != nil {
 		return fmt.Errorf("%w: %s", err, text)
 	}
-	return session.Await(ctx, user+" may write", func() (bool, error) {
+	return kit.Wait(ctx, user+" may write", func() (bool, error) {
 		answer, err := try(ctx, "auth", "can-i", "create", "services", "--as="+user, "--namespace="+name)
 		// The exit status says no as well.
 		var no *exec.ExitError
@@ -159,6 +143,16 @@ func newNamespace(ctx context.Context, name, user string) error {
 		}
 		return strings.HasPrefix(answer, "yes"), err
 	})
+}
+
+// checkNoDiff fails if kubectl krake diff prints anything in a namespace.
+func checkNoDiff(t *testing.T, namespace string, arguments ...string) {
+	t.Helper()
+	diff := exec.CommandContext(t.Context(), filepath.Join(server.Dir(), "installation", "kubectl-krake"),
+		append([]string{"diff", "--kubeconfig", server.Kubeconfig(), "--cache-dir", t.TempDir(), "--namespace", namespace}, arguments...)...)
+	if said, err := diff.CombinedOutput(); err != nil || len(said) > 0 {
+		t.Errorf("kubectl krake diff %s: %v\n%s", strings.Join(arguments, " "), err, said)
+	}
 }
 
 // try runs kubectl as the administrator.

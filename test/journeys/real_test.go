@@ -4,19 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
-	"github.com/krake-observer/krake-observer/test/session"
 )
 
 // The resources of the world, which the environment names, do not differ once they are
@@ -28,20 +24,15 @@ func TestRealResources(t *testing.T) {
 		t.Skip("KRAKE_REAL_MANIFESTS names no file of real-world resources: the plugin was tried with those of the journeys only")
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var world struct {
 		Applications []struct {
 			App       string
 			Resources []map[string]any
 		}
 	}
-	if err := json.Unmarshal(text, &world); err != nil {
-		t.Fatal(err)
-	}
-	installed := install(t)
-	t.Cleanup(func() { server.Kubectl(t, "delete", "-k", folderOf(installed)) })
+	kit.Must(t, json.Unmarshal(text, &world))
+	installAndDelete(t)
 	// Not what is shipped: here it is about what differs, and not about rights.
 	server.Kubectl(t, "create", "clusterrolebinding", "real", "--clusterrole=cluster-admin", "--serviceaccount=krake-agents:local")
 	t.Cleanup(func() { server.Kubectl(t, "delete", "clusterrolebinding", "real") })
@@ -93,56 +84,26 @@ func inNamespace(t *testing.T, resources []map[string]any, kinds []string) []str
 			delete(resource, "data")
 			delete(resource, "stringData")
 		}
-		text, err := json.Marshal(resource)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts = append(texts, string(text))
+		texts = append(texts, string(kit.JSON(t, resource)))
 	}
 	return texts
 }
 
 func compare(t *testing.T, namespace string, resources []string) {
-	cm := corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: "app", Annotations: map[string]string{application.FormatAnnotation: application.Format},
-		},
-		Data: map[string]string{application.ManifestKey: strings.Join(resources, "\n---\n")},
-	}
-	text, err := json.Marshal(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := kit.JSON(t, kit.Application(namespace, "app", "", kit.Data(application.ManifestKey, strings.Join(resources, "\n---\n"))))
 	file := filepath.Join(t.TempDir(), "app.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(file, text, 0o600))
 	server.Kubectl(t, "create", "namespace", namespace)
 	t.Cleanup(func() { server.Kubectl(t, "delete", "namespace", namespace) })
 	server.Kubectl(t, "create", "-f", file)
-	err = session.Await(t.Context(), "the agent has carried out "+namespace+"/app", func() (bool, error) { return isReconciled(t, namespace) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, arguments := range [][]string{{"app"}, {"-f", file}} {
-		diff := exec.CommandContext(t.Context(), filepath.Join(server.Dir(), "installation", "kubectl-krake"),
-			append([]string{"diff", "--kubeconfig", server.Kubeconfig(), "--cache-dir", t.TempDir(), "--namespace", namespace}, arguments...)...)
-		if said, err := diff.CombinedOutput(); err != nil || len(said) > 0 {
-			t.Errorf("kubectl krake diff %s: %v\n%s", strings.Join(arguments, " "), err, said)
+	kit.Eventually(t, func() string {
+		reconciled := server.App(namespace, "app").Condition(t, application.ReconciledCondition)
+		if reconciled.Status != metav1.ConditionTrue {
+			return fmt.Sprintf("the agent has not carried out %s/app: %v", namespace, reconciled)
 		}
+		return ""
+	})
+	for _, arguments := range [][]string{{"app"}, {"-f", file}} {
+		checkNoDiff(t, namespace, arguments...)
 	}
-}
-
-func isReconciled(t *testing.T, namespace string) (bool, error) {
-	t.Helper()
-	var cm corev1.ConfigMap
-	if err := json.Unmarshal([]byte(server.Kubectl(t, "get", "configmap", "app", "--namespace", namespace, "-o", "json")), &cm); err != nil {
-		return false, err
-	}
-	app, err := application.Read(&cm)
-	if err != nil {
-		return false, fmt.Errorf("read %s/app: %w", namespace, err)
-	}
-	return meta.IsStatusConditionTrue(app.Status.Conditions, application.ReconciledCondition), nil
 }

@@ -3,9 +3,7 @@ package kubectl
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -25,7 +23,6 @@ var update = flag.Bool("update", false, "write what kubectl says into the sessio
 var (
 	hub       *kit.Plane
 	installed *installation.Installation
-	kubectl   string // its path
 )
 
 func TestMain(m *testing.M) {
@@ -41,18 +38,13 @@ func start(ctx context.Context) (err error) {
 	if hub, err = kit.OpenPlane(ctx, cluster.Options{PretendKubelet: true}); err != nil {
 		return err
 	}
-	if kubectl, err = exec.LookPath(hub.Cluster.Kubectl()); err != nil {
-		return fmt.Errorf("find kubectl: %w", err)
-	}
 	installed, err = installation.InstallWith(ctx, hub.Cluster, installation.Options{Overlay: "habitat", Habitats: 1}, os.Stderr)
 	return err
 }
 
 // What users type, and what they read.
 func TestSessions(t *testing.T) {
-	if err := installed.Look(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, installed.Look())
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no sessions: %v", err)
@@ -61,14 +53,7 @@ func TestSessions(t *testing.T) {
 		sample := []string{"create.txtar", "delete.txtar", "edit.txtar", "habitat.txtar", "hold.txtar", "refusals.txtar", "rights.txtar", "warnings.txtar"}
 		files = slices.DeleteFunc(files, func(name string) bool { return !slices.Contains(sample, filepath.Base(name)) })
 	}
-	testscript.Run(t, testscript.Params{
-		Files:               files,
-		RequireUniqueNames:  true,
-		RequireExplicitExec: true,
-		UpdateScripts:       *update,
-		Setup:               begin,
-		Cmds:                session.Commands(t.Context()),
-	})
+	session.Run(t, files, *update, begin, nil)
 }
 
 // begin gives a session its namespace, the rights of the people in it, and a
@@ -84,5 +69,5 @@ func begin(script *testscript.Env) error {
 			script.T().Fatal(err)
 		}
 	})
-	return session.Home(script, hub.Cluster, edith, filepath.Dir(kubectl))
+	return session.Home(script, hub.Cluster, edith)
 }

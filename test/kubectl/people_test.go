@@ -7,10 +7,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krake-observer/krake-observer/test/session"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The people of the sessions.
@@ -51,12 +50,9 @@ func makeNamespace(ctx context.Context, name string) error {
 		}
 	}
 	// The root certificate comes a moment later, and would be in some lists only.
-	return session.Await(ctx, "kube-root-ca.crt", func() (bool, error) {
-		_, err := hub.CoreV1().ConfigMaps(name).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil, err
+	return kit.Wait(ctx, "kube-root-ca.crt", func() (bool, error) {
+		live, err := hub.Find(ctx, kit.ConfigMaps, name, "kube-root-ca.crt")
+		return live != nil, err
 	})
 }
 
@@ -66,7 +62,7 @@ func awaitRight(ctx context.Context, who, verb, resource, namespace string) erro
 		User:               who,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Namespace: namespace},
 	}}
-	return session.Await(ctx, fmt.Sprintf("%s may %s %s", who, verb, resource), func() (bool, error) {
+	return kit.Wait(ctx, fmt.Sprintf("%s may %s %s", who, verb, resource), func() (bool, error) {
 		answer, err := hub.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		return err == nil && answer.Status.Allowed, err
 	})
@@ -75,15 +71,11 @@ func awaitRight(ctx context.Context, who, verb, resource, namespace string) erro
 // removeNamespace deletes a namespace and waits until it is gone, with the
 // objects of its Applications, so that a session can be had again.
 func removeNamespace(ctx context.Context, name string) error {
-	namespaces := hub.CoreV1().Namespaces()
-	if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+	if err := hub.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", name, err)
 	}
-	return session.Await(ctx, "namespace "+name+" is gone", func() (bool, error) {
-		_, err := namespaces.Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		return false, err
+	return kit.Wait(ctx, "namespace "+name+" is gone", func() (bool, error) {
+		live, err := hub.Find(ctx, kit.Namespaces, "", name)
+		return live == nil, err
 	})
 }

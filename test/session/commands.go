@@ -22,25 +22,38 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// timeout is how long anything may take that a session waits for. It is long,
-// because machines are slow, and not because anything needs it.
-const timeout = 2 * time.Minute
+// Command is a command of a script.
+type Command = func(script *testscript.TestScript, neg bool, args []string)
 
-// Commands are those of the scripts, for testscript.Params. None waits longer than ctx.
-func Commands(ctx context.Context) map[string]func(*testscript.TestScript, bool, []string) {
-	return map[string]func(*testscript.TestScript, bool, []string){
+// Run runs scripts, which setup prepares, with the commands of sessions and some more.
+// With update, it writes what is said into them.
+func Run(t *testing.T, files []string, update bool, setup func(*testscript.Env) error, more map[string]Command) {
+	t.Helper()
+	commands := commands(t.Context())
+	maps.Copy(commands, more)
+	testscript.Run(t, testscript.Params{
+		Files: files, RequireUniqueNames: true, RequireExplicitExec: true, UpdateScripts: update, Setup: setup, Cmds: commands,
+	})
+}
+
+// commands are those of sessions. None waits longer than ctx.
+func commands(ctx context.Context) map[string]Command {
+	return map[string]Command{
 		"mask":  masker("mask", varying),
 		"table": masker("table", slices.Concat(varying, varyingInTables)),
 		"until": until(ctx),
@@ -81,7 +94,7 @@ var varyingInTables = []replacement{
 
 // masker makes a command that prints a file, or stdout or stderr of the last command,
 // with what varies replaced.
-func masker(name string, replacements []replacement) func(*testscript.TestScript, bool, []string) {
+func masker(name string, replacements []replacement) Command {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) != 1 {
 			ts.Fatalf("usage: %s FILE|stdout|stderr", name)
@@ -104,14 +117,14 @@ func masked(text string, replacements []replacement) string {
 
 // until repeats a command until what it prints matches: for what the agent does,
 // that kubectl wait cannot be told of.
-func until(ctx context.Context) func(*testscript.TestScript, bool, []string) {
+func until(ctx context.Context) Command {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) < 2 {
 			ts.Fatalf("usage: until PATTERN COMMAND...")
 		}
 		pattern, err := regexp.Compile(args[0])
 		ts.Check(err)
-		ts.Check(Await(ctx, args[0], func() (bool, error) {
+		ts.Check(kit.Wait(ctx, args[0], func() (bool, error) {
 			err := ts.Exec(args[1], args[2:]...)
 			return err == nil && pattern.MatchString(ts.ReadFile("stdout")), err
 		}))
@@ -152,24 +165,4 @@ func bytesOf(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	text := strings.ReplaceAll(ts.ReadFile(args[1]), "BYTES", strings.Repeat("x", count))
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(text), 0o600))
-}
-
-// Await asks until the answer is yes.
-func Await(ctx context.Context, what string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	for {
-		yes, err := done()
-		if err != nil {
-			return fmt.Errorf("wait until %s: %w", what, err)
-		}
-		if yes {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w", what, ctx.Err())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }

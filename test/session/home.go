@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func Namespace(session *testscript.Env) string {
 
 // Home gives a session a home with the kubeconfig of a user, by whose name the
 // administrator acts (the administrator's own without a name), in the namespace of the
-// session, and the programs of some folders.
+// session, kubectl, and the programs of some folders.
 func Home(session *testscript.Env, in *cluster.Cluster, user string, folders ...string) error {
 	config, err := clientcmd.LoadFromFile(in.Kubeconfig())
 	if err != nil {
@@ -46,7 +47,11 @@ func Home(session *testscript.Env, in *cluster.Cluster, user string, folders ...
 	session.Setenv("NAMESPACE", Namespace(session))
 	// What the server can do is found out once, and not by each session.
 	session.Setenv("KUBECACHEDIR", filepath.Join(in.Dir(), "kubectl-cache"))
-	paths := slices.Concat(folders, []string{session.Getenv("PATH")})
+	kubectl, err := exec.LookPath(in.Kubectl())
+	if err != nil {
+		return fmt.Errorf("find kubectl: %w", err)
+	}
+	paths := slices.Concat([]string{filepath.Dir(kubectl)}, folders, []string{session.Getenv("PATH")})
 	session.Setenv("PATH", strings.Join(paths, string(os.PathListSeparator)))
 	return nil
 }

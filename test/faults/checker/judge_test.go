@@ -10,11 +10,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const (
@@ -27,6 +29,8 @@ var (
 	web   = types.NamespacedName{Namespace: "demo", Name: "web"}
 	rival = types.NamespacedName{Namespace: "demo", Name: "rival"}
 	start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	// plain is no Application.
+	plain = object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": "demo", "name": "plain"}}
 )
 
 // tape is an audit log that is written by hand: a second passes with each request.
@@ -50,18 +54,6 @@ func placeOf(o object) string {
 	return strings.ToLower(text(o, "kind")) + " " + text(o, "metadata", "namespace") + "/" + text(o, "metadata", "name")
 }
 
-func copyOf(o object) object {
-	encoded, err := json.Marshal(o)
-	if err != nil {
-		panic(err) // the tests' own objects
-	}
-	var decoded object
-	if err := utiljson.Unmarshal(encoded, &decoded); err != nil {
-		panic(err)
-	}
-	return decoded
-}
-
 // request is one about an object, and the answer to it.
 func (c *tape) request(by, verb string, o, answer object, code int) *Request {
 	c.now = c.now.Add(time.Second)
@@ -69,16 +61,10 @@ func (c *tape) request(by, verb string, o, answer object, code int) *Request {
 	r.User.Username, r.Status.Code = by, code
 	r.Object.Resource, r.Object.Namespace = strings.ToLower(text(o, "kind"))+"s", text(o, "metadata", "namespace")
 	r.Object.Name = text(o, "metadata", "name")
-	body, err := json.Marshal(o)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if r.Body = body; verb == "create" {
+	if verb == "create" {
 		r.Object.Name = "" // as in the path
 	}
-	if r.Answer, err = json.Marshal(answer); err != nil {
-		c.t.Fatal(err)
-	}
+	r.Body, r.Answer = kit.JSON(c.t, o), kit.JSON(c.t, answer)
 	c.Requests = append(c.Requests, r)
 	return &c.Requests[len(c.Requests)-1]
 }
@@ -86,7 +72,7 @@ func (c *tape) request(by, verb string, o, answer object, code int) *Request {
 // write creates or changes an object.
 func (c *tape) write(by string, o object) {
 	c.version++
-	place, after := placeOf(o), copyOf(o)
+	place, after := placeOf(o), runtime.DeepCopyJSON(o)
 	metadata := fields(after, "metadata")
 	metadata["resourceVersion"] = fmt.Sprint(c.version)
 	former, verb := c.live[place], "patch"
@@ -111,11 +97,7 @@ func (c *tape) remove(by string, o object) {
 func app(name types.NamespacedName, set func(o object), objects ...object) object {
 	var documents []string
 	for _, each := range objects {
-		document, err := json.Marshal(each)
-		if err != nil {
-			panic(err) // the tests' own objects
-		}
-		documents = append(documents, string(document))
+		documents = append(documents, encoded(each))
 	}
 	o := object{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -157,35 +139,46 @@ func annotated(name, value string) func(object) {
 	return func(o object) { fields(o, "metadata", "annotations")[name] = value }
 }
 
+// isThere has an Application be on the other cluster, and say that it is reconciled.
+func isThere(o object) {
+	annotated(application.ClusterAnnotation, "east")(o)
+	says(true)(o)
+}
+
 // service is one as a manifest has it, and marked as an Application has it.
 func service(port int64) object {
 	return object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "web"}, "spec": object{"ports": []any{object{"port": port}}}}
 }
 
 func (c *tape) marked(owner types.NamespacedName, o object, namespace string) object {
-	o = copyOf(o)
+	o = runtime.DeepCopyJSON(o)
 	fields(o, "metadata")["namespace"] = namespace
 	id, err := manifest.Identify(o)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	kit.Must(c.t, err)
 	uid := text(c.live["configmap "+owner.String()], "metadata", "uid")
 	marks := application.Marks(owner, types.UID(uid), id)
-	labels, annotations := object{}, object{}
-	for name, value := range marks.Labels {
-		labels[name] = value
-	}
-	for name, value := range marks.Annotations {
-		annotations[name] = value
-	}
-	fields(o, "metadata")["labels"], fields(o, "metadata")["annotations"] = labels, annotations
+	live := &unstructured.Unstructured{Object: o}
+	live.SetLabels(marks.Labels)
+	live.SetAnnotations(marks.Annotations)
+	return o
+}
+
+// sticky is a Service with a field that no manifest has.
+func (c *tape) sticky(o object) object {
+	o = c.marked(web, o, "demo")
+	fields(o, "spec")["sessionAffinity"] = "ClientIP"
 	return o
 }
 
 func in(namespace string, o object) object {
-	o = copyOf(o)
+	o = runtime.DeepCopyJSON(o)
 	fields(o, "metadata")["namespace"] = namespace
 	return o
+}
+
+// refuse answers the agent's patch of a Service in a namespace with this code.
+func (c *tape) refuse(namespace string, code int) *Request {
+	return c.request(agent, "patch", in(namespace, service(80)), object{"kind": "Status"}, code)
 }
 
 // end is what there is then; these Applications are settled.
@@ -235,11 +228,7 @@ func TestJudge(t *testing.T) {
 		}},
 		{why: "it is moved: there first, here then", settled: []types.NamespacedName{web}, history: func(c *tape) {
 			running(c)
-			there := func(o object) {
-				annotated(application.ClusterAnnotation, "east")(o)
-				says(true)(o)
-			}
-			c.write(user, app(web, there, service(80)))
+			c.write(user, app(web, isThere, service(80)))
 			c.write(other, c.marked(web, service(80), "demo-east"))
 			c.remove(agent, in("demo", service(80)))
 		}},
@@ -270,11 +259,7 @@ func TestJudge(t *testing.T) {
 		}},
 		{why: "what was moved is left over", want: "I2", settled: []types.NamespacedName{web}, history: func(c *tape) {
 			running(c)
-			there := func(o object) {
-				annotated(application.ClusterAnnotation, "east")(o)
-				says(true)(o)
-			}
-			c.write(user, app(web, there, service(80)))
+			c.write(user, app(web, isThere, service(80)))
 			c.write(other, c.marked(web, service(80), "demo-east"))
 		}},
 
@@ -325,10 +310,7 @@ func TestJudge(t *testing.T) {
 		}},
 		{why: "an object is deleted before it is where it goes", want: "I4", history: func(c *tape) {
 			running(c)
-			c.write(user, app(web, func(o object) {
-				annotated(application.ClusterAnnotation, "east")(o)
-				says(true)(o)
-			}, service(80)))
+			c.write(user, app(web, isThere, service(80)))
 			c.remove(agent, in("demo", service(80)))
 		}},
 		{why: "an object is deleted that was not wanted long ago", want: "I4", history: func(c *tape) {
@@ -365,19 +347,13 @@ func TestJudge(t *testing.T) {
 
 		{why: "an edit of what no manifest has is undone", want: "I6", history: func(c *tape) {
 			running(c)
-			edited := c.marked(web, service(81), "demo")
-			fields(edited, "spec")["sessionAffinity"] = "ClientIP"
-			c.write(user, edited)
+			c.write(user, c.sticky(service(81)))
 			c.write(agent, c.marked(web, service(80), "demo"))
 		}},
 		{why: "and it survives", history: func(c *tape) {
 			running(c)
-			edited := c.marked(web, service(81), "demo")
-			fields(edited, "spec")["sessionAffinity"] = "ClientIP"
-			c.write(user, edited)
-			repaired := c.marked(web, service(80), "demo")
-			fields(repaired, "spec")["sessionAffinity"] = "ClientIP"
-			c.write(agent, repaired)
+			c.write(user, c.sticky(service(81)))
+			c.write(agent, c.sticky(service(80)))
 		}},
 
 		{why: "an agent writes a spec", want: "I7", history: func(c *tape) {
@@ -394,22 +370,22 @@ func TestJudge(t *testing.T) {
 
 		{why: "an agent tries what it may not", want: "I8", history: func(c *tape) {
 			running(c)
-			c.request(agent, "patch", in("kube-system", service(80)), object{"kind": "Status"}, 403)
+			c.refuse("kube-system", 403)
 		}},
 		{why: "an API server that has just started refuses everything", history: func(c *tape) {
 			running(c)
 			c.Warming = []Window{{c.now, c.now.Add(time.Minute)}}
-			c.request(agent, "patch", in("demo", service(80)), object{"kind": "Status"}, 403).Annotations = map[string]string{"authorization.k8s.io/decision": "forbid"}
+			c.refuse("demo", 403).Annotations = map[string]string{"authorization.k8s.io/decision": "forbid"}
 		}},
 		{why: "an API server that was started long ago refuses something", want: "I8", history: func(c *tape) {
 			running(c)
 			c.Warming = []Window{{c.now.Add(-time.Minute), c.now.Add(-time.Second)}}
-			c.request(agent, "patch", in("demo", service(80)), object{"kind": "Status"}, 403).Annotations = map[string]string{"authorization.k8s.io/decision": "forbid"}
+			c.refuse("demo", 403).Annotations = map[string]string{"authorization.k8s.io/decision": "forbid"}
 		}},
 		{why: "an admission policy refuses something", want: "I8", history: func(c *tape) {
 			running(c)
 			c.Warming = []Window{{c.now, c.now.Add(time.Minute)}}
-			c.request(agent, "patch", in("demo", service(80)), object{"kind": "Status"}, 403).Annotations = map[string]string{"authorization.k8s.io/decision": "allow"}
+			c.refuse("demo", 403).Annotations = map[string]string{"authorization.k8s.io/decision": "allow"}
 		}},
 		{why: "an agent writes where it has nothing to do", want: "I8", history: func(c *tape) {
 			c.write(user, app(web, nil, service(80)))
@@ -433,7 +409,7 @@ func TestJudge(t *testing.T) {
 		{why: "a hot loop", want: "I10", history: func(c *tape) {
 			running(c)
 			for range hot {
-				c.request(agent, "patch", in("demo", service(80)), object{"kind": "Status"}, 422)
+				c.refuse("demo", 422)
 				c.now = c.now.Add(-990 * time.Millisecond)
 			}
 		}},
@@ -444,7 +420,7 @@ func TestJudge(t *testing.T) {
 			c.respec(web, service(81))
 			now := app(web, says(true), service(81))
 			c.write(agent, now)
-			back := copyOf(now)
+			back := runtime.DeepCopyJSON(now)
 			fields(back, "data")[application.StatusKey] = fields(former, "data")[application.StatusKey]
 			c.write(agent, back)
 		}},
@@ -471,16 +447,14 @@ func TestJudge(t *testing.T) {
 		}},
 
 		{why: "the webhook is asked about what is no Application", want: "I13", history: func(c *tape) {
-			plain := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": "demo", "name": "plain"}}
 			c.write(user, plain)
 			c.Requests[0].Annotations = map[string]string{"mutation.webhook.admission.k8s.io/round_0_index_0": `{"webhook": "applications.krake.dev"}`}
 		}},
 		{why: "what is no Application is refused", want: "I13", history: func(c *tape) {
-			plain := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": "demo", "name": "plain"}}
 			c.request(user, "create", plain, object{"kind": "Status", "message": "applications.krake.dev denied the request"}, 403)
 		}},
 		{why: "a ConfigMap that is no Application", history: func(c *tape) {
-			c.write(user, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": "demo", "name": "plain"}})
+			c.write(user, plain)
 		}},
 	}
 	for _, each := range cases {

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // backend is an API server that answers everything, and writes down what it was
@@ -64,9 +66,7 @@ func begin(t *testing.T) (*Proxy, *backend, *http.Client, string) {
 	t.Cleanup(b.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Certificate().Raw})
 	p, err := Start(&rest.Config{Host: b.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(p.Close)
 	direct, through := filepath.Join(t.TempDir(), "direct"), filepath.Join(t.TempDir(), "through")
 	config := clientcmdapi.NewConfig()
@@ -74,20 +74,12 @@ func begin(t *testing.T) (*Proxy, *backend, *http.Client, string) {
 	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "secret"}
 	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	config.CurrentContext = "x"
-	if err := clientcmd.WriteToFile(*config, direct); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.WriteKubeconfig(direct, through); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, clientcmd.WriteToFile(*config, direct))
+	kit.Must(t, p.WriteKubeconfig(direct, through))
 	restConfig, err := clientcmd.BuildConfigFromFlags("", through)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	client, err := rest.HTTPClientFor(restConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return p, b, client, restConfig.Host
 }
 
@@ -95,9 +87,7 @@ func begin(t *testing.T) (*Proxy, *backend, *http.Client, string) {
 func ask(t *testing.T, client *http.Client, method, url string) (answer, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	request.Header.Set("Accept", "application/vnd.kubernetes.protobuf,application/json;as=Table,application/json")
 	response, err := client.Do(request)
 	if err != nil {
@@ -267,9 +257,7 @@ func checkFault(t *testing.T, got answer, err error, code int, retry string) {
 		}
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var status struct{ Code int }
 	if err := json.Unmarshal(got.body, &status); err != nil || status.Code != code || got.code != code {
 		t.Errorf("the answer is %d: %s", got.code, got.body)
@@ -334,9 +322,7 @@ func TestVerdicts(t *testing.T) {
 				return Pass
 			})
 			answer, err := ask(t, client, http.MethodGet, host+"/api/v1/services?watch=true")
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			if got := eventsOf(t, answer.body); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
@@ -355,9 +341,7 @@ func eventsOf(t *testing.T, body []byte) string {
 			Type   string
 			Object struct{ Metadata struct{ Name string } }
 		}
-		if err := decoder.Decode(&event); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, decoder.Decode(&event))
 		events = append(events, event.Type+" "+event.Object.Metadata.Name)
 	}
 	return strings.Join(events, ", ")

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 func record(place string, round int, met bool, violations ...string) *Record {
@@ -19,18 +21,14 @@ func record(place string, round int, met bool, violations ...string) *Record {
 func open(t *testing.T, folder string, day int) *Folder {
 	t.Helper()
 	f, err := Open(folder, time.Date(2030, 1, day, 0, 0, 0, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return f
 }
 
 func add(t *testing.T, f *Folder, records ...*Record) {
 	t.Helper()
 	for _, r := range records {
-		if err := f.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, f.Add(r))
 	}
 }
 
@@ -51,9 +49,7 @@ func TestResumed(t *testing.T) {
 	again.Date = again.Date.AddDate(0, 0, 1)
 	add(t, second, again, record("call 3", 2, false), record("call 4", 2, true, "I1: written"))
 	records, err := Read(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if open := Unmended(records); len(open) != 1 || open[0].Place != "call 4" {
 		t.Errorf("not mended is %v, want call 4", open)
 	}
@@ -68,9 +64,7 @@ func TestResumed(t *testing.T) {
 
 func TestNoRecord(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "a.jsonl"), []byte("[]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(folder, "a.jsonl"), []byte("[]\n"), 0o600))
 	if _, err := Read(folder); err == nil {
 		t.Error("a line that is no record is read")
 	}
