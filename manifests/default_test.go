@@ -3,10 +3,11 @@ package manifests
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What to begin with is the base, but for what lets it start from an image that was
@@ -26,7 +27,5 @@ func TestDefault(t *testing.T) {
 		}
 		objects = append(objects, object)
 	}
-	if diff := cmp.Diff(installation(t, "base").objects, objects); diff != "" {
-		t.Errorf("(-base +default):\n%s", diff)
-	}
+	kit.Diff(t, "overlays/default beside base", installation(t, "base").objects, objects)
 }

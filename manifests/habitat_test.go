@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // withHabitat are the installations that carry out Habitats.
@@ -146,9 +148,7 @@ func TestRightsOfHabitat(t *testing.T) {
 			delete(want, "ClusterRole krake-habitat-deployers")
 		}
 		got := rightsOf(in, "krake-habitat")
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: rights (-want +got):\n%s", in.name, diff)
-		}
+		kit.Diff(t, in.name+": rights", want, got)
 		for role, all := range got {
 			for _, right := range all {
 				if strings.Contains(right, "*") {
@@ -208,9 +208,7 @@ func TestRolesOfPeople(t *testing.T) {
 				}
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: roles of which others are part (-want +got):\n%s", name, diff)
-		}
+		kit.Diff(t, name+": roles of which others are part", want, got)
 	}
 }
 
@@ -273,9 +271,7 @@ func TestHabitatIsPartOf(t *testing.T) {
 		count := 0
 		for _, object := range installation(t, name).objects {
 			named, err := meta.Accessor(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			if !strings.HasPrefix(named.GetName(), "krake-habitat") && !strings.HasSuffix(named.GetName(), ".habitat.sh") {
 				continue
 			}
@@ -294,13 +290,9 @@ func TestHabitatIsPartOf(t *testing.T) {
 func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	text, err := Files.ReadFile("components/habitat/crd/habitats.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	objects, err := decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	definition, ok := objects[0].(*apiextensionsv1.CustomResourceDefinition)
 	if !ok || len(objects) != 1 {
 		t.Fatalf("habitats.yaml has %d objects, the first is a %T", len(objects), objects[0])
@@ -317,9 +309,7 @@ func TestOneDefinition(t *testing.T) {
 			t.Errorf("%s has %d definitions", in.name, len(definitions))
 		}
 		for _, applied := range definitions {
-			if diff := cmp.Diff(runtime.Object(definition(t)), runtime.Object(applied)); diff != "" {
-				t.Errorf("%s: the definition (-embedded +applied):\n%s", in.name, diff)
-			}
+			kit.Diff(t, in.name+": the definition", runtime.Object(definition(t)), runtime.Object(applied))
 		}
 	}
 }
@@ -345,9 +335,7 @@ func TestDefinition(t *testing.T) {
 		"Version .customVersion 0", "State .status.state 0", "Ready .status.ready 0", "Age .metadata.creationTimestamp 0",
 		"Peer .status.peer 1", "Message .status.message 1",
 	}
-	if diff := cmp.Diff(want, columns); diff != "" {
-		t.Errorf("columns (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "columns", want, columns)
 	for path, of := range fields("", version.Schema.OpenAPIV3Schema) {
 		checkField(t, path, of)
 	}
@@ -409,9 +397,7 @@ func TestVariablesAreThoseOfPods(t *testing.T) {
 		}
 		want := map[string]bool{}
 		jsonFields(want, "", reflect.TypeFor[corev1.EnvVar]())
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-Pod +Habitat):\n%s", at, diff)
-		}
+		kit.Diff(t, at+" beside that of Pods", want, got)
 	}
 }
 

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // withHooks are the installations whose agent has hooks.
@@ -54,9 +55,7 @@ func TestRightsOfHooks(t *testing.T) {
 		case "enrolment":
 			want["Role krake-hooks-cluster-name"] = deletion
 		}
-		if diff := cmp.Diff(want, rulesOfHooks(t, in)); diff != "" {
-			t.Errorf("%s: roles (-want +got):\n%s", in.name, diff)
-		}
+		kit.Diff(t, in.name+": roles", want, rulesOfHooks(t, in))
 		for _, binding := range some[*rbacv1.ClusterRoleBinding](in) {
 			if strings.HasPrefix(binding.RoleRef.Name, "krake-hooks") {
 				t.Errorf("%s: %s is bound everywhere", in.name, binding.RoleRef.Name)
@@ -108,9 +107,7 @@ func TestNamespacesWithHooks(t *testing.T) {
 				got[binding.Namespace+": "+binding.RoleRef.Kind+" "+binding.RoleRef.Name] = binding.Subjects[0]
 			}
 		}
-		if diff := cmp.Diff(want[in.name], got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s: bindings (-want +got):\n%s", in.name, diff)
-		}
+		kit.Diff(t, in.name+": bindings", want[in.name], got, cmpopts.EquateEmpty())
 	}
 }
 

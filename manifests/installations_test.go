@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // installed is what somebody applies.
@@ -47,9 +48,7 @@ var built = sync.OnceValues(func() ([]installed, error) {
 func installations(t *testing.T) []installed {
 	t.Helper()
 	all, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return all
 }
 

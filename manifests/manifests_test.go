@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // podTemplate gives the pods that an object makes, or nil.
@@ -47,9 +49,7 @@ func podTemplate(object runtime.Object) *corev1.PodTemplateSpec {
 func violations(t *testing.T, template *corev1.PodTemplateSpec) string {
 	t.Helper()
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
 	result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &template.ObjectMeta, &template.Spec))
 	if result.Allowed {
@@ -390,9 +390,7 @@ func TestWebhookConfiguration(t *testing.T) {
 	}
 	got := webhook
 	got.ClientConfig, got.MatchConditions = admissionregistrationv1.WebhookClientConfig{}, nil
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("webhook (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "webhook", want, got)
 	if len(webhook.MatchConditions) != 3 {
 		t.Errorf("conditions: %v", webhook.MatchConditions)
 	}
@@ -505,9 +503,7 @@ func TestTheWebhookStays(t *testing.T) {
 func selects(t *testing.T, selector *metav1.LabelSelector, of map[string]string) bool {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return s.Matches(labels.Set(of))
 }
 

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // series are the labels of a metric, by each of the names that it has in an
@@ -40,17 +42,13 @@ func ourMetrics(t *testing.T) series {
 	found := series{}
 	for _, folder := range []string{"agent", "webhook", "certificates"} {
 		files, err := filepath.Glob(filepath.Join("..", "internal", folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
 			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			ast.Inspect(parsed, found.add)
 		}
 	}
@@ -224,9 +222,7 @@ func expressions(t *testing.T) map[string]string {
 func parse(t *testing.T, file string, into any, unmarshal func([]byte, any, ...yaml.JSONOpt) error) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if err := unmarshal(text, into); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +27,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const deployer = "system:serviceaccount:demo:krake-deployer"
@@ -133,14 +133,9 @@ func (o *office) set(change func()) {
 // newTestAccounts gives the accounts of the office, with a clock.
 func newTestAccounts(t *testing.T, o *office) (*accounts, *clocktesting.FakePassiveClock) {
 	t.Helper()
-	own, err := dynamic.NewForConfig(o.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := dynamic.NewForConfigOrDie(o.config)
 	a, err := newAccounts(o.config, apply.New(own, name, func(string) {}), func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	a.present = cache.NewLRUExpireCacheWithClock(maxAccounts, clock)
 	return a, clock
@@ -179,13 +174,8 @@ func TestUserOf(t *testing.T) {
 func TestNoWriteGoesOutAsTheAgent(t *testing.T) {
 	o := newOffice(t)
 	client, err := newImpersonated(o.config, "demo", "krake-deployer")
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := dynamic.NewForConfig(o.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	own := dynamic.NewForConfigOrDie(o.config)
 	object := &unstructured.Unstructured{Object: o.object}
 	configMaps := client.Resource(theMap.Resource).Namespace("demo")
 	for _, test := range []struct {
@@ -215,9 +205,7 @@ func TestNoWriteGoesOutAsTheAgent(t *testing.T) {
 		if err := test.do(); err != nil {
 			t.Errorf("%s: %v", test.want, err)
 		}
-		if diff := cmp.Diff([]string{test.want}, o.seen()); diff != "" {
-			t.Errorf("requests (-want +got):\n%s", diff)
-		}
+		kit.Diff(t, "requests", []string{test.want}, o.seen())
 	}
 	if n := o.connections.Load(); n != 1 {
 		t.Errorf("%d connections, want 1", n)
@@ -261,9 +249,7 @@ func FuzzImpersonated(f *testing.F) {
 		if len(user) != 1 || strings.TrimSpace(user[0]) != user[0] {
 			t.Fatalf("the user is %q", user)
 		}
-		if diff := cmp.Diff([]string{"system", "serviceaccount", namespace, name}, strings.Split(user[0], ":")); diff != "" {
-			t.Errorf("the user (-want +got):\n%s", diff)
-		}
+		kit.Diff(t, "the user", []string{"system", "serviceaccount", namespace, name}, strings.Split(user[0], ":"))
 		if len(sent.Values("Impersonate-Group")) > 0 {
 			t.Errorf("there are groups: %v", sent)
 		}
@@ -278,29 +264,24 @@ func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { retu
 // looked for before the first write of a pass, and there is no other writer.
 func TestAccounts(t *testing.T) {
 	create := func(t *testing.T, target reconcile.Cluster) error {
-		t.Helper()
 		_, err := target.Create(t.Context(), theMap, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings"}})
 		return err
 	}
 	repair := func(t *testing.T, target reconcile.Cluster) error {
-		t.Helper()
 		_, err := target.Patch(t.Context(), theMap, nil, func(map[string]any) (schema.Patch, error) {
 			return schema.Patch{{Op: "add", Path: "/data", Value: map[string]any{}}}, nil
 		})
 		return err
 	}
 	leave := func(t *testing.T, target reconcile.Cluster) error {
-		t.Helper()
 		_, err := target.Patch(t.Context(), theMap, nil, func(map[string]any) (schema.Patch, error) { return nil, nil })
 		return err
 	}
 	remove := func(t *testing.T, target reconcile.Cluster) error {
-		t.Helper()
 		_, err := target.Delete(t.Context(), theMap, func(map[string]any) error { return nil })
 		return err
 	}
 	foreign := func(t *testing.T, target reconcile.Cluster) error {
-		t.Helper()
 		_, err := target.Delete(t.Context(), theMap, func(map[string]any) error { return errors.New("not ours") })
 		return err
 	}
@@ -339,9 +320,7 @@ func TestAccounts(t *testing.T) {
 			test.office(o)
 			a, _ := newTestAccounts(t, o)
 			target, err := a.As(t.Context(), test.account)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			err = test.do(t, target)
 			if (err == nil) != (test.wantErr == "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
 				t.Errorf("the error is %v, want %q", err, test.wantErr)
@@ -349,9 +328,7 @@ func TestAccounts(t *testing.T) {
 			if missing := strings.HasPrefix(test.wantErr, "no such"); missing != errors.Is(err, reconcile.ErrNoAccount) {
 				t.Errorf("the error is of the wrong kind: %v", err)
 			}
-			if diff := cmp.Diff(test.want, o.seen()); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "requests", test.want, o.seen())
 		})
 	}
 }
@@ -363,9 +340,7 @@ func TestAccountsAreLookedFor(t *testing.T) {
 	pass := func(why string, wantLooks int, wantMissing bool) {
 		t.Helper()
 		target, err := a.As(t.Context(), theDeployer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for range 3 {
 			_, err = target.Create(t.Context(), theMap, o.object)
 			if errors.Is(err, reconcile.ErrNoAccount) != wantMissing {
@@ -399,17 +374,14 @@ func TestAccountsAreLookedFor(t *testing.T) {
 func TestAccountsAreBounded(t *testing.T) {
 	a, _ := newTestAccounts(t, newOffice(t))
 	for i := range maxAccounts + 100 {
-		if _, err := a.As(t.Context(), reconcile.Account{Namespace: "demo", Name: fmt.Sprintf("a%d", i)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.As(t.Context(), reconcile.Account{Namespace: "demo", Name: fmt.Sprintf("a%d", i)})
+		kit.Must(t, err)
 	}
 	if n := a.writers.Len(); n != maxAccounts {
 		t.Errorf("%d writers are kept", n)
 	}
 	first, err := a.writesOf(theDeployer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if again, err := a.writesOf(theDeployer); err != nil || again != first {
 		t.Errorf("another writer, %v", err)
 	}

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/krake-observer/krake-observer/internal/leases"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // diary takes note of what is called.
@@ -66,9 +66,7 @@ func TestChanges(t *testing.T) {
 		t.Run(c.change.String(), func(t *testing.T) {
 			changes, noted, _ := newChanges(new(string))
 			changes.tell(c.change)
-			if diff := cmp.Diff(c.want, noted.entries); diff != "" {
-				t.Errorf("done (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "done", c.want, noted.entries)
 		})
 	}
 }
@@ -81,9 +79,7 @@ func TestRefused(t *testing.T) {
 	changes.tell(leases.Refused)
 	lease := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: "krake-agents", Name: "krake-cluster-edge"}
 	want := []told{{Regarding: lease, Text: "Warning DuplicateAgent DuplicateAgent: somebody else"}}
-	if diff := cmp.Diff(want, events.events); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "events", want, events.events)
 }
 
 // granted is a right to act, or what stands against it.
@@ -133,9 +129,7 @@ func TestLoop(t *testing.T) {
 			if err != nil || result.RequeueAfter != c.again {
 				t.Errorf("result %v, error %v", result, err)
 			}
-			if diff := cmp.Diff(c.want, passes.entries); diff != "" {
-				t.Errorf("passes (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "passes", c.want, passes.entries)
 		})
 	}
 }
@@ -145,9 +139,8 @@ func TestLoop(t *testing.T) {
 func TestPassesOutlive(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	kept := &keptPass{end: end}
-	if _, err := (&loop{granted{}, newKinds(nil, nil, time.Now), kept}).Reconcile(ctx, ctrl.Request{NamespacedName: appName}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := (&loop{granted{}, newKinds(nil, nil, time.Now), kept}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
+	kit.Must(t, err)
 	if kept.during != nil {
 		t.Errorf("the pass was cut off: %v", kept.during)
 	}

@@ -12,9 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -34,13 +32,9 @@ type distantHub struct {
 func newDistantHub(t *testing.T) *distantHub {
 	t.Helper()
 	address, err := url.Parse(server.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	transport, err := rest.TransportFor(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	h := &distantHub{asked: map[string]bool{}}
 	passing := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(address) }}
 	way := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,15 +78,11 @@ func TestHubAndTargetApart(t *testing.T) {
 		options := optionsOf(t, cluster,
 			"--hub-namespaces", atHub+","+atBoth, "--namespaces", atTarget+","+atBoth, "--namespace-map", atHub+"="+atTarget)
 		agent, err := newAgent(t.Context(), options, Configs{Hub: hub.config, Target: server})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if cluster == name {
 			agent.configs.Registry = registry
 		}
-		if err := agent.connect(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, agent.connect())
 		defer start(t, agent)()
 	}
 	createApplication(t, clients, atHub, name, `[{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}]`)
@@ -122,9 +112,7 @@ func TestHubAndTargetApart(t *testing.T) {
 	allowed := regexp.MustCompile(strings.ReplaceAll(`^((GET|PATCH) /api/v1/namespaces/NAME-(hub|other)/configmaps(/NAME)?`+
 		`|(GET|POST|PUT) /apis/coordination.k8s.io/v1/namespaces/krake-agents/leases(/krake-cluster-NAME(-beside)?)?`+
 		`|(POST|PATCH) /apis/events.k8s.io/v1/namespaces/NAME-hub/events(/.*)?)$`, "NAME", name))
-	if diff := cmp.Diff([]string(nil), hub.askedBeside(allowed)); diff != "" {
-		t.Errorf("the hub was asked for more (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "the hub was asked for more", []string(nil), hub.askedBeside(allowed))
 	if text := scrape(t, registry); !regexp.MustCompile(`krake_applications\{state="RUNNING"\} 1`).MatchString(text) {
 		t.Errorf("the metrics do not tell of the Application:\n%s", text)
 	}
@@ -132,15 +120,8 @@ func TestHubAndTargetApart(t *testing.T) {
 
 func createApplication(t *testing.T, clients kubernetes.Interface, namespace, cluster, manifest string) {
 	t.Helper()
-	_, err := clients.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:        cluster,
-			Annotations: map[string]string{application.FormatAnnotation: application.Format, application.ClusterAnnotation: cluster},
-			Labels:      map[string]string{application.HolderLabel(cluster): "true"}, // as the webhook does
-		},
-		Data: map[string]string{application.ManifestKey: manifest},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cm := kit.Application(namespace, cluster, manifest, kit.On(cluster))
+	cm.Labels = map[string]string{application.HolderLabel(cluster): "true"} // as the webhook does
+	_, err := clients.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
+	kit.Must(t, err)
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The agent is woken by what users want, not by what it has written itself.
@@ -31,10 +32,8 @@ func TestIntentChanged(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			before := &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{UID: "1", Annotations: map[string]string{application.FormatAnnotation: application.Format}},
-				Data:       map[string]string{application.ManifestKey: "[]"},
-			}
+			before := kit.Application("demo", "app", "[]")
+			before.UID = "1"
 			after := before.DeepCopy()
 			c.change(after)
 			if got := intentChanged("local", newFolding(), func(*corev1.ConfigMap) {}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {

@@ -9,9 +9,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // A connection over which nothing arrives any more is left behind by all clients:
@@ -34,15 +35,13 @@ func TestRenew(t *testing.T) {
 	connection, err := newConnection(&rest.Config{
 		Host: server.URL, BearerToken: "token", TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	list := func() error {
 		client, err := metadata.NewForConfig(connection.Config)
 		if err != nil {
 			return err
 		}
-		_, err = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "services"}).List(t.Context(), metav1.ListOptions{})
+		_, err = client.Resource(kit.Services).List(t.Context(), metav1.ListOptions{})
 		return err
 	}
 	answers := make(chan error, 2)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -43,14 +42,7 @@ type live struct {
 func newLive(t *testing.T, config *rest.Config) *live {
 	t.Helper()
 	l := &live{woken: make(chan types.NamespacedName, 1000), log: make(chan string, 1000)}
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	definitions, err := metadata.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, definitions := discovery.NewDiscoveryClientForConfigOrDie(config), metadata.NewForConfigOrDie(config)
 	began := time.Now()
 	l.kinds = newKinds(client, func(owner types.NamespacedName, after time.Duration) {
 		time.AfterFunc(after/haste, func() { l.woken <- owner }) // as the queue does
@@ -89,11 +81,7 @@ func (l *live) until(t *testing.T, id manifest.ID, wanted func(clusterScoped boo
 // takes the definition away again.
 func define(t *testing.T, group string, scope string) (id manifest.ID, remove func()) {
 	t.Helper()
-	client, err := dynamic.NewForConfig(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	definitions := dynamic.NewForConfigOrDie(server).Resource(kit.Definitions)
 	name := "widgets." + group
 	definition := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},

@@ -6,16 +6,15 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/internal/leases"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // methods gives an API server that takes note of the methods by which it is asked.
@@ -50,11 +49,7 @@ func TestFence(t *testing.T) {
 			config, asked := methods(t)
 			behind := fenced(config, func() error { return c.right })
 			behind.Impersonate.UserName = "system:serviceaccount:demo:deployer" // as one for an account does
-			client, err := dynamic.NewForConfig(behind)
-			if err != nil {
-				t.Fatal(err)
-			}
-			services := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "services"}).Namespace("demo")
+			services := dynamic.NewForConfigOrDie(behind).Resource(kit.Services).Namespace("demo")
 			service := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"}}}
 			if _, err := services.Get(t.Context(), "web", metav1.GetOptions{}); (err == nil) != (len(c.want) > 0) {
 				t.Errorf("read: %v", err)
@@ -69,9 +64,7 @@ func TestFence(t *testing.T) {
 					t.Errorf("write: %v, want %v", err, c.right)
 				}
 			}
-			if diff := cmp.Diff(c.want, *asked, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("asked (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "asked", c.want, *asked, cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -80,11 +73,7 @@ func TestFence(t *testing.T) {
 func TestTheFenceLooksEachTime(t *testing.T) {
 	config, asked := methods(t)
 	var right error
-	client, err := dynamic.NewForConfig(fenced(config, func() error { return right }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	services := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "services"})
+	services := dynamic.NewForConfigOrDie(fenced(config, func() error { return right })).Resource(kit.Services)
 	remove := func() error { return services.Delete(t.Context(), "web", metav1.DeleteOptions{}) }
 	first := remove()
 	right = leases.ErrNotActing

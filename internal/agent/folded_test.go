@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 func foldable(version string) *corev1.ConfigMap {
@@ -45,9 +47,7 @@ func TestFolding(t *testing.T) {
 					runtime.GC()
 				}
 				got, err := f.unfold(folded.DeepCopy())
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				if !equality.Semantic.DeepEqual(got, want) {
 					t.Errorf("got %v\nwant %v", got, want)
 				}
@@ -100,9 +100,7 @@ func TestFoldingLeavesTheRest(t *testing.T) {
 func fold(t *testing.T, f *folding, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
 	folded, err := f.fold(cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return folded.(*corev1.ConfigMap)
 }
 
@@ -127,9 +125,7 @@ func BenchmarkFolding(b *testing.B) {
 	b.Run("unfold", func(b *testing.B) {
 		f := newFolding()
 		folded, err := f.fold(&corev1.ConfigMap{Data: texts})
-		if err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, err)
 		b.SetBytes(int64(manifest.Len()))
 		for b.Loop() {
 			f.lately.Clear()

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 var (
@@ -86,9 +86,7 @@ func widgets(namespaced bool) *metav1.APIResourceList {
 func (w *world) mustLocate(t *testing.T, id manifest.ID) schema.GroupVersionResource {
 	t.Helper()
 	object, err := w.Locate(appName, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return object.Resource
 }
 
@@ -101,9 +99,7 @@ func (w *world) missing(t *testing.T, id manifest.ID) {
 
 func (w *world) expect(t *testing.T, want ...notice) {
 	t.Helper()
-	if diff := cmp.Diff(want, w.notices); diff != "" {
-		t.Errorf("who has to look again (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "who has to look again", want, w.notices)
 	w.notices = nil
 }
 
@@ -111,6 +107,9 @@ func (w *world) expect(t *testing.T, want ...notice) {
 // target, and never a guess.
 func TestLocate(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("the own API server of the group is down")
+	silent := func(w *world) {
+		w.failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: unavailable}}
+	}
 	cases := []struct {
 		name string
 		set  func(w *world)
@@ -125,15 +124,10 @@ func TestLocate(t *testing.T) {
 		{"a version that its group does not have", nil, manifest.ID{APIVersion: "apps/v1beta1", Kind: "Deployment", Name: "w"}, "", true},
 		{"a kind in whatever version", nil, manifest.ID{APIVersion: "apps/", Kind: "Deployment", Namespace: "demo", Name: "w"}, "deployments", false},
 		{"one that its group has in none", nil, manifest.ID{APIVersion: "apps/", Kind: "Widget", Name: "w"}, "", true},
-		{"in whatever version, of a group that does not answer now", func(w *world) {
-			w.failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: unavailable}}
-		}, manifest.ID{APIVersion: "example.com/", Kind: "Widget", Name: "w"}, "", false},
-		{"a group that does not answer now is not gone", func(w *world) {
-			w.failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: unavailable}}
-		}, widget, "", false},
-		{"the others go on meanwhile", func(w *world) {
-			w.failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: unavailable}}
-		}, deployment, "deployments", false},
+		{"in whatever version, of a group that does not answer now", silent,
+			manifest.ID{APIVersion: "example.com/", Kind: "Widget", Name: "w"}, "", false},
+		{"a group that does not answer now is not gone", silent, widget, "", false},
+		{"the others go on meanwhile", silent, deployment, "deployments", false},
 		{"an API server that does not answer says nothing", func(w *world) { w.failure = unavailable }, widget, "", false},
 		{"to whom discovery is forbidden, nothing is gone", func(w *world) { w.lists = nil }, widget, "", false},
 		{"to whom all groups but the core are forbidden, neither", func(w *world) { w.lists = w.lists[:1] }, widget, "", false},
@@ -208,9 +202,8 @@ func TestMissingKindsCostLittle(t *testing.T) {
 func TestKindsThatAppear(t *testing.T) {
 	w := newWorld()
 	w.missing(t, widget)
-	if _, err := w.Locate(otherName, deployment); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.Locate(otherName, deployment)
+	kit.Must(t, err)
 	w.redefined("gadgets.example.org")
 	w.expect(t)
 	w.redefined("widgets.example.com")

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -22,15 +21,14 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // exposed is a registry with all metrics of an agent to which something happened.
 func exposed(t *testing.T, counts *metrics) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	if err := counts.register(registry); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, counts.register(registry))
 	inState := func(state string) corev1.ConfigMap {
 		return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{application.StateLabel: state}}}
 	}
@@ -53,9 +51,7 @@ func exposed(t *testing.T, counts *metrics) *prometheus.Registry {
 		func() int { return 4 },
 		func(resource schema.GroupVersionResource) string { return resource.GroupResource().String() },
 	)
-	if err := registry.Register(gauges); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, registry.Register(gauges))
 	return registry
 }
 
@@ -155,9 +151,7 @@ krake_repairs_total{kind="Service",result="error"} 1
 krake_repairs_total{kind="Service",result="recreated"} 1
 krake_repairs_total{kind="Service",result="refused"} 1
 `
-	if diff := cmp.Diff(want, scrape(t, exposed(t, counts))); diff != "" {
-		t.Errorf("metrics (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "metrics", want, scrape(t, exposed(t, counts)))
 }
 
 // The names and units are those that Prometheus recommends.
@@ -165,9 +159,7 @@ func TestMetricsLint(t *testing.T) {
 	counts := newMetrics()
 	counts.acted(reconcile.Outcome{Action: reconcile.Reverted, Object: deployment})
 	families, err := exposed(t, counts).Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if len(families) != 9 {
 		t.Errorf("%d metrics", len(families))
 	}
@@ -213,13 +205,9 @@ func TestRequestsAreCounted(t *testing.T) {
 	api := httptest.NewServer(http.NotFoundHandler())
 	defer api.Close()
 	lists, err := newLists(&rest.Config{Host: api.URL}, count)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, err := lists.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("listed: %v", err)
 	}
-	if diff := cmp.Diff([]string{statusReason, resyncReason}, reasons); diff != "" {
-		t.Errorf("counted (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "counted", []string{statusReason, resyncReason}, reasons)
 }

@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Where Applications are on the hub, and their objects on the target, is clear
@@ -62,9 +63,7 @@ func TestNamespaces(t *testing.T) {
 // The map is what the reconciler goes by; what is not in it keeps its name.
 func TestMapping(t *testing.T) {
 	namespaces := namespacesOf(t, "--namespace-map=a=b", "--namespace-map=b=a,edge=shop")
-	if diff := cmp.Diff(map[string]string{"a": "b", "b": "a", "edge": "shop"}, namespaces.mapping()); diff != "" {
-		t.Errorf("mapping (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "mapping", map[string]string{"a": "b", "b": "a", "edge": "shop"}, namespaces.mapping())
 }
 
 func namespacesOf(t *testing.T, arguments ...string) Namespaces {
@@ -72,8 +71,6 @@ func namespacesOf(t *testing.T, arguments ...string) Namespaces {
 	var namespaces Namespaces
 	flags := pflag.NewFlagSet("agent", pflag.ContinueOnError)
 	namespaces.addFlags(flags)
-	if err := flags.Parse(arguments); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, flags.Parse(arguments))
 	return namespaces
 }

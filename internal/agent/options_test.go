@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 func TestValidate(t *testing.T) {
@@ -50,16 +51,12 @@ func TestValidate(t *testing.T) {
 			var options Options
 			flags := pflag.NewFlagSet("agent", pflag.ContinueOnError)
 			options.AddFlags(flags)
-			if err := flags.Parse(c.arguments); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, flags.Parse(c.arguments))
 			var got []string
 			if err := options.Validate(); err != nil {
 				got = strings.Split(err.Error(), "\n")
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("complaints (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "complaints", c.want, got)
 		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // An answer that never comes, or never ends, is not waited for; a watch is.
@@ -39,9 +41,7 @@ func TestPatient(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+c.path, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			got, err := answerOf(client, request)
 			switch {
 			case c.want == "" && !errors.Is(err, context.DeadlineExceeded):

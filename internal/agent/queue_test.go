@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // An Application that fails for ever is tried at most ten times in any minute,
@@ -49,9 +51,7 @@ func TestNotifications(t *testing.T) {
 	queue := priorityqueue.New[ctrl.Request]("test") // as the controller's
 	defer queue.ShutDown()
 	var n notifications
-	if err := n.start(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, n.start(t.Context(), queue))
 	n.notifyAfter(appName, time.Hour)
 	n.notify(appName)
 	n.notify(appName)
@@ -74,9 +74,7 @@ func TestNotifyAll(t *testing.T) {
 	n.notifyAll([]types.NamespacedName{appName})
 	queue := priorityqueue.New[ctrl.Request]("all")
 	defer queue.ShutDown()
-	if err := n.start(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, n.start(t.Context(), queue))
 	n.notifyAll([]types.NamespacedName{appName})
 	n.notify(otherName)
 	for _, want := range []string{otherName.Name, appName.Name} {

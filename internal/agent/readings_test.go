@@ -6,23 +6,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // readable is an Application with a status.
 func readable(version string, state application.State) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "demo", Name: "web", UID: "u", ResourceVersion: version,
-			Annotations: map[string]string{application.FormatAnnotation: application.Format},
-		},
-		Data: map[string]string{
-			application.ManifestKey: "[]",
-			application.StatusKey:   `{"state": "` + string(state) + `", "conditions": [{"type": "Ready", "status": "True"}]}`,
-		},
-	}
+	cm := kit.Application("demo", "web", "[]", kit.Data(application.StatusKey,
+		`{"state": "`+string(state)+`", "conditions": [{"type": "Ready", "status": "True"}]}`))
+	cm.UID, cm.ResourceVersion = "u", version
+	return cm
 }
 
 // What is read again is what was read, and the reader's own.
@@ -31,16 +25,12 @@ func TestReadings(t *testing.T) {
 	read := func(cm *corev1.ConfigMap) *application.Application {
 		t.Helper()
 		app, err := r.of(cm)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return app
 	}
 	cm := readable("7", application.StateRunning)
 	want, err := application.ReadFor(cm, "local")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for range 3 {
 		app := read(cm)
 		if diff := cmp.Diff(want, app, cmp.AllowUnexported(application.Published{})); diff != "" {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -15,6 +14,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // told is an Event as it was recorded.
@@ -66,9 +66,7 @@ func TestReport(t *testing.T) {
 	} {
 		outcome := reconcile.Outcome{Action: action, Object: object}
 		for _, event := range report(outcome) {
-			if diff := cmp.Diff(want+" "+outcome.String(), event.Text); diff != "" {
-				t.Errorf("event (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "event", want+" "+outcome.String(), event.Text)
 		}
 	}
 }
@@ -85,9 +83,7 @@ func TestReportOnBoth(t *testing.T) {
 	app := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "demo", Name: "app", UID: "1"}
 	object := corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web", FieldPath: "spec.replicas"}
 	text := "Warning DriftReverted " + deployment.String()
-	if diff := cmp.Diff([]told{{app, object, text}, {object, app, text}}, events); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "events", []told{{app, object, text}, {object, app, text}}, events)
 	var many []schema.Path
 	for range 1000 {
 		many = append(many, deployment.Paths[0])

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // A watch that has fallen silent tells nothing of a new spec, nor of a new
@@ -38,9 +39,7 @@ func TestHubResync(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			live, err := client.NewWithWatch(server, client.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			name := types.NamespacedName{Namespace: "default", Name: newName()}
 			t.Cleanup(func() {
 				_ = live.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}) // the cluster goes, too
@@ -53,9 +52,7 @@ func TestHubResync(t *testing.T) {
 				c.after(t, live, name)
 			}
 			h, notified := newResync(t, live, silent, name)
-			if err := h.check(t.Context(), h.grace); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, h.check(t.Context(), h.grace))
 			if got := len(*notified) > 0; got != c.missed {
 				t.Errorf("notified %v, want %v", *notified, c.missed)
 			}
@@ -82,22 +79,14 @@ func TestHubResync(t *testing.T) {
 // What is gone by now is not kept because a list had it once.
 func TestHubResyncOfWhatIsGone(t *testing.T) {
 	live, err := client.NewWithWatch(server, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	name := types.NamespacedName{Namespace: "default", Name: newName()}
 	silent := frozen(t, live, name)
 	create(t, live, name)
 	h, _ := newResync(t, live, silent, name)
-	if err := h.check(t.Context(), h.grace); err != nil {
-		t.Fatal(err)
-	}
-	if err := live.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.check(t.Context(), h.grace); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, h.check(t.Context(), h.grace))
+	remove(t, live, name)
+	kit.Must(t, h.check(t.Context(), h.grace))
 	if known, err := h.store.newest(t.Context(), name); !apierrors.IsNotFound(err) {
 		t.Errorf("known is %v (%v)", known, err)
 	}
@@ -108,9 +97,7 @@ func TestHubResyncOfWhatIsGone(t *testing.T) {
 // answer, or not in one of the namespaces, is asked again.
 func TestConfirm(t *testing.T) {
 	live, err := client.NewWithWatch(server, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	name := types.NamespacedName{Namespace: "default", Name: newName()}
 	create(t, live, name)
 	silent := frozen(t, live, name)
@@ -136,9 +123,7 @@ func TestConfirm(t *testing.T) {
 		t.Error("it does not say so")
 	}
 	stored := &corev1.ConfigMap{}
-	if err := live.Get(t.Context(), name, stored); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, live.Get(t.Context(), name, stored))
 	known, err := h.store.newest(t.Context(), name)
 	if err != nil || known.ResourceVersion != stored.ResourceVersion {
 		t.Errorf("known is %v (%v), want version %s", known, err, stored.ResourceVersion)
@@ -172,13 +157,10 @@ func TestResyncNow(t *testing.T) {
 
 func newResync(t *testing.T, live, silent client.WithWatch, name types.NamespacedName) (h *hubResync, notified *[]types.NamespacedName) {
 	t.Helper()
-	lists, err := metadata.NewForConfig(server)
-	if err != nil {
-		t.Fatal(err)
-	}
 	notified = &[]types.NamespacedName{}
 	return &hubResync{
-		namespaces: []string{""}, selector: labels.SelectorFromSet(labels.Set{application.HolderLabel(name.Name): "true"}), lists: lists, cached: silent, live: live,
+		namespaces: []string{""}, selector: labels.SelectorFromSet(labels.Set{application.HolderLabel(name.Name): "true"}),
+		lists: metadata.NewForConfigOrDie(server), cached: silent, live: live,
 		store:  newStore(silent, "ourselves", name.Name, func() error { return nil }),
 		notify: func(name types.NamespacedName) { *notified = append(*notified, name) },
 		logger: logr.Discard(),
@@ -208,24 +190,18 @@ func create(t *testing.T, live client.Client, name types.NamespacedName) {
 	err := live.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: name.Namespace, Name: name.Name, Labels: map[string]string{application.HolderLabel(name.Name): "true"},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 }
 
 func change(t *testing.T, live client.Client, name types.NamespacedName) {
 	t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	if err := live.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(`{"data": {"spec.manifest": "[]"}}`))); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, live.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(`{"data": {"spec.manifest": "[]"}}`))))
 }
 
 func remove(t *testing.T, live client.Client, name types.NamespacedName) {
 	t.Helper()
-	if err := live.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, live.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}))
 }
 
 func recreate(t *testing.T, live client.Client, name types.NamespacedName) {

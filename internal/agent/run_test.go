@@ -31,9 +31,7 @@ import (
 func newReplica(t *testing.T, cluster string) *agent {
 	t.Helper()
 	replica, err := newAgent(t.Context(), optionsOf(t, cluster), Configs{Hub: server, Target: server, Logger: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return replica
 }
 
@@ -44,9 +42,7 @@ func optionsOf(t *testing.T, cluster string, arguments ...string) Options {
 	flags := pflag.NewFlagSet("agent", pflag.ContinueOnError)
 	options.AddFlags(flags)
 	arguments = append(arguments, "--cluster", cluster, "--namespace=default", "--health-probe-bind-address=0", "--metrics-bind-address=0")
-	if err := errors.Join(flags.Parse(arguments), options.Validate()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(flags.Parse(arguments), options.Validate()))
 	return options
 }
 
@@ -81,9 +77,7 @@ func leader(t *testing.T, clients kubernetes.Interface, cluster string) string {
 func acts(t *testing.T, replica *agent) bool {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(replica.counts.acting); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, registry.Register(replica.counts.acting))
 	return strings.Contains(scrape(t, registry), fmt.Sprintf("krake_agent_acting{cluster=%q} 1\n", replica.options.Cluster))
 }
 
@@ -98,18 +92,14 @@ func TestTheStandbyIsWarm(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: application.TargetLease(cluster)},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &somebody, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	standby := newReplica(t, cluster)
 	defer start(t, standby)()
 	_, err = clients.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: cluster, Annotations: map[string]string{application.ClusterAnnotation: cluster},
 		Labels: map[string]string{application.HolderLabel(cluster): "true", application.StateLabel: string(application.StateRunning)},
 	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	kit.EventuallyNil(t, func() error {
 		if counts := standby.known.count(); counts[application.StateRunning] != 1 {
 			return fmt.Errorf("the Applications that it knows: %v", counts)
@@ -140,9 +130,7 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 		}
 		return nil
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	stop := start(t, ending)
 	<-begun
 	if !acts(t, ending) {
@@ -158,9 +146,7 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 	next := newReplica(t, cluster)
 	began := time.Now()
 	defer start(t, next)()
-	if err := next.tenure.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, next.tenure.Wait(t.Context()))
 	if since := time.Since(began); since > patience/3 {
 		t.Errorf("the next one acts after %s", since)
 	}
@@ -176,9 +162,7 @@ func TestTheLeaseIsTaken(t *testing.T) {
 	losing := newReplica(t, cluster)
 	ended := make(chan error, 1)
 	go func() { ended <- losing.run() }()
-	if err := losing.tenure.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, losing.tenure.Wait(t.Context()))
 	kit.EventuallyNil(t, func() error { // until it comes between two renewals
 		lease, err := clients.CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), application.TargetLease(cluster), metav1.GetOptions{})
 		if err != nil {
@@ -237,17 +221,11 @@ func TestWhoReadsTheMetrics(t *testing.T) {
 	hub, hubAsked := ask(t)
 	target, targetAsked := ask(t)
 	metrics, err := metricsServer(optionsOf(t, "edge"), target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	filter, err := metrics.FilterProvider(hub, http.DefaultClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	handler, err := filter(logr.Discard(), http.NotFoundHandler())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
 	request.Header.Set("Authorization", "Bearer somebody")
 	handler.ServeHTTP(httptest.NewRecorder(), request)
@@ -261,9 +239,7 @@ func TestWhoReadsTheMetrics(t *testing.T) {
 func TestTheHubNeverAnswers(t *testing.T) {
 	t.Parallel()
 	nobody, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := nobody.Close(); err != nil {
 			t.Error(err)
@@ -273,9 +249,7 @@ func TestTheHubNeverAnswers(t *testing.T) {
 	waiting := newReplica(t, cluster)
 	waiting.configs.Hub = &rest.Config{Host: "http://" + nobody.Addr().String()}
 	waiting, err = newAgent(t.Context(), waiting.options, waiting.configs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	stop := start(t, waiting)
 	<-time.After(time.Second)
 	_, err = kubernetes.NewForConfigOrDie(server).CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), application.TargetLease(cluster), metav1.GetOptions{})

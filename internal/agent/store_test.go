@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/leases"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 var appName = types.NamespacedName{Namespace: "demo", Name: "app"}
@@ -42,15 +42,11 @@ type hub struct {
 // newHub has an Application as admission leaves it.
 func newHub(t *testing.T) *hub {
 	t.Helper()
-	h := &hub{server: fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: appName.Namespace, Name: appName.Name, UID: "1",
-			Annotations: map[string]string{application.FormatAnnotation: application.Format},
-			Labels:      map[string]string{application.ClusterLabel: "local", application.HolderLabel("local"): "true"},
-			Finalizers:  []string{"example.com/theirs"},
-		},
-		Data: map[string]string{application.ManifestKey: "[]", application.MangledSchemaKey: "[]", application.LastAppliedKey: "[]", "theirs": "x"},
-	}).Build()}
+	cm := kit.Application(appName.Namespace, appName.Name, "[]",
+		kit.Data(application.MangledSchemaKey, "[]"), kit.Data(application.LastAppliedKey, "[]"), kit.Data("theirs", "x"))
+	cm.UID, cm.Finalizers = "1", []string{"example.com/theirs"}
+	cm.Labels = map[string]string{application.ClusterLabel: "local", application.HolderLabel("local"): "true"}
+	h := &hub{server: fake.NewClientBuilder().WithObjects(cm).Build()}
 	h.store = newStore(interceptor.NewClient(h.server, interceptor.Funcs{Get: h.get, Patch: h.patch}), "ourselves", "local", func() error { return nil })
 	return h
 }
@@ -82,9 +78,7 @@ func (h *hub) patch(ctx context.Context, server client.WithWatch, object client.
 func (h *hub) stored(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	var cm corev1.ConfigMap
-	if err := h.server.Get(t.Context(), appName, &cm); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, h.server.Get(t.Context(), appName, &cm))
 	return &cm
 }
 
@@ -99,9 +93,7 @@ func (h *hub) edit(t *testing.T, change func(cm *corev1.ConfigMap)) {
 	t.Helper()
 	cm := h.stored(t)
 	change(cm)
-	if err := h.server.Update(t.Context(), cm); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, h.server.Update(t.Context(), cm))
 }
 
 func respec(cm *corev1.ConfigMap) { cm.Data[application.ManifestKey] = "" }
@@ -119,9 +111,7 @@ func (h *hub) mustGet(t *testing.T) *application.Application {
 func (h *hub) mustRun(t *testing.T, app *application.Application, state application.State) {
 	t.Helper()
 	app.Status.State = state
-	if err := h.Update(t.Context(), app); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, h.Update(t.Context(), app))
 }
 
 // What is no Application that we know is none, and only that: an error is never
@@ -134,19 +124,12 @@ func TestGet(t *testing.T) {
 		err  error
 	}{
 		{"an Application", func(*testing.T, *hub) {}, false, nil},
-		{"a plain ConfigMap", func(t *testing.T, h *hub) {
-			t.Helper()
-			h.edit(t, func(cm *corev1.ConfigMap) { cm.Annotations = nil })
-		}, true, nil},
+		{"a plain ConfigMap", func(t *testing.T, h *hub) { h.edit(t, func(cm *corev1.ConfigMap) { cm.Annotations = nil }) }, true, nil},
 		{"one that is gone", func(t *testing.T, h *hub) {
-			t.Helper()
 			h.edit(t, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
-			if err := h.server.Delete(t.Context(), h.stored(t)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, h.server.Delete(t.Context(), h.stored(t)))
 		}, true, nil},
 		{"an unknown format", func(t *testing.T, h *hub) {
-			t.Helper()
 			h.edit(t, func(cm *corev1.ConfigMap) { cm.Annotations[application.FormatAnnotation] = "v9" })
 		}, true, application.ErrFormat},
 		{"a cache that does not answer", func(_ *testing.T, h *hub) { h.failure = context.DeadlineExceeded }, true, context.DeadlineExceeded},
@@ -176,19 +159,7 @@ func TestPatchHasAgentKeysOnly(t *testing.T) {
 	want := []string{`{"data":{"inventory.local":"[{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"namespace\":\"demo\",\"name\":\"web\"}]",` +
 		`"status":"{\"state\":\"RUNNING\"}"},` +
 		`"metadata":{"finalizers":["example.com/theirs","local.krake.dev/resources"],"labels":{"krake.dev/state":"RUNNING"},"resourceVersion":"` + version + `"}}`}
-	var wanted, got any
-	if err := json.Unmarshal([]byte(want[0]), &wanted); err != nil {
-		t.Fatal(err)
-	}
-	if len(h.patches) != 1 {
-		t.Fatalf("patches: %q", h.patches)
-	}
-	if err := json.Unmarshal([]byte(h.patches[0]), &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(wanted, got); diff != "" {
-		t.Errorf("patch (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "patches", want, h.patches)
 	if cm := h.stored(t); cm.Data["theirs"] != "x" || app.Version != cm.ResourceVersion {
 		t.Errorf("stored is %+v, the Application's version %s", cm, app.Version)
 	}
@@ -225,16 +196,10 @@ func TestMergePatch(t *testing.T) {
 			updated := stored.DeepCopy()
 			c.change(updated)
 			want, err := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}).Data(updated)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			got, err := json.Marshal(mergePatch(stored, updated))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("patch (-want +got):\n%s", diff)
-			}
+			kit.Must(t, err)
+			kit.Diff(t, "patch", string(want), string(got))
 		})
 	}
 	if patch := mergePatch(stored, stored.DeepCopy()); patch != nil {
@@ -394,9 +359,7 @@ func TestUpdateOfAChangedApplication(t *testing.T) {
 			if err := h.Update(t.Context(), app); !apierrors.IsConflict(err) {
 				t.Errorf("error is %v, want a conflict", err)
 			}
-			if diff := cmp.Diff(before, h.stored(t)); diff != "" {
-				t.Errorf("stored (-before +after):\n%s", diff)
-			}
+			kit.Diff(t, "stored", before, h.stored(t))
 			h.freeze(t)
 			if app := h.mustGet(t); app.Version != before.ResourceVersion || app.Status.State != "" {
 				t.Errorf("read after it: %+v", app)
@@ -411,9 +374,7 @@ func TestLastWrite(t *testing.T) {
 	app := h.mustGet(t)
 	app.Finalized = true
 	h.mustRun(t, app, application.StateRunning)
-	if err := h.server.Delete(t.Context(), h.stored(t)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, h.server.Delete(t.Context(), h.stored(t)))
 	app = h.mustGet(t)
 	if !app.Deleted || !app.Finalized {
 		t.Fatalf("read: %+v", app)
@@ -476,13 +437,9 @@ func TestLeaving(t *testing.T) {
 		t.Errorf("read as %+v", app)
 	}
 	app.Finalized = false
-	if err := h.Update(t.Context(), app); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, h.Update(t.Context(), app))
 	want := map[string]string{application.ClusterLabel: "local", application.HolderLabel("edge"): "true"}
-	if diff := cmp.Diff(want, h.stored(t).Labels); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "labels", want, h.stored(t).Labels)
 	if app, err := h.Get(t.Context(), appName); app != nil || err != nil {
 		t.Errorf("it is still known: %v, error %v", app, err)
 	}

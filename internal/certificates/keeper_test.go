@@ -12,13 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // layout are the keys of the Secret when nothing is going on.
@@ -63,12 +64,8 @@ func TestTheFirstStart(t *testing.T) {
 		w.observe()
 		replicas := w.started(2)
 		w.settle(replicas, nil)
-		if diff := cmp.Diff(layout, w.keys()); diff != "" {
-			t.Errorf("keys of the Secret (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(string(w.secret().Data["ca.crt"]), string(bundleOf(w.configuration()))); diff != "" {
-			t.Errorf("bundle (-want +got):\n%s", diff)
-		}
+		kit.Diff(t, "keys of the Secret", layout, w.keys())
+		kit.Diff(t, "bundle", string(w.secret().Data["ca.crt"]), string(bundleOf(w.configuration())))
 		for _, r := range replicas {
 			r.stop()
 		}
@@ -145,9 +142,7 @@ func (w *world) rotate(replicas []*replica, begin func()) {
 	if took := w.Now().Sub(since); took < overlap-tick {
 		w.Errorf("promoted after %s", took)
 	}
-	if diff := cmp.Diff([]string{"ca.crt", "ca.key", "previous-ca.crt", "tls.crt", "tls.key"}, w.keys()); diff != "" {
-		w.Errorf("keys of the Secret (-want +got):\n%s", diff)
-	}
+	kit.Diff(w, "keys of the Secret", []string{"ca.crt", "ca.key", "previous-ca.crt", "tls.crt", "tls.key"}, w.keys())
 	w.until("the bundle is the former CA and this one", func() bool { return string(bundleOf(w.configuration())) == former+next })
 	for _, r := range replicas {
 		w.until("a replica is ready", func() bool { return r.Ready(nil) == nil })
@@ -286,9 +281,7 @@ func TestTheBundleComesBack(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if err := c.do(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, c.do())
 			w.until("every webhook has the bundle", func() bool {
 				for _, webhook := range w.configuration().Webhooks {
 					if !bytes.Contains(webhook.ClientConfig.CABundle, w.current(bundle)) {
@@ -378,9 +371,7 @@ func (w *world) sound() bool {
 func TestRights(t *testing.T) {
 	newWorld(t)
 	client, err := kubernetes.NewForConfig(webhook)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx := context.Background()
 	configurations := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	named := func(name string) metav1.ListOptions {

@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 func TestValidate(t *testing.T) {
@@ -34,16 +35,12 @@ func TestValidate(t *testing.T) {
 			if given != options() {
 				t.Errorf("the defaults are %+v", given)
 			}
-			if err := flags.Parse(c.arguments); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, flags.Parse(c.arguments))
 			var got []string
 			if err := given.Validate(); err != nil {
 				got = strings.Split(err.Error(), "\n")
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("complaints (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "complaints", c.want, got)
 		})
 	}
 }

@@ -6,17 +6,16 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // newKeeper has no cluster, and a clock that stands at a time after born.
 func newKeeper(t *testing.T, registry prometheus.Registerer, at time.Duration) *Keeper {
 	t.Helper()
 	gauge, err := expiryGauge(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	k := &Keeper{signer: newSigner(options()), now: func() time.Time { return born.Add(at) }, logger: logr.Discard(), expiry: gauge}
 	k.published.Store(&trust{})
 	return k
@@ -26,9 +25,7 @@ func newKeeper(t *testing.T, registry prometheus.Registerer, at time.Duration) *
 func TestReady(t *testing.T) {
 	f := newFixtures(t)
 	made, err := f.signer.sign(f.named["A"], born)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	cases := []struct {
 		name    string
 		serves  *pair
@@ -69,9 +66,7 @@ func TestServe(t *testing.T) {
 	}
 	for range 2 {
 		made, err := f.signer.sign(f.named["A"], born)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		k.serve(made)
 		k.serve(nil)
 		if served, err := k.GetCertificate(nil); err != nil || !served.Leaf.Equal(made.serving.Leaf) {
@@ -84,15 +79,11 @@ func TestExpiryMetric(t *testing.T) {
 	f := newFixtures(t)
 	registry := prometheus.NewRegistry()
 	made, err := f.signer.sign(f.named["A"], born)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	newKeeper(t, registry, 0)
 	newKeeper(t, registry, 0).serve(made) // a second one in the same process
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	got := map[string]time.Duration{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -104,7 +95,5 @@ func TestExpiryMetric(t *testing.T) {
 		"krake_webhook_certificate_expiry_timestamp_seconds certificate=server": 90 * day,
 		"krake_webhook_certificate_expiry_timestamp_seconds certificate=ca":     5 * year,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("metrics (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "metrics", want, got)
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const year = 365 * day
@@ -38,9 +40,7 @@ type fixtures struct {
 func newFixtures(t *testing.T) *fixtures {
 	t.Helper()
 	named, err := authorities()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return &fixtures{t: t, signer: newTestSigner(options()), named: named}
 }
 
@@ -66,9 +66,7 @@ var authorities = sync.OnceValues(func() (map[string]*authority, error) {
 // pair gives the data of a pair that the CA has signed.
 func (f *fixtures) pair(by string, at time.Time, dnsName string) map[string][]byte {
 	certificate, key, err := smallKeys{dnsName}.CreateCertPEM(f.named[by], at.Add(-backdated), at.Add(90*day))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	kit.Must(f.t, err)
 	return map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}
 }
 
@@ -222,12 +220,8 @@ func TestRenew(t *testing.T) {
 			}
 			given := maps.Clone(c.data)
 			h, steps, err := f.signer.renew(read(c.data, seen, dnsName, now), seen, now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.steps, steps); diff != "" {
-				t.Errorf("steps (-want +got):\n%s", diff)
-			}
+			kit.Must(t, err)
+			kit.Diff(t, "steps", c.steps, steps)
 			if got := f.describe(h, c.data[corev1.TLSCertKey]); got != c.want {
 				t.Errorf("held:\n%s\nwant:\n%s", got, c.want)
 			}
@@ -242,9 +236,7 @@ func TestRenew(t *testing.T) {
 			if diff := cmp.Diff(f.describe(h, nil), f.describe(read(written, seen, dnsName, now), nil)); diff != "" {
 				t.Errorf("what is written is read as something else (-written +read):\n%s", diff)
 			}
-			if diff := cmp.Diff(given, c.data); diff != "" {
-				t.Errorf("the argument was changed (-before +after):\n%s", diff)
-			}
+			kit.Diff(t, "the argument was changed", given, c.data)
 			again, steps, err := f.signer.renew(read(written, seen, dnsName, now), seen, now)
 			if err != nil || len(steps) > 0 || f.describe(again, h.write(nil)[corev1.TLSCertKey]) != strings.ReplaceAll(f.describe(h, nil), "new pair", "pair") {
 				t.Errorf("the second time: %v, %v, %s", err, steps, f.describe(again, nil))
@@ -269,9 +261,7 @@ func TestTheClockJumps(t *testing.T) {
 				now = now.Add(jumps[(i+step*(i+1))%len(jumps)])
 				before := read(data, published, s.dnsName, now)
 				h, steps, err := s.renew(before, published, now)
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				if slices.Contains(steps, promoted) && (before.current != nil || len(before.previous) > 0) {
 					since, ok := published.since(h.current.Cert)
 					if !ok || now.Sub(since) < o.Overlap {

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // configured is a configuration with a webhook for each bundle.
@@ -65,9 +66,7 @@ func TestObserve(t *testing.T) {
 					got[f.name(ca)] = since.Sub(born)
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("trusted since (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "trusted since", c.want, got)
 			if !slices.EqualFunc(c.any, after.any, (*x509.Certificate).Equal) {
 				t.Errorf("%d CAs that any webhook has, want %d", len(after.any), len(c.any))
 			}
@@ -97,9 +96,7 @@ func TestPublication(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			patch, err := publication(c.configuration, c.authorities)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			if (patch != nil) != c.changes {
 				t.Fatalf("patch: %s", patch)
 			}
@@ -113,9 +110,7 @@ func TestPublication(t *testing.T) {
 			for i := range want.Webhooks {
 				want.Webhooks[i].ClientConfig.CABundle = encode(c.authorities)
 			}
-			if diff := cmp.Diff(want, apply(t, c.configuration, patch)); diff != "" {
-				t.Errorf("afterwards (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "afterwards", want, apply(t, c.configuration, patch))
 		})
 	}
 }
@@ -124,15 +119,11 @@ func TestPublication(t *testing.T) {
 func apply(t *testing.T, to *admissionv1.MutatingWebhookConfiguration, patch []byte) *admissionv1.MutatingWebhookConfiguration {
 	t.Helper()
 	document, err := json.Marshal(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var after admissionv1.MutatingWebhookConfiguration
 	if document, err = strategicpatch.StrategicMergePatch(document, patch, after); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(document, &after); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal(document, &after))
 	return &after
 }

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -37,6 +36,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/certificates"
 	"github.com/krake-observer/krake-observer/manifests"
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The names are not those that are shipped: other packages use the cluster, too.
@@ -108,12 +108,11 @@ func kubectl(arguments ...string) (string, error) {
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o644); err != nil {
 		return "", err
 	}
-	arguments = append([]string{"--kubeconfig", shared.Kubeconfig()}, append(arguments, "-k", folder)...)
-	said, err := exec.CommandContext(context.Background(), shared.Kubectl(), arguments...).CombinedOutput()
+	said, err := kit.TryKubectl(context.Background(), shared, "", append(arguments, "-k", folder)...)
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(arguments, " "), err, said)
 	}
-	return string(said), nil
+	return said, nil
 }
 
 // world is a cluster with the webhook's Secret and configuration as they are
@@ -162,9 +161,7 @@ func (l *log) String() string {
 // newWorld waits for nothing but the watch. At the end it complains of errors
 // in the log and of keys anywhere in it.
 func newWorld(t *testing.T) *world {
-	if err := install(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, install())
 	w := &world{T: t, log: &log{}, now: time.Now(), replicas: map[*replica]bool{}, verified: map[string]error{}}
 	w.change(func(secret *corev1.Secret) { secret.Data = nil })
 	w.setBundle(nil)
@@ -202,9 +199,7 @@ func (w *world) record() {
 	watch, err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Watch(ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + configuration, ResourceVersion: current.ResourceVersion,
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	done := make(chan struct{})
 	w.Cleanup(func() { stop(); <-done })
 	go func() {
@@ -404,16 +399,12 @@ func (w *world) startWith(connection *rest.Config) *replica {
 		HealthProbeBindAddress: "0",
 		Controller:             config.Controller{SkipNameValidation: &anyName},
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	keeper, err := certificates.Add(mgr, certificates.Options{
 		Namespace: namespace, Service: service, Secret: holder, Configuration: configuration,
 		Validity: 90 * 24 * time.Hour, CAValidity: 5 * 365 * 24 * time.Hour, Overlap: overlap,
 	}, w.Now)
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	if !w.largeKeys {
 		keeper.UseSmallKeys()
 	}
@@ -471,18 +462,14 @@ func (r *replica) leaf() *x509.Certificate {
 func (w *world) secret() *corev1.Secret {
 	w.Helper()
 	secret, err := admin.CoreV1().Secrets(namespace).Get(context.Background(), holder, metav1.GetOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	return secret
 }
 
 func (w *world) configuration() *admissionv1.MutatingWebhookConfiguration {
 	w.Helper()
 	found, err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(context.Background(), configuration, metav1.GetOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	return found
 }
 
@@ -495,9 +482,7 @@ func (w *world) change(by func(*corev1.Secret)) {
 		_, err := admin.CoreV1().Secrets(namespace).Update(context.Background(), secret, metav1.UpdateOptions{})
 		return err
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 }
 
 // remove takes keys out of the Secret.
@@ -519,9 +504,7 @@ func (w *world) setBundle(bundle []byte) {
 		_, err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(context.Background(), current, metav1.UpdateOptions{})
 		return err
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 }
 
 // mute makes a connection whose watches of Secrets say nothing any more once it

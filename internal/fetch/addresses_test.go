@@ -69,9 +69,7 @@ func TestAllowedRanges(t *testing.T) {
 	}
 	for _, c := range tests {
 		allowed, err := newAddresses(c.allowed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := allowed.check(netip.MustParseAddr(c.ip)) == nil; got != c.want {
 			t.Errorf("%s with %v: %v", c.ip, c.allowed, got)
 		}

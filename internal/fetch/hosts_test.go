@@ -7,9 +7,7 @@ import (
 
 func TestHosts(t *testing.T) {
 	hosts, err := newHosts([]string{"example.org", "Example.NET:8443", "*.example.com", "*.ports.example.com:8443", "192.0.2.1", "[2001:db8::1]:8443"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tests := map[string]string{
 		"https://example.org/a?b":               "https://example.org/a?b",
 		"https://EXAMPLE.org:443/a#b":           "https://example.org/a",

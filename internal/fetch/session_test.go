@@ -18,9 +18,7 @@ import (
 func (w *world) session(t *testing.T, source application.Source) *Session {
 	t.Helper()
 	session, err := w.fetcher(t).Session(t.Context(), source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(session.Close)
 	return session
 }

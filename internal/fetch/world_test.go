@@ -112,9 +112,7 @@ type victim struct {
 func newVictim(t *testing.T, address string) *victim {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	v := &victim{listener: listener, from: make(chan string, 1000)}
 	go func() {
@@ -137,9 +135,7 @@ func (v *victim) port() string { return portOf(v.listener.Addr()) }
 func (v *victim) connections(t *testing.T) (count int) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", v.listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = conn.Close() }()
 	for from := range v.from {
 		if from == conn.LocalAddr().String() {
@@ -155,6 +151,14 @@ func portOf(address net.Addr) string {
 	return port
 }
 
+// must fails the test if there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // world is a host with the names example.com and all below, at an address that is
 // allowed, and a name server.
 type world struct {
@@ -168,9 +172,7 @@ type world struct {
 func newWorld(t *testing.T, handler http.HandlerFunc) *world {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &world{
 		names: &nameServer{known: map[string][]string{"example.com": {"127.0.0.2"}}, asked: map[string]int{}},
 		host:  httptest.NewUnstartedServer(handler),
@@ -196,9 +198,7 @@ func newWorld(t *testing.T, handler http.HandlerFunc) *world {
 func (w *world) fetcher(t *testing.T) *Fetcher {
 	t.Helper()
 	fetcher, err := New(w.options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return fetcher
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // condition gives one of a Habitat.
@@ -32,9 +33,23 @@ func (w *world) condition(name, of string) metav1.Condition {
 	return metav1.Condition{}
 }
 
+// checkAccepted compares the reason why a Habitat is accepted or not.
+func (w *world) checkAccepted(of, reason string) {
+	w.t.Helper()
+	if c := w.condition(acceptedCondition, of); c.Reason != reason {
+		w.t.Errorf("%s: want the reason %s: %+v", of, reason, c)
+	}
+}
+
+func (w *world) checkState(of string, want application.State) {
+	w.t.Helper()
+	if state := w.statusOf(of).State; state != want {
+		w.t.Errorf("%s: state %s, want %s", of, state, want)
+	}
+}
+
 // What people do to an Application that was generated, and what it is afterwards.
 func TestApplicationsAreBroughtBack(t *testing.T) {
-	theirs := map[string]string{"team": "blue"}
 	for what, change := range map[string]func(cm *corev1.ConfigMap){
 		"labels":          func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"team": "blue"} },
 		"another name":    func(cm *corev1.ConfigMap) { cm.Labels[habitat.NameLabel] = "other" },
@@ -58,11 +73,10 @@ func TestApplicationsAreBroughtBack(t *testing.T) {
 				if cm.Labels == nil {
 					cm.Labels = map[string]string{}
 				}
-				cm.Labels["team"] = theirs["team"]
+				cm.Labels["team"] = "blue"
 				cm.Annotations[application.ModeAnnotation] = "observe"
 			})
-			w.see()
-			w.must(w.carry("greeter"))
+			w.mustCarry("greeter")
 			w.see()
 			after := must(t, &corev1.ConfigMap{}, w, "habitat-greeter")
 			if after.Labels["team"] != "blue" || after.Annotations[application.ModeAnnotation] != "observe" {
@@ -107,15 +121,12 @@ func TestNameTaken(t *testing.T) {
 			change(cm)
 			w := newWorld(t, cm)
 			w.habitat("greeter", greeter)
-			w.see()
-			w.must(w.carry("greeter"))
+			w.mustCarry("greeter")
 			w.wrote("status Habitat greeter")
 			if c := w.condition(acceptedCondition, "greeter"); c.Reason != reasonNameTaken || !strings.Contains(c.Message, "habitat-greeter") {
 				t.Errorf("%+v", c)
 			}
-			if w.statusOf("greeter").State != application.StateFailed {
-				t.Errorf("state %s", w.statusOf("greeter").State)
-			}
+			w.checkState("greeter", application.StateFailed)
 		})
 	}
 }
@@ -192,8 +203,7 @@ func TestPeerFiles(t *testing.T) {
 			} else if after.Data[peerFile] != test.wanted || before.Data["mine"] != after.Data["mine"] {
 				t.Errorf("%q, want %q", after.Data, test.wanted)
 			}
-			w.see()
-			w.must(w.carry("greeter"))
+			w.mustCarry("greeter")
 			if test.wanted != "" {
 				test.why = "runs"
 			}
@@ -215,15 +225,13 @@ func TestPeersAreCandidates(t *testing.T) {
 		"two addresses": {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) {
 			p.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.1"}, {IP: "2001:db8::1"}}
 		})}, "10.0.0.1"},
-		"no address":      {[]*corev1.Pod{pod("a", "x", "")}, ""},
-		"no start":        {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Status.StartTime = nil })}, "10.0.0.1"},
-		"it failed":       {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, ""},
-		"it has done":     {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, ""},
-		"without a label": {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Labels = nil })}, ""},
-		"another label":   {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Labels[habitat.Label] = "True" })}, ""},
-		"another namespace": {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) {
-			p.Namespace = "elsewhere"
-		})}, ""},
+		"no address":        {[]*corev1.Pod{pod("a", "x", "")}, ""},
+		"no start":          {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Status.StartTime = nil })}, "10.0.0.1"},
+		"it failed":         {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, ""},
+		"it has done":       {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, ""},
+		"without a label":   {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Labels = nil })}, ""},
+		"another label":     {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Labels[habitat.Label] = "True" })}, ""},
+		"another namespace": {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Namespace = "elsewhere" })}, ""},
 		"the older one": {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) {
 			p.Status.StartTime.Time = p.Status.StartTime.Add(time.Second)
 		}), pod("b", "y", "10.0.0.2")}, "10.0.0.2"},
@@ -269,9 +277,7 @@ func TestHostile(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t)
 			object := newHabitat()
-			if err := json.Unmarshal([]byte(text), &object.Object); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, json.Unmarshal([]byte(text), &object.Object))
 			object.SetGroupVersionKind(kind)
 			object.SetNamespace(shop)
 			object.SetName("hostile")
@@ -289,8 +295,7 @@ func TestHostile(t *testing.T) {
 			w.must(w.replacePods("hostile"))
 			w.agent()
 			fits(t, w, "hostile")
-			w.see()
-			w.must(w.carry("hostile"))
+			w.mustCarry("hostile")
 			w.see()
 			w.writes, w.told = nil, nil
 			w.must(w.carry("hostile"))
@@ -335,9 +340,7 @@ func TestNamedPeers(t *testing.T) {
 	before := must(t, &corev1.ConfigMap{}, w, peersApplication)
 	w.must(w.carry("peers"))
 	w.wrote("status Habitat peers")
-	if c := w.condition(acceptedCondition, "peers"); c.Reason != reasonValidationFailed {
-		t.Errorf("%+v", c)
-	}
+	w.checkAccepted("peers", reasonValidationFailed)
 	if after := must(t, &corev1.ConfigMap{}, w, peersApplication); after.ResourceVersion != before.ResourceVersion {
 		t.Error("it was written")
 	}
@@ -380,17 +383,13 @@ func ready(w *world, name string, drifts ...application.Drift) {
 	w.t.Helper()
 	edit(w, &corev1.ConfigMap{}, name, func(cm *corev1.ConfigMap) {
 		app, err := application.Read(cm)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, err)
 		app.Status = application.Status{
 			State: application.StateRunning, ObservedSpec: app.Spec.Digest(), Drifts: drifts,
 			ContainerHealth: &application.ContainerHealth{DesiredPods: 2, RunningPods: 2},
 			Conditions:      []metav1.Condition{{Type: application.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Ready"}},
 		}
-		if err := app.Record(cm); err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, app.Record(cm))
 	})
 }
 
@@ -405,8 +404,7 @@ func TestManyFields(t *testing.T) {
 	}
 	w := carried(t, "greeter", greeter)
 	ready(w, "habitat-greeter", drift)
-	w.see()
-	w.must(w.carry("greeter"))
+	w.mustCarry("greeter")
 	fits(t, w, "greeter")
 	if w.statusOf("greeter").Overwritten == nil || len(w.told) != 1 || !strings.Contains(w.told[0], "env[0]") {
 		t.Errorf("%+v, %q", w.statusOf("greeter").Overwritten, w.told)
@@ -433,8 +431,7 @@ func TestUnreadableApplications(t *testing.T) {
 					cm.Data[application.StatusKey] = `{"observedSpec": "` + app.Spec.Digest() + `", "conditions": [{"type": "Ready"}]}`
 				}
 			})
-			w.see()
-			w.must(w.carry("greeter"))
+			w.mustCarry("greeter")
 			fits(t, w, "greeter")
 		})
 	}
@@ -452,22 +449,14 @@ spec: {v1beta2: {image: a:1, persistentStorage: {size: 1Gi, mountPath: /data}, s
 			"2Gi":    {"spec", "v1beta2", "persistentStorage", "size"},
 			"config": {"spec", "v1beta2", "service", "configSecretName"},
 		} {
-			if err := unstructured.SetNestedField(h.Object, value, path...); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, unstructured.SetNestedField(h.Object, value, path...))
 		}
 	})
-	w.see()
-	w.must(w.carry("greeter"))
-	if c := w.condition(acceptedCondition, "greeter"); c.Reason != reasonSecretMissing {
-		t.Fatalf("%+v", c)
-	}
+	w.mustCarry("greeter")
+	w.checkAccepted("greeter", reasonSecretMissing)
 	w.have(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "config"}})
-	w.see()
-	w.must(w.carry("greeter"))
-	if c := w.condition(acceptedCondition, "greeter"); c.Reason != reasonImmutable {
-		t.Errorf("%+v", c)
-	}
+	w.mustCarry("greeter")
+	w.checkAccepted("greeter", reasonImmutable)
 	if cm := must(t, &corev1.ConfigMap{}, w, "habitat-greeter"); !strings.Contains(cm.Data[application.ManifestKey], "1Gi") {
 		t.Error("the claim was changed")
 	}
@@ -481,11 +470,8 @@ func TestEditedAndChanged(t *testing.T) {
 	edit(w, &corev1.ConfigMap{}, "habitat-greeter", func(cm *corev1.ConfigMap) {
 		cm.Data[application.ManifestKey] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}"
 	})
-	w.see()
-	w.must(w.carry("greeter"))
-	if c := w.condition(acceptedCondition, "greeter"); c.Reason != reasonAccepted {
-		t.Errorf("%+v", c)
-	}
+	w.mustCarry("greeter")
+	w.checkAccepted("greeter", reasonAccepted)
 }
 
 // Values of Secrets and of variables are told to nobody.
@@ -500,15 +486,12 @@ func TestTellsNoValues(t *testing.T) {
 		"text":    secret,
 	} {
 		w.habitat(name, "customVersion: v1beta2\nspec: {v1beta2: {image: a, env: ["+env+"], service: {name: a, topology: leader}}}")
-		w.see()
-		w.must(w.carry(name))
+		w.mustCarry(name)
 		text, err := json.Marshal(w.statusOf(name))
 		if err != nil || strings.Contains(string(text)+strings.Join(w.told, ""), secret) {
 			t.Errorf("%s: %v: %s, %q", name, err, text, w.told)
 		}
-		if c := w.condition(acceptedCondition, name); c.Reason != reasonValidationFailed {
-			t.Errorf("%s: %+v", name, c)
-		}
+		w.checkAccepted(name, reasonValidationFailed)
 	}
 }
 
@@ -526,9 +509,7 @@ func TestCachesKeepLittle(t *testing.T) {
 		},
 	} {
 		object, err := trimmed()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 		if err != nil || strings.Contains(fmt.Sprint(fields), "hunter2") || !strings.Contains(fmt.Sprint(fields), "name:a") {
 			t.Errorf("%v: %v", err, fields)

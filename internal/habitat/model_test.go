@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // TestModel lets people, agent, garbage collector and controllers act in any order,
@@ -223,24 +223,16 @@ func (m *model) change(object client.Object, name string, how func(client.Object
 	if apierrors.IsNotFound(err) {
 		return
 	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	kit.Must(m.t, err)
 	how(object)
-	if err := m.server.Update(m.t.Context(), object); err != nil {
-		m.t.Fatal(err)
-	}
+	kit.Must(m.t, m.server.Update(m.t.Context(), object))
 }
 
 func (m *model) all(list client.ObjectList) []client.Object {
 	m.t.Helper()
-	if err := m.server.List(m.t.Context(), list, client.InNamespace(shop)); err != nil {
-		m.t.Fatal(err)
-	}
+	kit.Must(m.t, m.server.List(m.t.Context(), list, client.InNamespace(shop)))
 	found, err := meta.ExtractList(list)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	kit.Must(m.t, err)
 	var objects []client.Object
 	for _, item := range found {
 		if object, ok := item.(client.Object); ok {
@@ -306,9 +298,7 @@ func (m *model) sets() {
 		}
 		set.Status.ObservedGeneration = set.Generation
 		set.Status.UpdateRevision = strings.ReplaceAll(set.Spec.Template.Spec.Containers[0].Image, ":", "-")
-		if err := m.server.Status().Update(m.t.Context(), set); err != nil {
-			m.t.Fatal(err)
-		}
+		kit.Must(m.t, m.server.Status().Update(m.t.Context(), set))
 		for i := range 2 {
 			name := fmt.Sprintf("%s-%d", set.Name, i)
 			if _, ok := live(m.world, &corev1.Pod{}, name); !ok {
@@ -354,9 +344,7 @@ func (m *model) judgePatch(before, after client.Object) {
 		was.Data = map[string]string{}
 	}
 	was.Data[peerFile] = is.Data[peerFile]
-	if diff := cmp.Diff(was, is); diff != "" {
-		m.t.Errorf("more than the address was written:\n%s", diff)
-	}
+	kit.Diff(m.t, "more than the address was written", was, is)
 }
 
 func (m *model) judgeDelete(before client.Object) {
@@ -448,9 +436,7 @@ func (m *model) checkHabitat(object *unstructured.Unstructured, cm *corev1.Confi
 		return
 	}
 	next, err := m.applicationOf(h)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	kit.Must(m.t, err)
 	if !has || !metav1.IsControlledBy(cm, object) || !maps.Equal(cm.Data, next.Data) {
 		m.t.Errorf("%s: Application %v", object.GetName(), cm)
 	}

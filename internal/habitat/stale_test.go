@@ -12,6 +12,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // carried is a world in which a Habitat has its StatefulSet, and Pods of revision
@@ -20,8 +21,7 @@ func carried(t *testing.T, name, text string) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.habitat(name, text)
-	w.see()
-	w.must(w.carry(name))
+	w.mustCarry(name)
 	w.must(w.ring())
 	w.agent()
 	w.revise(name, "old")
@@ -55,9 +55,7 @@ func (w *world) member(name, of, address, revision string) {
 func (w *world) image(name, image string) {
 	w.t.Helper()
 	edit(w, newHabitat(), name, func(h *unstructured.Unstructured) {
-		if err := unstructured.SetNestedField(h.Object, image, "spec", "v1beta2", "image"); err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, unstructured.SetNestedField(h.Object, image, "spec", "v1beta2", "image"))
 	})
 }
 
@@ -81,8 +79,7 @@ func TestReplacesOutdated(t *testing.T) {
 	w.member("crew-0", "crew", "10.0.0.1", "old")
 	w.member("crew-1", "crew", "10.0.0.2", "old")
 	w.image("crew", "crew:2")
-	w.see()
-	w.must(w.carry("crew"))
+	w.mustCarry("crew")
 	w.agent()
 	w.see()
 	w.writes = nil
@@ -106,9 +103,7 @@ func TestKeepsPodsOfARevisionThatWasNotSeen(t *testing.T) {
 			t.Fatal(refusals)
 		}
 		next, err := w.applicationOf(h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		cm.Data = next.Data
 	})
 	edit(w, &appsv1.StatefulSet{}, "crew", func(set *appsv1.StatefulSet) {
@@ -167,9 +162,7 @@ func TestLooksAgainAtWhatIsNotSettled(t *testing.T) {
 	w.revise("crew", "new")
 	w.see(&appsv1.StatefulSetList{}, &corev1.PodList{})
 	result, err := w.replacePods("crew")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	w.wrote()
 	if result.RequeueAfter == 0 {
 		t.Error("nobody looks again")
@@ -240,11 +233,8 @@ func TestWaitsForTheFormerApplication(t *testing.T) {
 		if going {
 			w.gone(&corev1.ConfigMap{}, "habitat-greeter")
 		}
-		w.see()
-		w.must(w.carry("greeter"))
-		if state := w.statusOf("greeter").State; state != application.StateDeleting {
-			t.Errorf("state %s", state)
-		}
+		w.mustCarry("greeter")
+		w.checkState("greeter", application.StateDeleting)
 	}
 	edit(w, &corev1.ConfigMap{}, "habitat-greeter", func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
 	w.see()
@@ -270,11 +260,8 @@ func TestGoneBehindTheCache(t *testing.T) {
 	if owner := metav1.GetControllerOf(cm); owner == nil || owner.UID != former.GetUID() {
 		t.Fatalf("owner %v", owner)
 	}
-	w.see()
-	w.must(w.carry("greeter"))
-	if state := w.statusOf("greeter").State; state != application.StateDeleting {
-		t.Errorf("state %s", state)
-	}
+	w.mustCarry("greeter")
+	w.checkState("greeter", application.StateDeleting)
 }
 
 // An Application that somebody has replaced by a ConfigMap of his own, unseen, is not
@@ -321,9 +308,7 @@ func TestOwners(t *testing.T) {
 	w.habitat("future", "customVersion: v9\nspec: {}")
 	going := w.habitat("going", greeter)
 	going.SetFinalizers([]string{"example.org/stays"})
-	if err := w.server.Update(t.Context(), going); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, w.server.Update(t.Context(), going))
 	w.gone(newHabitat(), "going")
 	w.see()
 	w.must(w.ring())

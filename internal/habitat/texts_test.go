@@ -10,6 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // FuzzManifest: whatever text a Habitat has, webhook and agent read it as it was
@@ -32,9 +33,7 @@ func FuzzManifest(f *testing.F) {
 				Service: habitat.Service{Name: "greeter", Topology: habitat.Standalone, Group: text}},
 		}
 		cm, err := (&shared{cluster: application.LocalCluster, filesImage: text}).applicationOf(h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		got, err := manifest.Decode([]byte(cm.Data[application.ManifestKey]))
 		if err != nil {
 			t.Fatalf("%q cannot be read: %v\n%s", text, err, cm.Data[application.ManifestKey])

@@ -28,6 +28,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const shop = "shop"
@@ -180,9 +181,7 @@ func (w *world) stands(object client.Object) client.Object {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	return found
 }
 
@@ -221,13 +220,9 @@ func (w *world) see(which ...client.ObjectList) {
 		if isAsked(list) {
 			from = w.server
 		}
-		if err := from.List(w.t.Context(), list); err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, from.List(w.t.Context(), list))
 		items, err := itemsOf(list)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, err)
 		builder.WithObjects(items...)
 	}
 	w.seen = builder.Build()
@@ -289,17 +284,13 @@ func isSelected(object client.Object) bool {
 func (w *world) have(object client.Object) {
 	w.t.Helper()
 	object.SetResourceVersion("")
-	if err := w.server.Create(w.t.Context(), object); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, w.server.Create(w.t.Context(), object))
 }
 
 func (w *world) habitat(name, text string) *unstructured.Unstructured {
 	w.t.Helper()
 	live := newHabitat()
-	if err := yaml.Unmarshal([]byte(text), &live.Object); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, yaml.Unmarshal([]byte(text), &live.Object))
 	live.SetGroupVersionKind(kind)
 	live.SetNamespace(shop)
 	live.SetName(name)
@@ -311,9 +302,7 @@ func (w *world) habitat(name, text string) *unstructured.Unstructured {
 // edit changes an object, and its generation if it is a Habitat's spec.
 func edit[T client.Object](w *world, object T, name string, change func(T)) {
 	w.t.Helper()
-	if err := w.server.Get(w.t.Context(), types.NamespacedName{Namespace: shop, Name: name}, object); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, w.server.Get(w.t.Context(), types.NamespacedName{Namespace: shop, Name: name}, object))
 	change(object)
 	if _, ok := any(object).(*unstructured.Unstructured); ok {
 		object.SetGeneration(object.GetGeneration() + 1)
@@ -329,9 +318,7 @@ func edit[T client.Object](w *world, object T, name string, change func(T)) {
 		})
 	}
 	for _, update := range updates {
-		if err := update(); err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, update())
 	}
 }
 
@@ -339,9 +326,7 @@ func (w *world) gone(object client.Object, name string) {
 	w.t.Helper()
 	object.SetNamespace(shop)
 	object.SetName(name)
-	if err := w.server.Delete(w.t.Context(), object); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, w.server.Delete(w.t.Context(), object))
 }
 
 // live gives an object as it is, or nil.
@@ -403,9 +388,14 @@ func (w *world) replacePods(name string) (reconcile.Result, error) {
 // must stops at an error.
 func (w *world) must(_ reconcile.Result, err error) {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
+}
+
+// mustCarry has the caches see what there is, and a Habitat carried out.
+func (w *world) mustCarry(name string) {
+	w.t.Helper()
+	w.see()
+	w.must(w.carry(name))
 }
 
 // agent does what the agent does with Applications: their objects are as they say,
@@ -413,18 +403,14 @@ func (w *world) must(_ reconcile.Result, err error) {
 func (w *world) agent() {
 	w.t.Helper()
 	var found corev1.ConfigMapList
-	if err := w.server.List(w.t.Context(), &found, client.InNamespace(shop)); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, w.server.List(w.t.Context(), &found, client.InNamespace(shop)))
 	for i := range found.Items {
 		cm := &found.Items[i]
 		if cm.Annotations[application.FormatAnnotation] == "" || cm.DeletionTimestamp != nil {
 			continue
 		}
 		documents, err := manifest.Decode([]byte(cm.Data[application.ManifestKey]))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, err)
 		for _, document := range documents {
 			wanted, ok := document.(map[string]any)
 			if !ok {
@@ -438,9 +424,7 @@ func (w *world) agent() {
 func (w *world) apply(cm *corev1.ConfigMap, wanted map[string]any) {
 	w.t.Helper()
 	id, err := manifest.Identify(wanted)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	marked := application.Marks(client.ObjectKeyFromObject(cm), cm.UID, id).On(wanted)
 	object := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(marked)}
 	former := &unstructured.Unstructured{}
@@ -449,18 +433,14 @@ func (w *world) apply(cm *corev1.ConfigMap, wanted map[string]any) {
 	switch {
 	case apierrors.IsNotFound(err):
 		object.SetGeneration(1)
-		if err := w.server.Create(w.t.Context(), object); err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, w.server.Create(w.t.Context(), object))
 	case err != nil:
 		w.t.Fatal(err)
 	case former.GetAnnotations()[application.OwnerUIDAnnotation] != string(cm.UID) || id.Kind != "ConfigMap":
 		object.SetResourceVersion(former.GetResourceVersion())
 		object.SetUID(former.GetUID())
 		object.SetGeneration(former.GetGeneration() + 1)
-		if err := w.server.Update(w.t.Context(), object); err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, w.server.Update(w.t.Context(), object))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 var shutdownService = manifest.Ref{ID: manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "shutdown"}}
@@ -43,9 +44,7 @@ func TestCall(t *testing.T) {
 		}
 		asked, body = r.Method+" "+r.Host+r.URL.String()+" "+r.Header.Get("Authorization")+r.Header.Get("Cookie"), string(read)
 	})
-	if err := caller.Call(t.Context(), shutdownService, 8080); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, caller.Call(t.Context(), shutdownService, 8080))
 	if asked != "PUT shutdown.demo.svc:8080/shutdown " || body != "" || dialled() != "shutdown.demo.svc:8080" {
 		t.Errorf("asked %q with %q at %s", asked, body, dialled())
 	}

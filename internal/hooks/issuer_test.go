@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const day = 24 * time.Hour
@@ -53,17 +54,13 @@ func TestTokens(t *testing.T) {
 		for _, hook := range []application.Hook{application.Complete, application.Shutdown} {
 			former := map[string][]byte{application.TokenKey(hook): []byte(test.former), application.URLKey(hook): []byte("https://elsewhere"), "more": nil}
 			data, err := w.issuer.Data(web, "u1", hook, false, former)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			got := string(data["krake_"+string(hook)+"_token"])
 			want := map[string][]byte{
 				"krake_" + string(hook) + "_token": []byte(got),
 				"krake_" + string(hook) + "_url":   []byte("https://" + w.address + "/kubernetes/namespaces/demo/applications/web/" + string(hook)),
 			}
-			if diff := cmp.Diff(want, data); diff != "" {
-				t.Errorf("%s: -want +got:\n%s", test.why, diff)
-			}
+			kit.Diff(t, test.why, want, data)
 			if (got == test.former) != test.kept || len(got) != 43 {
 				t.Errorf("%s: got %q", test.why, got)
 			}
@@ -83,9 +80,7 @@ func TestCertificates(t *testing.T) {
 	data := func(app types.NamespacedName, uid types.UID, hook application.Hook, former map[string][]byte) map[string][]byte {
 		t.Helper()
 		made, err := w.issuer.Data(app, uid, hook, true, former)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return made
 	}
 	ours := data(web, "u1", application.Complete, nil)
@@ -109,9 +104,7 @@ func TestCertificates(t *testing.T) {
 		{"that of another namespace", data(types.NamespacedName{Namespace: "demo2", Name: "web"}, "u1", application.Complete, nil), false},
 	}
 	present, err := w.issuer.present()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, test := range tests {
 		got := data(web, "u1", application.Complete, test.former)
 		if kept := bytes.Equal(got["cert.pem"], test.former["cert.pem"]) && bytes.Equal(got["key.pem"], test.former["key.pem"]); kept != test.kept {
@@ -128,13 +121,9 @@ func TestClientCertificate(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address})
 	made, err := w.issuer.Data(web, "u1", application.Complete, true, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	pair, err := parsePair(made["cert.pem"], made["key.pem"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	leaf := pair.Leaf
 	if leaf.Subject.String() != "CN=system:complete-hook" || leaf.URIs[0].String() != "krake://demo/web/u1" || leaf.IsCA ||
 		leaf.NotAfter.Sub(w.clock.Now()).Round(time.Minute) != 365*day || w.clock.Now().Sub(leaf.NotBefore).Round(time.Minute) != time.Hour ||
@@ -154,9 +143,7 @@ func TestServingCertificate(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address})
 	served, err := w.issuer.certificate(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	leaf := served.Leaf
 	if leaf.VerifyHostname("127.0.0.1") != nil || leaf.VerifyHostname("localhost") == nil || leaf.IsCA ||
 		len(leaf.ExtKeyUsage) != 1 || leaf.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth {
@@ -196,9 +183,7 @@ func TestRenewal(t *testing.T) {
 	made, authorities, replaced := 0, 1, w.keeper.stored
 	for passed := time.Duration(0); passed < 12*year; passed += 10 * day {
 		w.clock.pass(10 * day)
-		if err := w.issuer.Look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, w.issuer.Look(t.Context()))
 		renewed := w.pod(app, application.Complete, pod)
 		if renewed.token != pod.token {
 			t.Fatal("there is another token")
@@ -207,7 +192,7 @@ func TestRenewal(t *testing.T) {
 			made++
 		}
 		pod = renewed
-		if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
+		if code := w.code(pod.request()); code != http.StatusOK {
 			t.Fatalf("after %s: %d", passed, code)
 		}
 	}
@@ -222,15 +207,11 @@ func TestRenewal(t *testing.T) {
 
 // A certificate that has ended is none.
 func TestExpiredCertificate(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
+	w, pod := newWorldWithPod(t)
 	w.clock.pass(365*day - time.Minute)
-	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
-		t.Errorf("at the end: %d", code)
-	}
+	w.checkCode("at the end", pod.request(), http.StatusOK)
 	w.clock.pass(2 * time.Minute)
-	if _, err := w.send(request{url: pod.url, body: pod.body(), files: pod.files}); err == nil {
+	if _, err := w.send(pod.request()); err == nil {
 		t.Error("it is good still")
 	}
 }
@@ -243,18 +224,12 @@ func TestForeignAuthority(t *testing.T) {
 	pod := pods[application.Complete]
 	id := identityOf(app.NamespacedName, app.UID, application.Complete)
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for why, key := range map[string]crypto.Signer{"RSA": rsaKey, "ECDSA": newKey(t)} {
 		foreign, err := parseAuthorityOf(t, key, w.clock.Now(), pkix.Name{CommonName: authorityName, Organization: []string{authorityOrganization}}, authorityValidity)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		certificate, private, err := foreign.client(id, nil, w.clock.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		files := map[string][]byte{"ca-bundle.pem": pod.files["ca-bundle.pem"], "cert.pem": certificate, "key.pem": private}
 		if got, err := w.send(request{url: pod.url, body: pod.body(), files: files}); err == nil {
 			t.Errorf("%s: %d %s", why, got.code, got.body)
@@ -270,15 +245,11 @@ func TestForeignAuthority(t *testing.T) {
 		}
 	}
 	present, err := w.issuer.present()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	certificate, private, err := present.sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "system:complete-hook"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, w.clock.Now(), day)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, err := w.send(request{url: pod.url, body: pod.body(), files: with(with(pod.files, "cert.pem", certificate), "key.pem", private)}); err == nil {
 		t.Error("a serving certificate is taken for that of a client")
 	}
@@ -301,9 +272,7 @@ func authorityPEM(t *testing.T, key crypto.Signer, now time.Time, subject pkix.N
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if certificate, private, err = encodePair(der, key); err != nil {
 		t.Fatal(err)
 	}
@@ -312,9 +281,7 @@ func authorityPEM(t *testing.T, key crypto.Signer, now time.Time, subject pkix.N
 
 // The CA is made once, and whoever comes later has the same.
 func TestOneAuthority(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
+	w, pod := newWorldWithPod(t)
 	for range 3 {
 		w.issuer = w.newIssuer()
 		data, err := w.issuer.Data(web, "uid-of-web", application.Complete, true, pod.files)
@@ -325,22 +292,18 @@ func TestOneAuthority(t *testing.T) {
 	if w.keeper.stored != 1 {
 		t.Errorf("%d CAs were stored", w.keeper.stored)
 	}
-	w.code(request{url: pod.url, body: pod.body(), files: pod.files})
+	w.code(pod.request())
 }
 
 // Who comes second, between Load and Store, takes what the first has stored.
 func TestConflict(t *testing.T) {
 	now := time.Now()
 	certificate, key, err := newAuthority(now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	keeper := &memory{}
 	keeper.before = func() { keeper.put(certificate, key) }
 	issuer := NewIssuer(keeper, Endpoint{}, func() time.Time { return now }, logr.Discard())
-	if err := issuer.Look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, issuer.Look(t.Context()))
 	if keeper.stored != 0 || !bytes.Equal(issuer.authority.bundle, certificate) {
 		t.Errorf("it has a CA of its own, and has stored %d", keeper.stored)
 	}
@@ -351,21 +314,13 @@ func TestConflict(t *testing.T) {
 func TestRubbish(t *testing.T) {
 	now := time.Now()
 	certificate, key, err := newAuthority(now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	_, other, err := newAuthority(now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ours, err := parseAuthority(certificate, key, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	leaf, leafKey, err := ours.client(identityOf(web, "u", application.Complete), nil, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	signer := newKey(t)
 	theirs := pkix.Name{CommonName: "their own"}
 	ended, endedKey := authorityPEM(t, signer, now.Add(-2*day), theirs, day)
@@ -410,9 +365,7 @@ func leaks(text string) bool {
 func newKey(t *testing.T) crypto.Signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return key
 }
 
@@ -421,18 +374,12 @@ func TestTheirAuthority(t *testing.T) {
 	w := newWorld(t)
 	app, pods := w.run("web")
 	signer, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	w.keeper.put(authorityPEM(t, signer, w.clock.Now(), pkix.Name{CommonName: "their own"}, 20*day))
-	if err := w.issuer.Look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, w.issuer.Look(t.Context()))
 	stored := w.keeper.stored
 	pod := w.pod(app, application.Complete, pods[application.Complete])
-	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
-		t.Errorf("got %d", code)
-	}
+	w.checkCode("the request", pod.request(), http.StatusOK)
 	if former := pods[application.Complete]; bytes.Equal(former.files["cert.pem"], pod.files["cert.pem"]) {
 		t.Error("what the former CA has signed is kept")
 	}
@@ -443,9 +390,7 @@ func TestTheirAuthority(t *testing.T) {
 	if again := w.pod(app, application.Complete, pod); !bytes.Equal(again.files["cert.pem"], pod.files["cert.pem"]) {
 		t.Error("a certificate is made again and again at the end of its CA")
 	}
-	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
-		t.Errorf("at its end: %d", code)
-	}
+	w.checkCode("at its end", pod.request(), http.StatusOK)
 }
 
 // The CA is looked for until it is there, and only then does anybody listen.

@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Addresses of one sender are one, and where nobody can be told all are.
@@ -91,34 +90,24 @@ func TestLimits(t *testing.T) {
 
 // Who asks too fast is told when to come back, and nobody else suffers.
 func TestTooManyRequests(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
+	w, pod := newWorldWithPod(t)
 	for range sourceBurst {
 		w.code(request{url: pod.url, body: `{}`, from: "127.0.0.2"})
 	}
 	got, err := w.send(request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "1" {
 		t.Errorf("got %d, %v", got.code, got.header)
 	}
-	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.3"}); code != http.StatusOK {
-		t.Errorf("somebody else: %d", code)
-	}
+	w.checkCode("somebody else", request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.3"}, http.StatusOK)
 	w.clock.pass(time.Second)
-	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.2"}); code != http.StatusOK {
-		t.Errorf("a second later: %d", code)
-	}
+	w.checkCode("a second later", request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.2"}, http.StatusOK)
 }
 
 // 1,000 requests at once are each answered, or not even begun; after that it goes
 // on as before, and nothing is left of them.
 func TestManyAtOnce(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
+	w, pod := newWorldWithPod(t)
 	before := runtime.NumGoroutine()
 	codes := map[string]int{}
 	var mu sync.Mutex
@@ -144,36 +133,28 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("%d were done", done)
 	}
 	w.clock.pass(time.Minute)
-	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
-		t.Errorf("afterwards: %d", code)
-	}
+	w.checkCode("afterwards", pod.request(), http.StatusOK)
 	waitFor(t, "nothing is left", func() bool { return runtime.NumGoroutine() < before+10 })
 }
 
 // No more are worked on at once than there is room for.
 func TestBusy(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
+	w, pod := newWorldWithPod(t)
 	if !w.server.working.TryAcquire(atOnce) {
 		t.Fatal("somebody works")
 	}
-	got, err := w.send(request{url: pod.url, body: pod.body(), files: pod.files})
+	got, err := w.send(pod.request())
 	if err != nil || got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" {
 		t.Errorf("got %d, %v, %v", got.code, got.header, err)
 	}
 	w.server.working.Release(atOnce)
-	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
-		t.Errorf("afterwards: %d", code)
-	}
+	w.checkCode("afterwards", pod.request(), http.StatusOK)
 }
 
 // Who says nothing, or says it slowly, takes up none of the others' places, and is
 // sent away.
 func TestSlowSenders(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
+	w, pod := newWorldWithPod(t)
 	slow := map[string]*slowSender{
 		"who does not even shake hands": w.slow(false, ""),
 		"who sends no header":           w.slow(true, ""),
@@ -184,17 +165,15 @@ func TestSlowSenders(t *testing.T) {
 	for range maxConnections + 10 {
 		w.slow(false, "")
 	}
-	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusOK {
-		t.Errorf("somebody else: %d", code)
-	}
+	w.checkCode("somebody else", pod.request(), http.StatusOK)
 	for who, s := range slow {
 		if err := s.ended(time.Minute); err != nil {
 			t.Errorf("%s is kept: %v", who, err)
 		}
 	}
-	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.9"}); code != http.StatusOK {
-		t.Errorf("from the same address, afterwards: %d", code)
-	}
+	again := pod.request()
+	again.from = "127.0.0.9"
+	w.checkCode("from the same address, afterwards", again, http.StatusOK)
 }
 
 // slowSender has sent something, and sends no more.
@@ -204,9 +183,7 @@ func (w *world) slow(handshake bool, text string) *slowSender {
 	w.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}
 	dialed, err := dialer.DialContext(w.Context(), "tcp", w.address)
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	w.Cleanup(func() {
 		if err := dialed.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			w.Error(err)
@@ -219,12 +196,9 @@ func (w *world) slow(handshake bool, text string) *slowSender {
 	config := transport.TLSClientConfig.Clone()
 	config.ServerName = "127.0.0.1"
 	conn := tls.Client(dialed, config)
-	if err := conn.HandshakeContext(w.Context()); err != nil {
-		w.Fatal(err)
-	}
-	if _, err := conn.Write([]byte(text)); err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, conn.HandshakeContext(w.Context()))
+	_, err = conn.Write([]byte(text))
+	kit.Must(w, err)
 	return &slowSender{conn}
 }
 
@@ -245,32 +219,23 @@ func (s *slowSender) ended(within time.Duration) error {
 
 // A header that is too large is not read to its end, and nobody speaks HTTP/2.
 func TestProtocol(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
-	code := w.code(request{url: pod.url, body: pod.body(), files: pod.files, header: map[string]string{"X-Large": strings.Repeat("x", 16<<10)}})
-	if code != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("a large header: %d", code)
-	}
+	w, pod := newWorldWithPod(t)
+	large := pod.request()
+	large.header = map[string]string{"X-Large": strings.Repeat("x", 16<<10)}
+	w.checkCode("a large header", large, http.StatusRequestHeaderFieldsTooLarge)
 	client := w.client(pod.files, "")
 	transport, _ := client.Transport.(*http.Transport)
 	transport.ForceAttemptHTTP2 = true
 	sent, err := http.NewRequestWithContext(t.Context(), http.MethodPut, pod.url, strings.NewReader(pod.body()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	sent.Header.Set("Content-Type", "application/json")
 	response, err := client.Do(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if err := response.Body.Close(); err != nil {
 		t.Error(err)
 	}
 	got := map[string]bool{"HTTP/1.1": response.Proto == "HTTP/1.1", "TLS 1.3": response.TLS.Version == tls.VersionTLS13, "closes": response.Close}
-	if diff := cmp.Diff(map[string]bool{"HTTP/1.1": true, "TLS 1.3": true, "closes": true}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	kit.Diff(t, "the answer", map[string]bool{"HTTP/1.1": true, "TLS 1.3": true, "closes": true}, got)
 	transport.TLSClientConfig.MinVersion, transport.TLSClientConfig.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	if _, err := client.Do(sent); err == nil { //nolint:bodyclose // there is no answer
 		t.Error("TLS 1.1 is spoken")

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // A Pod that has nothing but what the two Secrets hold is heard.
@@ -33,17 +35,13 @@ func TestPodsAreHeard(t *testing.T) {
 		pod := pods[test.hook]
 		url := strings.TrimSuffix(pod.url, string(test.hook)) + test.action
 		got, err := w.send(request{url: url, body: pod.body(), files: pod.files})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		want := `{"apiVersion":"krake.dev/v1","kind":"Application",` +
 			`"metadata":{"name":"web","namespace":"demo","uid":"uid-of-web"},"status":{"state":"` + test.state + `"}}` + "\n"
 		if diff := cmp.Diff(want, got.body); diff != "" || got.code != http.StatusOK {
 			t.Errorf("%s: %d, -want +got:\n%s", test.action, got.code, diff)
 		}
-		if diff := cmp.Diff([]string{test.action + " demo/web"}, w.actions.done()); diff != "" {
-			t.Errorf("%s: done: -want +got:\n%s", test.action, diff)
-		}
+		kit.Diff(t, test.action+": done", []string{test.action + " demo/web"}, w.actions.done())
 	}
 }
 
@@ -103,9 +101,7 @@ func TestRefusals(t *testing.T) {
 		{"a token twice", body(`{"token": "x", "token": "` + complete.token + `"}`), 400, nil},
 		{"a number", body(`{"token": 5}`), 400, nil},
 		{"an object", body(`{"token": {"token": "` + complete.token + `"}}`), 400, nil},
-		{"compressed", func(r *request) {
-			r.body, r.header = "\x1f\x8b\x08", map[string]string{"Content-Encoding": "gzip"}
-		}, 400, nil},
+		{"compressed", func(r *request) { r.body, r.header = "\x1f\x8b\x08", map[string]string{"Content-Encoding": "gzip"} }, 400, nil},
 
 		{"no token", body(`{}`), 401, nil},
 		{"null for a token", body(`{"token": null}`), 401, nil},
@@ -143,9 +139,7 @@ func TestRefusals(t *testing.T) {
 			changed := right
 			test.change(&changed)
 			got, err := w.send(changed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			var told refusal
 			if err := json.Unmarshal([]byte(got.body), &told); err != nil {
 				t.Fatalf("%q: %v", got.body, err)
@@ -167,9 +161,7 @@ func TestRefusals(t *testing.T) {
 
 // What is said beside the token, and how, is up to the sender.
 func TestWaysToSayIt(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
+	w, pod := newWorldWithPod(t)
 	for why, change := range map[string]func(*request){
 		"a charset":                     func(r *request) { r.contentType = "Application/JSON; charset=utf-8" },
 		"a field of a later version":    func(r *request) { r.body = `{"reason": "done", "token": "` + pod.token + `"}` },
@@ -179,11 +171,9 @@ func TestWaysToSayIt(t *testing.T) {
 		"exactly as large as it may be": func(r *request) { r.body += strings.Repeat(" ", maxBody-len(r.body)) },
 		"a query that says nothing":     func(r *request) { r.url += "?verbose" },
 	} {
-		changed := request{url: pod.url, body: pod.body(), files: pod.files}
+		changed := pod.request()
 		change(&changed)
-		if code := w.code(changed); code != http.StatusOK {
-			t.Errorf("%s: %d", why, code)
-		}
+		w.checkCode(why, changed, http.StatusOK)
 	}
 }
 
@@ -222,9 +212,8 @@ func TestEveryState(t *testing.T) {
 				app.Status.State, app.Hooks.Tokens, app.Spec.Hooks = state, known, enabled
 				test.set()
 				w.clock.pass(1e9)
-				if code := w.code(request{url: pods[hook].url, body: `{"token": "` + test.token + `"}`, files: pods[hook].files}); code != test.want {
-					t.Errorf("%s, %s, %s: %d, want %d", state, hook, test.why, code, test.want)
-				}
+				sent := request{url: pods[hook].url, body: `{"token": "` + test.token + `"}`, files: pods[hook].files}
+				w.checkCode(fmt.Sprintf("%s, %s, %s", state, hook, test.why), sent, test.want)
 			}
 		}
 	}
@@ -238,9 +227,7 @@ func TestFormerApplication(t *testing.T) {
 	again.UID = "another"
 	w.apps.put(&again)
 	pod := pods[application.Complete]
-	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusForbidden {
-		t.Errorf("got %d", code)
-	}
+	w.checkCode("the request", pod.request(), http.StatusForbidden)
 }
 
 // What cannot be done now is to be asked for later; why, only the log tells.
@@ -250,14 +237,10 @@ func TestUnavailable(t *testing.T) {
 		"the hub does not answer": func(w *world) { w.apps.fails = reason },
 		"it cannot be done":       func(w *world) { w.actions.fails = reason },
 	} {
-		w := newWorld(t)
-		_, pods := w.run("web")
+		w, pod := newWorldWithPod(t)
 		fail(w)
-		pod := pods[application.Complete]
-		got, err := w.send(request{url: pod.url, body: pod.body(), files: pod.files})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got, err := w.send(pod.request())
+		kit.Must(t, err)
 		if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "5" || strings.Contains(got.body, reason.Error()) {
 			t.Errorf("%s: %d, %v: %s", why, got.code, got.header, got.body)
 		}
@@ -270,13 +253,9 @@ func TestUnavailable(t *testing.T) {
 // What was proven is carried out, whether or not the Pod waits for the answer: it may
 // be gone by then.
 func TestPodThatDoesNotWait(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
+	w, pod := newWorldWithPod(t)
 	pair, err := parsePair(pod.files["cert.pem"], pod.files["key.pem"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, gone := context.WithCancel(t.Context())
 	gone()
 	sent := httptest.NewRequestWithContext(ctx, http.MethodPut, pod.url, strings.NewReader(pod.body()))
@@ -285,20 +264,14 @@ func TestPodThatDoesNotWait(t *testing.T) {
 	w.actions.wait = make(chan struct{})
 	go close(w.actions.wait)
 	w.server.ServeHTTP(httptest.NewRecorder(), sent)
-	if diff := cmp.Diff([]string{"complete demo/web"}, w.actions.done()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	kit.Diff(t, "done", []string{"complete demo/web"}, w.actions.done())
 }
 
 // A panic is an answer too, and says nothing of what was sent.
 func TestPanic(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
+	w, pod := newWorldWithPod(t)
 	w.server.options.Actions = panics{}
-	if code := w.code(request{url: pod.url, body: pod.body(), files: pod.files}); code != http.StatusInternalServerError {
-		t.Errorf("got %d", code)
-	}
+	w.checkCode("the request", pod.request(), http.StatusInternalServerError)
 	if !strings.Contains(w.log.String(), "panics.Complete") {
 		t.Errorf("the log does not say where: %s", w.log)
 	}
@@ -312,10 +285,8 @@ func (panics) Complete(context.Context, *application.Application) (application.S
 
 // The log says who has called what, and the metric how often.
 func TestLogAndMetric(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
-	w.code(request{url: pod.url, body: pod.body(), files: pod.files})
+	w, pod := newWorldWithPod(t)
+	w.code(pod.request())
 	w.code(request{url: pod.url, body: `{}`, files: pod.files})
 	w.code(request{url: "https://" + w.address + "/" + marker})
 	for _, want := range []string{
@@ -327,9 +298,7 @@ func TestLogAndMetric(t *testing.T) {
 		}
 	}
 	families, err := w.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	counted := map[string]float64{}
 	for _, metric := range families[0].GetMetric() {
 		counted[metric.GetLabel()[1].GetValue()+" "+metric.GetLabel()[0].GetValue()] = metric.GetCounter().GetValue()
@@ -341,14 +310,10 @@ func TestLogAndMetric(t *testing.T) {
 
 // A server that is to stop gives the answers that it owes.
 func TestStop(t *testing.T) {
-	w := newWorld(t)
-	_, pods := w.run("web")
-	pod := pods[application.Complete]
+	w, pod := newWorldWithPod(t)
 	w.actions.wait = make(chan struct{})
 	inner, err := listenAnywhere(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.server.Serve(ctx, inner) }()

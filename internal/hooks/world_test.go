@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // marker stands for a token wherever one may be sent.
@@ -46,10 +47,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	inner, err := listenAnywhere(t)
+	kit.Must(t, err)
 	w := &world{
 		T: t, clock: &clock{now: time.Now()}, keeper: &memory{}, log: &lines{}, registry: prometheus.NewRegistry(),
 		apps: &applications{known: map[types.NamespacedName]*application.Application{}}, actions: &actions{},
@@ -60,9 +59,7 @@ func newWorld(t *testing.T) *world {
 		Issuer: w.issuer, Applications: w.apps, Actions: w.actions, Now: w.clock.Now, Registerer: w.registry,
 		Logger: funcr.New(w.log.add, funcr.Options{Verbosity: 10}),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(w.search)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -80,13 +77,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) newIssuer() *Issuer {
 	w.Helper()
 	endpoint, err := ParseEndpoint("https://" + w.address)
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	issuer := NewIssuer(w.keeper, endpoint, w.clock.Now, funcr.New(w.log.add, funcr.Options{Verbosity: 10}))
-	if err := issuer.Look(w.Context()); err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, issuer.Look(w.Context()))
 	return issuer
 }
 
@@ -138,18 +131,22 @@ func (w *world) run(name string) (*application.Application, map[application.Hook
 func (w *world) pod(app *application.Application, hook application.Hook, former pod) pod {
 	w.Helper()
 	secret, err := w.issuer.Data(app.NamespacedName, app.UID, hook, false, map[string][]byte{application.TokenKey(hook): []byte(former.token)})
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	files, err := w.issuer.Data(app.NamespacedName, app.UID, hook, true, former.files)
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	made := pod{token: string(secret[application.TokenKey(hook)]), url: string(secret[application.URLKey(hook)]), files: files}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.secrets = append(w.secrets, made.token, strings.Split(string(files[application.PrivateKeyKey]), "\n")[1])
 	return made
+}
+
+// newWorldWithPod has an Application, and gives what its Pods have of the hook complete.
+func newWorldWithPod(t *testing.T) (*world, pod) {
+	t.Helper()
+	w := newWorld(t)
+	_, pods := w.run("web")
+	return w, pods[application.Complete]
 }
 
 // body is what a Pod sends.
@@ -164,6 +161,9 @@ type request struct {
 	files map[string][]byte
 	from  string
 }
+
+// request is what a Pod sends with all that it has.
+func (p pod) request() request { return request{url: p.url, body: p.body(), files: p.files} }
 
 // answered is what came back.
 type answered struct {
@@ -186,9 +186,7 @@ func (w *world) send(r request) (answered, error) {
 		body = io.MultiReader(body)
 	}
 	sent, err := http.NewRequestWithContext(w.Context(), r.method, r.url, body)
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	sent.Header.Set("Content-Type", r.contentType)
 	for name, value := range r.header {
 		sent.Header.Set(name, value)
@@ -211,10 +209,15 @@ func (w *world) send(r request) (answered, error) {
 func (w *world) code(r request) int {
 	w.Helper()
 	got, err := w.send(r)
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	return got.code
+}
+
+func (w *world) checkCode(what string, r request, want int) {
+	w.Helper()
+	if code := w.code(r); code != want {
+		w.Errorf("%s: answered %d, want %d", what, code, want)
+	}
 }
 
 // client is one that trusts what is in the files, or the CA that there is now.
@@ -223,17 +226,13 @@ func (w *world) client(files map[string][]byte, from string) *http.Client {
 	config := &tls.Config{RootCAs: x509.NewCertPool(), Time: w.clock.Now}
 	if files == nil {
 		present, err := w.issuer.present()
-		if err != nil {
-			w.Fatal(err)
-		}
+		kit.Must(w, err)
 		files = map[string][]byte{application.CABundleKey: present.bundle}
 	}
 	config.RootCAs.AppendCertsFromPEM(files[application.CABundleKey])
 	if files[application.CertificateKey] != nil {
 		pair, err := tls.X509KeyPair(files[application.CertificateKey], files[application.PrivateKeyKey])
-		if err != nil {
-			w.Fatal(err)
-		}
+		kit.Must(w, err)
 		// Whatever the server says that it accepts.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}

@@ -99,33 +99,29 @@ func TestDuplicates(t *testing.T) {
 			atLeast: expires, by: expires + look, refusal: "is held by another agent of this target",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				t.Log(test.why)
-				w := newWorld()
-				w.hub.edit(t, hubLease, test.found)
-				if test.renewed {
-					go w.beat(t, "them")
-				}
-				began := time.Now()
-				a := w.start(t, ours)
-				synctest.Wait()
-				checkRefusal(t, a, test.refusal)
-				if test.atLeast > 0 {
-					checkIdle(t, w, a, test.atLeast)
-				}
-				if test.atLeast == never {
-					if diff := gocmp.Diff([]string{"Refused"}, a.told()); diff != "" {
-						t.Errorf("what was told (-want +got):\n%s", diff)
-					}
-					return
-				}
-				a.awaitActing(t, time.Hour)
-				if took := time.Since(began); took < test.atLeast || took > test.by {
-					t.Errorf("it acts after %s, want %s to %s", took, test.atLeast, test.by)
-				}
-				checkRefusal(t, a, "")
-			})
+		inBubble(t, name, func(t *testing.T) {
+			t.Log(test.why)
+			w := newWorld()
+			w.hub.edit(t, hubLease, test.found)
+			if test.renewed {
+				go w.beat(t, "them")
+			}
+			began := time.Now()
+			a := w.start(t, ours)
+			synctest.Wait()
+			checkRefusal(t, a, test.refusal)
+			if test.atLeast > 0 {
+				checkIdle(t, w, a, test.atLeast)
+			}
+			if test.atLeast == never {
+				a.checkTold(t, "Refused")
+				return
+			}
+			a.awaitActing(t, time.Hour)
+			if took := time.Since(began); took < test.atLeast || took > test.by {
+				t.Errorf("it acts after %s, want %s to %s", took, test.atLeast, test.by)
+			}
+			checkRefusal(t, a, "")
 		})
 	}
 }
@@ -173,9 +169,7 @@ func TestOnlyDeletionUnbinds(t *testing.T) {
 		}
 		w.hub.remove(hubLease)
 		a.awaitActing(t, 2*time.Hour)
-		if diff := gocmp.Diff([]string{"Refused", "Acting"}, a.told()); diff != "" {
-			t.Errorf("what was told (-want +got):\n%s", diff)
-		}
+		a.checkTold(t, "Refused", "Acting")
 	})
 }
 
@@ -219,37 +213,35 @@ func TestHubLease(t *testing.T) {
 			lost: true,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				t.Log(test.why)
-				w := newWorld()
-				a := w.start(t, ours)
-				a.awaitActing(t, 0)
-				test.then(t, w)
-				before, err := w.hub.get(application.AgentsNamespace, hubLease)
-				if err != nil {
-					before = nil
+		inBubble(t, name, func(t *testing.T) {
+			t.Log(test.why)
+			w := newWorld()
+			a := w.start(t, ours)
+			a.awaitActing(t, 0)
+			test.then(t, w)
+			before, err := w.hub.get(application.AgentsNamespace, hubLease)
+			if err != nil {
+				before = nil
+			}
+			sleep(longestBeat)
+			if !test.lost {
+				if a.stands() != "acts" || w.hub.holder(t, hubLease) != ours {
+					t.Errorf("it %s, want: acts with its Lease", a.stands())
 				}
-				sleep(longestBeat)
-				if !test.lost {
-					if a.stands() != "acts" || w.hub.holder(t, hubLease) != ours {
-						t.Errorf("it %s, want: acts with its Lease", a.stands())
-					}
-					return
+				return
+			}
+			a.awaitLoss(t)
+			if a.stands() != "does not act" {
+				t.Errorf("it %s after the loss", a.stands())
+			}
+			if holder := w.hub.holder(t, hubLease); holder == "them" {
+				if diff := gocmp.Diff(before, w.hub.lease(t, hubLease)); diff != "" {
+					t.Errorf("the Lease of who has taken it (-before +after):\n%s", diff)
 				}
-				a.awaitLoss(t)
-				if a.stands() != "does not act" {
-					t.Errorf("it %s after the loss", a.stands())
-				}
-				if holder := w.hub.holder(t, hubLease); holder == "them" {
-					if diff := gocmp.Diff(before, w.hub.lease(t, hubLease)); diff != "" {
-						t.Errorf("the Lease of who has taken it (-before +after):\n%s", diff)
-					}
-				}
-				if w.target.holder(t, targetLease) != ours {
-					t.Error("the Lease on the target is given back while passes may be under way")
-				}
-			})
+			}
+			if w.target.holder(t, targetLease) != ours {
+				t.Error("the Lease on the target is given back while passes may be under way")
+			}
 		})
 	}
 }
@@ -277,34 +269,30 @@ func TestOnlyWhoHoldsTheTargetTakesTheHub(t *testing.T) {
 // long as it likes.
 func TestUnreachableHub(t *testing.T) {
 	for name, cut := range map[string]func(*server){"refusing": (*server).down, "swallowing": (*server).swallowing} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
-				cut(w.hub)
-				a := w.start(t, ours)
-				sleep(time.Hour)
-				if a.stands() != "does not act" || a.Refusal() != "" {
-					t.Fatalf("at first start, without a hub, it %s (%s)", a.stands(), a.Refusal())
-				}
-				w.hub.clear()
-				a.awaitActing(t, retryMost+hubTimeout)
+		inBubble(t, name, func(t *testing.T) {
+			w := newWorld()
+			cut(w.hub)
+			a := w.start(t, ours)
+			sleep(time.Hour)
+			if a.stands() != "does not act" || a.Refusal() != "" {
+				t.Fatalf("at first start, without a hub, it %s (%s)", a.stands(), a.Refusal())
+			}
+			w.hub.clear()
+			a.awaitActing(t, retryMost+hubTimeout)
 
-				cut(w.hub)
-				before := len(w.hub.requests())
-				sleep(time.Hour)
-				if a.stands() != "acts" {
-					t.Errorf("while the hub is away it %s", a.stands())
-				}
-				checkRetries(t, w.hub.requests()[before:])
-				w.hub.clear()
-				sleep(retryMost + hubTimeout)
-				if w.hub.holder(t, hubLease) != ours || a.stands() != "acts" {
-					t.Errorf("when the hub is back it %s", a.stands())
-				}
-				if diff := gocmp.Diff([]string{"HubLost", "HubBack", "Acting", "HubLost", "HubBack"}, a.told()); diff != "" {
-					t.Errorf("what was told (-want +got):\n%s", diff)
-				}
-			})
+			cut(w.hub)
+			before := len(w.hub.requests())
+			sleep(time.Hour)
+			if a.stands() != "acts" {
+				t.Errorf("while the hub is away it %s", a.stands())
+			}
+			checkRetries(t, w.hub.requests()[before:])
+			w.hub.clear()
+			sleep(retryMost + hubTimeout)
+			if w.hub.holder(t, hubLease) != ours || a.stands() != "acts" {
+				t.Errorf("when the hub is back it %s", a.stands())
+			}
+			a.checkTold(t, "HubLost", "HubBack", "Acting", "HubLost", "HubBack")
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -45,37 +44,35 @@ func (h *hostile) request(ctx context.Context, _, _ string) (bool, error) {
 func TestAtMostOneMayWrite(t *testing.T) {
 	const replicas = 3
 	for seed := range uint64(10) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
-				for _, s := range []*server{w.hub, w.target} {
-					h := &hostile{random: rand.New(rand.NewPCG(seed, uint64(len(s.byKey)))), server: s}
-					s.setWeather(h.request)
-				}
-				agents, acted := make([]*agent, replicas), map[string]bool{}
-				for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); pass(50 * time.Millisecond) {
-					var writers []string
-					for i, a := range agents {
-						if a == nil || hasEnded(a) {
-							agents[i] = w.start(t, fmt.Sprintf("%d since %s", i, time.Now()), shortTimes)
-							continue
-						}
-						if a.Target() == nil {
-							writers = append(writers, a.options.Identity)
-						}
+		inBubble(t, fmt.Sprint(seed), func(t *testing.T) {
+			w := newWorld()
+			for _, s := range []*server{w.hub, w.target} {
+				h := &hostile{random: rand.New(rand.NewPCG(seed, uint64(len(s.byKey)))), server: s}
+				s.setWeather(h.request)
+			}
+			agents, acted := make([]*agent, replicas), map[string]bool{}
+			for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); pass(50 * time.Millisecond) {
+				var writers []string
+				for i, a := range agents {
+					if a == nil || hasEnded(a) {
+						agents[i] = w.start(t, fmt.Sprintf("%d since %s", i, time.Now()), shortTimes)
+						continue
 					}
-					if len(writers) > 1 {
-						t.Fatalf("at %s these may write: %q", time.Now(), writers)
-					}
-					for _, writer := range writers {
-						acted[writer] = true
+					if a.Target() == nil {
+						writers = append(writers, a.options.Identity)
 					}
 				}
-				t.Logf("%d processes have had the right", len(acted))
-				if len(acted) < 20 {
-					t.Error("that shows little")
+				if len(writers) > 1 {
+					t.Fatalf("at %s these may write: %q", time.Now(), writers)
 				}
-			})
+				for _, writer := range writers {
+					acted[writer] = true
+				}
+			}
+			t.Logf("%d processes have had the right", len(acted))
+			if len(acted) < 20 {
+				t.Error("that shows little")
+			}
 		})
 	}
 }
@@ -107,37 +104,35 @@ func TestAWrongClockTakesNoLease(t *testing.T) {
 			"alive": {renews: true, why: "A Lease that changes is not taken, however old it says it is."},
 			"dead":  {why: "A Lease that does not change is taken after its duration, however new it says it is."},
 		} {
-			t.Run(fmt.Sprintf("%s/%s", skew, what), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					t.Log(test.why)
-					w := newWorld()
-					write := func() {
-						w.target.edit(t, targetLease, skewed("them", DefaultDuration, skew))
-						w.hub.edit(t, hubLease, edited(boundTo(string(ourTarget)), boundToLease("another"), skewed("them", time.Minute, skew)))
-					}
-					write()
-					if test.renews {
-						go func() {
-							for pause(t.Context(), DefaultRetryPeriod) {
-								write()
-							}
-						}()
-					}
-					began := time.Now()
-					a := w.start(t, ours)
-					if test.renews {
-						sleep(time.Hour)
-						if a.stands() != "does not act" || w.target.holder(t, targetLease) != "them" {
-							t.Errorf("it has taken the Lease of who renews it, and %s", a.stands())
+			inBubble(t, fmt.Sprintf("%s/%s", skew, what), func(t *testing.T) {
+				t.Log(test.why)
+				w := newWorld()
+				write := func() {
+					w.target.edit(t, targetLease, skewed("them", DefaultDuration, skew))
+					w.hub.edit(t, hubLease, edited(boundTo(string(ourTarget)), boundToLease("another"), skewed("them", time.Minute, skew)))
+				}
+				write()
+				if test.renews {
+					go func() {
+						for pause(t.Context(), DefaultRetryPeriod) {
+							write()
 						}
-						return
+					}()
+				}
+				began := time.Now()
+				a := w.start(t, ours)
+				if test.renews {
+					sleep(time.Hour)
+					if a.stands() != "does not act" || w.target.holder(t, targetLease) != "them" {
+						t.Errorf("it has taken the Lease of who renews it, and %s", a.stands())
 					}
-					a.awaitActing(t, time.Hour)
-					least, most := DefaultDuration+time.Minute, DefaultDuration+DefaultRetryPeriod+time.Minute+longestBeat
-					if took := time.Since(began); took < least || took > most {
-						t.Errorf("it acts after %s, want %s to %s", took, least, most)
-					}
-				})
+					return
+				}
+				a.awaitActing(t, time.Hour)
+				least, most := DefaultDuration+time.Minute, DefaultDuration+DefaultRetryPeriod+time.Minute+longestBeat
+				if took := time.Since(began); took < least || took > most {
+					t.Errorf("it acts after %s, want %s to %s", took, least, most)
+				}
 			})
 		}
 	}

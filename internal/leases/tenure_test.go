@@ -55,9 +55,7 @@ func TestLeases(t *testing.T) {
 		if a.stands() != "does not act" {
 			t.Error("it may act after its end")
 		}
-		if diff := gocmp.Diff([]string{"Acting"}, a.told()); diff != "" {
-			t.Errorf("what was told (-want +got):\n%s", diff)
-		}
+		a.checkTold(t, "Acting")
 	})
 }
 
@@ -117,30 +115,28 @@ func TestReplicas(t *testing.T) {
 			by: DefaultRetryPeriod + hubTimeout,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				t.Log(test.why)
-				w := newWorld()
-				first := w.start(t, "first")
-				first.awaitActing(t, 0)
-				second := w.start(t, "second")
-				sleep(10 * time.Minute)
-				if first.stands() != "acts" || second.stands() != "does not act" || second.Refusal() != "" {
-					t.Fatalf("the first %s and the second %s (%s)", first.stands(), second.stands(), second.Refusal())
-				}
-				began := time.Now()
-				test.gone(t, w, first)
-				second.awaitActing(t, time.Hour)
-				if took := time.Since(began); took < test.atLeast || took > test.by {
-					t.Errorf("the second acts after %s, want %s to %s", took, test.atLeast, test.by)
-				}
-				if w.target.holder(t, targetLease) != "second" || w.hub.holder(t, hubLease) != "second" {
-					t.Error("it does not hold both Leases")
-				}
-				if term := *w.target.lease(t, targetLease).Spec.LeaseTransitions; term != 1 {
-					t.Errorf("the Lease has come to another holder %d times, want 1", term)
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			t.Log(test.why)
+			w := newWorld()
+			first := w.start(t, "first")
+			first.awaitActing(t, 0)
+			second := w.start(t, "second")
+			sleep(10 * time.Minute)
+			if first.stands() != "acts" || second.stands() != "does not act" || second.Refusal() != "" {
+				t.Fatalf("the first %s and the second %s (%s)", first.stands(), second.stands(), second.Refusal())
+			}
+			began := time.Now()
+			test.gone(t, w, first)
+			second.awaitActing(t, time.Hour)
+			if took := time.Since(began); took < test.atLeast || took > test.by {
+				t.Errorf("the second acts after %s, want %s to %s", took, test.atLeast, test.by)
+			}
+			if w.target.holder(t, targetLease) != "second" || w.hub.holder(t, hubLease) != "second" {
+				t.Error("it does not hold both Leases")
+			}
+			if term := *w.target.lease(t, targetLease).Spec.LeaseTransitions; term != 1 {
+				t.Errorf("the Lease has come to another holder %d times, want 1", term)
+			}
 		})
 	}
 }

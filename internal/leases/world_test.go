@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	gocmp "github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -303,6 +304,13 @@ func (a *agent) told() []string {
 	return slices.Clone(a.changes)
 }
 
+func (a *agent) checkTold(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := gocmp.Diff(want, a.told()); diff != "" {
+		t.Errorf("what was told (-want +got):\n%s", diff)
+	}
+}
+
 // end asks the agent to end, and gives what its Run returns.
 func (a *agent) end() error {
 	a.stop()
@@ -354,6 +362,11 @@ const (
 	retryMost   = time.Duration((1 + retrySpread) * float64(retry))
 	longestBeat = DefaultHeartbeat * 11 / 10
 )
+
+// inBubble runs a subtest in a bubble of synctest.
+func inBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
 
 // sleep lets everything happen that is due within d.
 func sleep(d time.Duration) {

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 var errRefused = errors.New("refused")
@@ -20,12 +21,8 @@ var errRefused = errors.New("refused")
 func TestCreate(t *testing.T) {
 	f := newFixture(t)
 	live, err := f.Create(t.Context(), f.ref("a"), f.object("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(f.get(t, "a"), live); diff != "" {
-		t.Errorf("answer (-stored +got):\n%s", diff)
-	}
+	kit.Must(t, err)
+	kit.Diff(t, "answer", f.get(t, "a"), live)
 	if fields := fieldsOf(t, live, ourselves); fields["f:data"] == nil {
 		t.Errorf("we are not named as the one who set data: %v", fields)
 	}
@@ -45,9 +42,7 @@ func TestCreateWhatExists(t *testing.T) {
 	if want := fmt.Sprintf("create v1 ConfigMap %s/a: ", f.namespace); err != nil && !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %q does not begin with %q", err, want)
 	}
-	if diff := cmp.Diff(before, f.get(t, "a")); diff != "" {
-		t.Errorf("object (-before +after):\n%s", diff)
-	}
+	kit.Diff(t, "object", before, f.get(t, "a"))
 }
 
 // A drift is reverted by what was given and the guard, and by nothing else: all
@@ -56,32 +51,19 @@ func TestPatchTouchesItsFieldOnly(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, "a")
 	drifted := f.change(t, "a", `{"data": {"a": "2", "b": "2"}, "metadata": {"labels": {"team": "theirs"}}}`)
-	calls := 0
-
-	after, err := f.Patch(t.Context(), f.ref("a"), drifted, setA(&calls))
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := f.patchA(t, drifted)
 	want := besides(drifted)
 	data(want)["a"] = "1"
-	if diff := cmp.Diff(want, besides(after)); diff != "" {
-		t.Errorf("object (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(f.get(t, "a"), after); diff != "" {
-		t.Errorf("answer (-stored +got):\n%s", diff)
-	}
+	kit.Diff(t, "object", want, besides(after))
+	kit.Diff(t, "answer", f.get(t, "a"), after)
 	f.checkSent(t, request{http.MethodPatch, guarded(drifted, `{"op":"replace","path":"/data/a","value":"1"}`)})
 	ours := map[string]any{"f:data": map[string]any{".": map[string]any{}, "f:a": map[string]any{}}}
-	if diff := cmp.Diff(ours, fieldsOf(t, after, ourselves)); diff != "" {
-		t.Errorf("what we own (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "what we own", ours, fieldsOf(t, after, ourselves))
 	somebodys := map[string]any{
 		"f:data":     map[string]any{"f:b": map[string]any{}},
 		"f:metadata": map[string]any{"f:labels": map[string]any{".": map[string]any{}, "f:team": map[string]any{}}},
 	}
-	if diff := cmp.Diff(somebodys, fieldsOf(t, after, "somebody")); diff != "" {
-		t.Errorf("what somebody owns (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "what somebody owns", somebodys, fieldsOf(t, after, "somebody"))
 }
 
 // guarded is the body of a patch that was made for this version of the object.
@@ -96,15 +78,8 @@ func TestPatchOfAStaleObject(t *testing.T) {
 	f.create(t, "a")
 	stale := f.change(t, "a", `{"data": {"a": "2"}}`)
 	newer := f.change(t, "a", `{"data": {"b": "theirs"}}`)
-	calls := 0
-
-	after, err := f.Patch(t.Context(), f.ref("a"), stale, setA(&calls))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]any{"a": "1", "b": "theirs"}, data(after)); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
+	after := f.patchA(t, stale)
+	kit.Diff(t, "data", map[string]any{"a": "1", "b": "theirs"}, data(after))
 	const operation = `{"op":"replace","path":"/data/a","value":"1"}`
 	f.checkSent(t,
 		request{http.MethodPatch, guarded(stale, operation)},
@@ -117,15 +92,8 @@ func TestPatchOfAStaleObjectThatIsHealed(t *testing.T) {
 	f.create(t, "a")
 	stale := f.change(t, "a", `{"data": {"a": "2"}}`)
 	healed := f.change(t, "a", `{"data": {"a": "1"}}`)
-	calls := 0
-
-	after, err := f.Patch(t.Context(), f.ref("a"), stale, setA(&calls))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(healed, after); diff != "" {
-		t.Errorf("object (-want +got):\n%s", diff)
-	}
+	after := f.patchA(t, stale)
+	kit.Diff(t, "object", healed, after)
 }
 
 // Somebody writes at least as fast as we do: the conflict is told, instead of
@@ -166,9 +134,7 @@ func TestPatchOfARecreatedObject(t *testing.T) {
 	if !errors.Is(err, errRefused) {
 		t.Errorf("error is %v, want that of repair", err)
 	}
-	if diff := cmp.Diff(another, f.get(t, "a")); diff != "" {
-		t.Errorf("object (-before +after):\n%s", diff)
-	}
+	kit.Diff(t, "object", another, f.get(t, "a"))
 }
 
 // What was never seen is read before it is judged.
@@ -176,13 +142,9 @@ func TestPatchReads(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, "a")
 	f.change(t, "a", `{"data": {"a": "2"}}`)
-	calls := 0
-	after, err := f.Patch(t.Context(), f.ref("a"), nil, setA(&calls))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if calls != 1 || data(after)["a"] != "1" {
-		t.Errorf("%d looks, data is %v", calls, data(after))
+	after := f.patchA(t, nil)
+	if f.repairs != 1 || data(after)["a"] != "1" {
+		t.Errorf("%d looks, data is %v", f.repairs, data(after))
 	}
 }
 
@@ -190,15 +152,9 @@ func TestPatchReads(t *testing.T) {
 func TestPatchOfNothing(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")
-	calls := 0
-	after, err := f.Patch(t.Context(), f.ref("a"), live, setA(&calls))
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := f.patchA(t, live)
 	f.checkSent(t)
-	if diff := cmp.Diff(live, after); diff != "" {
-		t.Errorf("object (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "object", live, after)
 }
 
 // Only NotFound means absent, whether it is found by reading or by writing.
@@ -206,14 +162,11 @@ func TestPatchOfAMissingObject(t *testing.T) {
 	f := newFixture(t)
 	seen := f.create(t, "a")
 	f.change(t, "a", `{"data": {"a": "2"}}`)
-	if err := f.somebody.Resource(f.ref("a").Resource).Namespace(f.namespace).Delete(t.Context(), "a", deleteNow()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.configMaps().Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	data(seen)["a"] = "2"
 	for name, live := range map[string]map[string]any{"never seen": nil, "seen before": seen} {
 		t.Run(name, func(t *testing.T) {
-			calls := 0
-			if _, err := f.Patch(t.Context(), f.ref("a"), live, setA(&calls)); !apierrors.IsNotFound(err) {
+			if _, err := f.Patch(t.Context(), f.ref("a"), live, f.setA); !apierrors.IsNotFound(err) {
 				t.Errorf("error is %v, want NotFound", err)
 			}
 		})
@@ -243,7 +196,5 @@ func TestPatchThatIsInvalid(t *testing.T) {
 	if err == nil || apierrors.IsConflict(err) {
 		t.Errorf("error is %v, want a refusal", err)
 	}
-	if diff := cmp.Diff(live, f.get(t, "a")); diff != "" {
-		t.Errorf("object (-before +after):\n%s", diff)
-	}
+	kit.Diff(t, "object", live, f.get(t, "a"))
 }

@@ -6,16 +6,14 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
-
-func deleteNow() metav1.DeleteOptions { return metav1.DeleteOptions{} }
 
 // only is the proof of one object: another of the same name has another UID.
 func only(object map[string]any) apply.Proof {
@@ -32,10 +30,7 @@ func only(object map[string]any) apply.Proof {
 func TestDelete(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")
-	left, err := f.Delete(t.Context(), f.ref("a"), only(live))
-	if err != nil || left != nil {
-		t.Errorf("left is %v, error %v", left, err)
-	}
+	f.mustDelete(t, f.ref("a"), only(live))
 	if left := f.get(t, "a"); left != nil {
 		t.Errorf("still there: %v", left)
 	}
@@ -47,10 +42,7 @@ func TestDelete(t *testing.T) {
 // What is not there needs no proof: it is gone.
 func TestDeleteOfAMissingObject(t *testing.T) {
 	f := newFixture(t)
-	left, err := f.Delete(t.Context(), f.ref("a"), func(map[string]any) error { return errRefused })
-	if err != nil || left != nil {
-		t.Errorf("left is %v, error %v", left, err)
-	}
+	f.mustDelete(t, f.ref("a"), func(map[string]any) error { return errRefused })
 }
 
 // Without proof nothing is deleted, whatever an inventory says.
@@ -62,9 +54,7 @@ func TestDeleteThatIsRefused(t *testing.T) {
 		t.Errorf("left is %v, error %v, want that of the proof", left, err)
 	}
 	f.checkSent(t)
-	if diff := cmp.Diff(live, f.get(t, "a")); diff != "" {
-		t.Errorf("object (-before +after):\n%s", diff)
-	}
+	kit.Diff(t, "object", live, f.get(t, "a"))
 }
 
 // Somebody puts another object in the place of the proved one, between the
@@ -83,9 +73,7 @@ func TestDeleteOfARecreatedObject(t *testing.T) {
 	if left == nil || !errors.Is(err, errRefused) {
 		t.Errorf("left is %v, error %v, want that of the proof", left, err)
 	}
-	if diff := cmp.Diff(another, f.get(t, "a")); diff != "" {
-		t.Errorf("the other object (-before +after):\n%s", diff)
-	}
+	kit.Diff(t, "the other object", another, f.get(t, "a"))
 }
 
 // Another object takes the name as soon as it is free: what was deleted is gone.
@@ -99,10 +87,7 @@ func TestDeleteOfAnObjectThatIsReplaced(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	left, err := f.Delete(t.Context(), f.ref("a"), only(live))
-	if err != nil || left != nil {
-		t.Errorf("left is %v, error %v", left, err)
-	}
+	f.mustDelete(t, f.ref("a"), only(live))
 	if now := f.get(t, "a"); now == nil || uid(now) == uid(live) {
 		t.Errorf("there is %v", now)
 	}
@@ -145,9 +130,7 @@ func TestDeleteOfAFinalizedObject(t *testing.T) {
 		t.Errorf("what is being deleted was deleted again: %v", f.sent)
 	}
 	f.change(t, "a", `{"metadata": {"finalizers": null}}`)
-	if left, err := f.Delete(t.Context(), f.ref("a"), only(live)); err != nil || left != nil {
-		t.Errorf("without the finalizer: left is %v, error %v", left, err)
-	}
+	f.mustDelete(t, f.ref("a"), only(live))
 }
 
 // Objects outside of namespaces are reached without one.
@@ -160,10 +143,6 @@ func TestClusterScoped(t *testing.T) {
 	live, err := f.Create(t.Context(), ref, map[string]any{
 		"apiVersion": ref.APIVersion, "kind": ref.Kind, "metadata": map[string]any{"name": ref.Name},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if left, err := f.Delete(t.Context(), ref, only(live)); err != nil || left != nil {
-		t.Errorf("left is %v, error %v", left, err)
-	}
+	kit.Must(t, err)
+	f.mustDelete(t, ref, only(live))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const ourselves = "ourselves"
@@ -29,6 +30,8 @@ type fixture struct {
 	*apply.Cluster
 
 	sent []request
+	// repairs counts how often setA has looked at the object.
+	repairs int
 	// answered is called when a write was answered, before we are told; nil: nobody is.
 	answered  func()
 	somebody  dynamic.Interface
@@ -43,30 +46,19 @@ type request struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{somebody: connect(t, rest.CopyConfig(server))}
+	f := &fixture{somebody: dynamic.NewForConfigOrDie(rest.CopyConfig(server))}
 	recorded := rest.CopyConfig(server)
 	recorded.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, f} })
-	f.Cluster = apply.New(connect(t, recorded), ourselves, func(string) {})
+	f.Cluster = apply.New(dynamic.NewForConfigOrDie(recorded), ourselves, func(string) {})
 
 	namespace := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"generateName": "apply-"},
 	}}
 	made, err := f.somebody.Resource(gvr.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
 		Create(t.Context(), namespace, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	f.namespace = made.GetName()
 	return f
-}
-
-func connect(t *testing.T, config *rest.Config) dynamic.Interface {
-	t.Helper()
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
 }
 
 type recorder struct {
@@ -111,9 +103,7 @@ func (f *fixture) object(name string) map[string]any {
 func (f *fixture) create(t *testing.T, name string) map[string]any {
 	t.Helper()
 	live, err := f.Create(t.Context(), f.ref(name), f.object(name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	f.sent = nil
 	return live
 }
@@ -126,9 +116,7 @@ func (f *fixture) configMaps() dynamic.ResourceInterface {
 func (f *fixture) change(t *testing.T, name, patch string) map[string]any {
 	t.Helper()
 	live, err := f.configMaps().Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return live.Object
 }
 
@@ -136,9 +124,7 @@ func (f *fixture) change(t *testing.T, name, patch string) map[string]any {
 func (f *fixture) get(t *testing.T, name string) map[string]any {
 	t.Helper()
 	list, err := f.configMaps().List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if len(list.Items) == 0 {
 		return nil
 	}
@@ -148,24 +134,34 @@ func (f *fixture) get(t *testing.T, name string) map[string]any {
 // recreate has somebody delete the object and create another of that name.
 func (f *fixture) recreate(t *testing.T, name string) map[string]any {
 	t.Helper()
-	if err := f.configMaps().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.configMaps().Delete(t.Context(), name, metav1.DeleteOptions{}))
 	live, err := f.configMaps().Create(t.Context(), &unstructured.Unstructured{Object: f.object(name)}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return live.Object
 }
 
-// setA is the repair that wants data.a to be "1". It counts its calls.
-func setA(calls *int) apply.Repair {
-	return func(live map[string]any) (schema.Patch, error) {
-		*calls++
-		if data(live)["a"] == "1" {
-			return nil, nil
-		}
-		return schema.Patch{{Op: "replace", Path: "/data/a", Value: "1"}}, nil
+// patchA has data.a repaired, which was last seen as live has it.
+func (f *fixture) patchA(t *testing.T, live map[string]any) map[string]any {
+	t.Helper()
+	after, err := f.Patch(t.Context(), f.ref("a"), live, f.setA)
+	kit.Must(t, err)
+	return after
+}
+
+// setA is the repair that wants data.a to be "1".
+func (f *fixture) setA(live map[string]any) (schema.Patch, error) {
+	f.repairs++
+	if data(live)["a"] == "1" {
+		return nil, nil
+	}
+	return schema.Patch{{Op: "replace", Path: "/data/a", Value: "1"}}, nil
+}
+
+// mustDelete deletes the object, of which nothing is left then.
+func (f *fixture) mustDelete(t *testing.T, ref manifest.Ref, proof apply.Proof) {
+	t.Helper()
+	if left, err := f.Delete(t.Context(), ref, proof); err != nil || left != nil {
+		t.Errorf("left is %v, error %v", left, err)
 	}
 }
 
@@ -193,9 +189,7 @@ func besides(live map[string]any) map[string]any {
 // checkSent compares what went over the wire.
 func (f *fixture) checkSent(t *testing.T, want ...request) {
 	t.Helper()
-	if diff := cmp.Diff(want, f.sent, cmp.AllowUnexported(request{})); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "requests", want, f.sent, cmp.AllowUnexported(request{}))
 }
 
 // fieldsOf gives what a manager owns of an object, as managedFields have it.
@@ -206,9 +200,7 @@ func fieldsOf(t *testing.T, live map[string]any, manager string) map[string]any 
 		if entry.Manager != manager {
 			continue
 		}
-		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields))
 	}
 	return fields
 }

@@ -3,13 +3,13 @@ package apply_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // A patch names the elements of a list by index. Somebody moves them between
@@ -29,14 +29,10 @@ func TestPatchOfAListThatHasMoved(t *testing.T) {
 			moved := f.setPorts(t, ref, ports)
 
 			after, err := f.Patch(t.Context(), ref, stale, secondToItself(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			want := portsOf(moved)
 			want["second"] = int64(2)
-			if diff := cmp.Diff(want, portsOf(after)); diff != "" {
-				t.Errorf("ports (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "ports", want, portsOf(after))
 		})
 	}
 }
@@ -72,9 +68,8 @@ func (f *fixture) service(t *testing.T, ports string) manifest.Ref {
 		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": f.namespace},
 		"spec": map[string]any{"clusterIP": "None", "ports": []any{map[string]any{"name": "temporary", "port": int64(9)}}},
 	}
-	if _, err := f.Create(t.Context(), ref, object); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Create(t.Context(), ref, object)
+	kit.Must(t, err)
 	f.setPorts(t, ref, ports)
 	return ref
 }
@@ -85,9 +80,7 @@ func (f *fixture) setPorts(t *testing.T, ref manifest.Ref, ports string) map[str
 	patch := []byte(`{"spec": {"ports": ` + ports + `}}`)
 	live, err := f.somebody.Resource(ref.Resource).Namespace(f.namespace).
 		Patch(t.Context(), ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "somebody"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return live.Object
 }
 

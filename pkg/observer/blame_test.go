@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const ourselves = "ourselves"
@@ -111,9 +111,7 @@ metadata:
 			if want == "" {
 				want = "unknown (the removal of a field leaves no trace)"
 			}
-			if diff := cmp.Diff(want, Blame(live, c.paths, ourselves).String()); diff != "" {
-				t.Errorf("blamed (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "blamed", want, Blame(live, c.paths, ourselves).String())
 		})
 	}
 }
@@ -134,12 +132,8 @@ func parse(t *testing.T, text string) any {
 	t.Helper()
 	var value any
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &value); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, json.Unmarshal(raw, &value))
 	return value
 }
 
@@ -158,16 +152,14 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: a.example/web:1, args: [x]}]}
 `).(map[string]any)
-	if _, err := deployments.Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: ourselves}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := deployments.Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: ourselves})
+	kit.Must(t, err)
 	before := time.Now().Truncate(time.Second)
 	change := func(manager string, kind types.PatchType, patch string, options metav1.PatchOptions) {
 		t.Helper()
 		options.FieldManager = manager
-		if _, err := deployments.Patch(t.Context(), "web", kind, []byte(patch), options); err != nil {
-			t.Fatal(err)
-		}
+		_, err := deployments.Patch(t.Context(), "web", kind, []byte(patch), options)
+		kit.Must(t, err)
 	}
 	force := true
 	change("scaler", types.MergePatchType, `{"spec": {"replicas": 3}}`, metav1.PatchOptions{})
@@ -179,9 +171,7 @@ spec:
 		t.Fatal(err)
 	}
 	live, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 
 	container := []any{"spec", "template", "spec", "containers", 0}
 	for _, c := range []struct {
@@ -199,8 +189,6 @@ spec:
 			t.Errorf("%s: time is %s", c.path, got.Time)
 		}
 		got.Time = time.Time{}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.path, diff)
-		}
+		kit.Diff(t, c.path.String(), c.want, got)
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // oddities are texts at which readers of JSON part ways.
@@ -83,9 +84,7 @@ func looker(t testing.TB, desired string, beside ...[]string) *Observers {
 		return o
 	}
 	observed, err := schema.Default(object(t, desired))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, path := range beside {
 		observed = observed.Observe(path...)
 	}
@@ -98,9 +97,7 @@ func looker(t testing.TB, desired string, beside ...[]string) *Observers {
 func object(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var fields map[string]any
-	if err := utiljson.Unmarshal([]byte(text), &fields); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, utiljson.Unmarshal([]byte(text), &fields))
 	return fields
 }
 
@@ -226,9 +223,7 @@ func TestAnEventSharesNothingWithItsText(t *testing.T) {
 	d := decoder{words: newWords(), observers: o, resource: configMaps}
 	text := []byte(`{"type": "MODIFIED", "object": {"apiVersion": "v1", "kind": "Song", "metadata": {"name": "x", "uid": "u", "resourceVersion": "7"}, "data": {"a": "a longer value than those that are kept once"}, "spec": {"replicas": 3}}}`)
 	event, err := d.event(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	before := fmt.Sprintf("%+v", event)
 	for i := range text {
 		text[i] = 'x'
@@ -291,9 +286,7 @@ func eventsOf(t *testing.T, body io.Reader) []string {
 	o := looker(t, "")
 	o.Streams = streamsOf(body)
 	w, err := o.watch(t.Context(), scope{resource: configMaps}, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer w.Stop()
 	var got []string
 	for event := range w.ResultChan() {
@@ -316,17 +309,14 @@ func TestAStoppedStreamEnds(t *testing.T) {
 	defer func() { _ = writer.Close() }()
 	o.Streams = streamsOf(reader)
 	w, err := o.watch(t.Context(), scope{resource: configMaps}, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(writer, `{"type": "ADDED", "object": {"metadata": {"name": "x"}}}`); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	_, err = io.WriteString(writer, `{"type": "ADDED", "object": {"metadata": {"name": "x"}}}`)
+	kit.Must(t, err)
 	w.Stop()
 	w.Stop()
 	select {
 	case <-drained(w):
-	case <-time.After(timeout):
+	case <-time.After(kit.Timeout):
 		t.Fatal("it goes on")
 	}
 }
@@ -364,9 +354,8 @@ func TestWordsAreFew(t *testing.T) {
 	words := newWords()
 	for i := range 3 * manyWords {
 		text := fmt.Sprintf(`{"k%d": "v%d", %q: %q}`, i, i, strings.Repeat("k", longWord+1+i%7), strings.Repeat("v", longValue+1))
-		if _, err := read(words, []byte(text), (*parser).value); err != nil {
-			t.Fatal(err)
-		}
+		_, err := read(words, []byte(text), (*parser).value)
+		kit.Must(t, err)
 	}
 	if len(words.names) != manyWords || len(words.values) != manyWords {
 		t.Errorf("%d names and %d values are kept", len(words.names), len(words.values))

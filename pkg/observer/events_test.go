@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Who hears of what happens to the object of web, which other does not want.
@@ -27,9 +27,8 @@ func TestEvents(t *testing.T) {
 		{"our label has another value: it is observed", changeTo(`{"metadata": {"labels": {"` + label + `": "no"}}}`), []Owner{web}},
 		{"without our label the object is lost to the informer, and only a read can tell",
 			changeTo(`{"metadata": {"labels": {"` + label + `": null}}}`), []Owner{web}},
-		{"the object was deleted", func(t *testing.T, f *fixture) { t.Helper(); f.delete(t, "web") }, []Owner{web}},
+		{"the object was deleted", func(t *testing.T, f *fixture) { f.delete(t, "web") }, []Owner{web}},
 		{"an object of that name, but of another namespace, is another one", func(t *testing.T, _ *fixture) {
-			t.Helper()
 			elsewhere := newFixture(t)
 			elsewhere.create(t, "web")
 			elsewhere.change(t, "web", `{"data": {"a": "2"}}`)
@@ -39,9 +38,7 @@ func TestEvents(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f, _ := started(t)
-			created := f.create(t, "other")
-			f.observe(t, other, f.target("other"))
-			f.Start(other, []Target{f.target("other")}, []map[string]any{created})
+			f.has(t, other, "other")
 
 			c.do(t, f)
 			f.flush(t)
@@ -68,56 +65,46 @@ func TestEventsWhileActing(t *testing.T) {
 	}{
 		{"nothing happened", func(*testing.T, *fixture) []map[string]any { return nil }, nil},
 		{"its own write comes back as an event, which tells nothing new", func(t *testing.T, f *fixture) []map[string]any {
-			t.Helper()
 			return []map[string]any{f.change(t, "web", `{"data": {"b": "ours"}}`)}
 		}, nil},
 		{"drift after its own write is left to be reverted", func(t *testing.T, f *fixture) []map[string]any {
-			t.Helper()
 			live := f.change(t, "web", `{"data": {"b": "ours"}}`)
 			f.change(t, "web", `{"data": {"a": "2"}}`)
 			return []map[string]any{live}
 		}, []Owner{web}},
 		{"drift before its own write, which reverted it, is over", func(t *testing.T, f *fixture) []map[string]any {
-			t.Helper()
 			f.change(t, "web", `{"data": {"a": "2"}}`)
 			return []map[string]any{f.change(t, "web", `{"data": {"a": "1"}}`)}
 		}, nil},
 		{"drift that somebody else has healed is over", func(t *testing.T, f *fixture) []map[string]any {
-			t.Helper()
 			f.change(t, "web", `{"data": {"a": "2"}}`)
 			f.change(t, "web", `{"data": {"a": "1"}}`)
 			return nil
 		}, nil},
 		{"drift that it has not looked at", func(t *testing.T, f *fixture) []map[string]any {
-			t.Helper()
 			f.change(t, "web", `{"data": {"a": "2"}}`)
 			return nil
 		}, []Owner{web}},
 		{"the object was deleted", func(t *testing.T, f *fixture) []map[string]any {
-			t.Helper()
 			f.delete(t, "web")
 			return nil
 		}, []Owner{web}},
 		{"the object was deleted after its own write: what it wrote is no more", func(t *testing.T, f *fixture) []map[string]any {
-			t.Helper()
 			live := f.change(t, "web", `{"data": {"b": "ours"}}`)
 			f.delete(t, "web")
 			return []map[string]any{live}
 		}, []Owner{web}},
 		{"the object was deleted, and it has created it again", func(t *testing.T, f *fixture) []map[string]any {
-			t.Helper()
 			f.delete(t, "web")
 			return []map[string]any{f.create(t, "web")}
 		}, nil},
 		{"the object that it has created again was deleted too", func(t *testing.T, f *fixture) []map[string]any {
-			t.Helper()
 			f.delete(t, "web")
 			live := f.create(t, "web")
 			f.delete(t, "web")
 			return []map[string]any{live}
 		}, []Owner{web}},
 		{"our label was removed, and it has put it back", func(t *testing.T, f *fixture) []map[string]any {
-			t.Helper()
 			f.change(t, "web", `{"metadata": {"labels": {"`+label+`": null}}}`)
 			return []map[string]any{f.change(t, "web", `{"metadata": {"labels": {"`+label+`": "yes"}}}`)}
 		}, nil},
@@ -303,9 +290,7 @@ func TestWhatIsKept(t *testing.T) {
 		if got.Live != nil {
 			got.Live = wholeOf(got.Live.Fields()) // in the same order
 		}
-		if diff := cmp.Diff(want, got, seen); diff != "" {
-			t.Errorf("known (-want +got):\n%s", diff)
-		}
+		kit.Diff(t, "known", want, got, seen)
 	}
 	check()
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Those who ask for objects of a kind one after the other all see the first list of it:
@@ -39,13 +41,13 @@ func TestFirstListDoesNotWaitForEver(t *testing.T) {
 	f.gatherPause, f.longestGather = 300*time.Millisecond, 600*time.Millisecond
 	f.create(t, "web")
 	came := 0
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		came++
 		f.Observe(Owner{Namespace: "demo", Name: fmt.Sprint("owner-", came)}, []Target{f.target("none")})
 		if known := f.Observe(web, []Target{f.target("web")})[0]; !known.Exists() {
-			return fmt.Sprintf("not known after %d have come: %+v", came, known), nil
+			return fmt.Sprintf("not known after %d have come: %+v", came, known)
 		}
-		return "", nil
+		return ""
 	})
 }
 

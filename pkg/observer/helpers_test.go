@@ -2,34 +2,31 @@ package observer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/testr"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-const (
-	// timeout is how long an event may take: long, because machines are slow.
-	timeout = 60 * time.Second
-	// label is what the informers select by.
-	label = "example.com/owned"
-)
+// label is what the informers select by.
+const label = "example.com/owned"
 
 var (
 	configMaps = gvr.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -57,17 +54,8 @@ type fixture struct {
 // transport of the test's.
 func newFixture(t *testing.T, change ...func(*Options, *rest.Config)) *fixture {
 	t.Helper()
-	client, err := dynamic.NewForConfig(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := client.Resource(namespaces).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"generateName": "observer-"},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fixture{client: client, namespace: made.GetName()}
+	f := &fixture{client: plane.Dynamic, namespace: kit.UniqueName("observer")}
+	plane.CreateNamespace(t, f.namespace)
 	f.Observers = New(t.Context(), f.options(t, change...))
 	f.missingPause, f.askedPause = 100*time.Millisecond, 10*time.Millisecond
 	f.resyncGrace, f.resyncSpread = 200*time.Millisecond, 100*time.Millisecond
@@ -76,7 +64,7 @@ func newFixture(t *testing.T, change ...func(*Options, *rest.Config)) *fixture {
 
 func (f *fixture) options(t *testing.T, change ...func(*Options, *rest.Config)) Options {
 	t.Helper()
-	config := rest.CopyConfig(server)
+	config := plane.RESTConfig()
 	options := Options{Selector: label, Notify: f.notify, Now: time.Now, Logger: testr.New(t)}
 	for _, change := range change {
 		change(&options, config)
@@ -88,16 +76,10 @@ func (f *fixture) options(t *testing.T, change ...func(*Options, *rest.Config)) 
 			return owner, ok && (&unstructured.Unstructured{Object: live}).GetNamespace() == f.namespace
 		}
 	}
+	options.Client, options.Metadata = dynamic.NewForConfigOrDie(config), metadata.NewForConfigOrDie(config)
 	var err error
-	if options.Client, err = dynamic.NewForConfig(config); err != nil {
-		t.Fatal(err)
-	}
-	if options.Streams, err = NewStreams(config); err != nil {
-		t.Fatal(err)
-	}
-	if options.Metadata, err = metadata.NewForConfig(config); err != nil {
-		t.Fatal(err)
-	}
+	options.Streams, err = NewStreams(config)
+	kit.Must(t, err)
 	return options
 }
 
@@ -124,30 +106,33 @@ func (f *fixture) count(owner Owner) int {
 func started(t *testing.T, change ...func(*Options, *rest.Config)) (f *fixture, live map[string]any) {
 	t.Helper()
 	f = newFixture(t, change...)
-	created := f.create(t, "sentinel")
-	f.observe(t, sentinel, f.target("sentinel"))
-	f.Start(sentinel, []Target{f.target("sentinel")}, []map[string]any{created})
-
-	live = f.create(t, "web")
-	f.observe(t, web, f.target("web"))
-	f.Start(web, []Target{f.target("web")}, []map[string]any{live})
+	f.has(t, sentinel, "sentinel")
+	live = f.has(t, web, "web")
 	f.flush(t)
 	f.expect(t)
 	return f, live
+}
+
+// has creates an object for its owner, which hands it to Start.
+func (f *fixture) has(t *testing.T, owner Owner, name string) map[string]any {
+	t.Helper()
+	live := f.create(t, name)
+	f.observe(t, owner, f.target(name))
+	f.Start(owner, []Target{f.target(name)}, []map[string]any{live})
+	return live
 }
 
 // observe gives what is known once the kinds are synced.
 func (f *fixture) observe(t *testing.T, owner Owner, targets ...Target) []Observation {
 	t.Helper()
 	var current []Observation
-	eventually(t, func() (string, error) {
+	kit.EventuallyNil(t, func() error {
 		current = f.Observe(owner, targets)
+		var errs []error
 		for _, known := range current {
-			if complaint := said(known.Err); complaint != "" {
-				return complaint, nil
-			}
+			errs = append(errs, known.Err)
 		}
-		return "", nil
+		return errors.Join(errs...)
 	})
 	return current
 }
@@ -183,50 +168,19 @@ func (f *fixture) expect(t *testing.T, want ...Owner) {
 			got = append(got, owner)
 		}
 	}
-	slices.SortFunc(got, func(a, b Owner) int { return -cmpNames(a, b) })
+	slices.SortFunc(got, func(a, b Owner) int { return strings.Compare(b.Name, a.Name) })
 	f.heard = nil
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("notified (-want +got):\n%s", diff)
-	}
-}
-
-func cmpNames(a, b Owner) int {
-	if a.Name < b.Name {
-		return -1
-	}
-	return 1
-}
-
-// said is the complaint that an error is.
-func said(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-// eventually waits until there is nothing to complain about.
-func eventually(t *testing.T, check func() (complaint string, err error)) {
-	t.Helper()
-	var complaint string
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
-		var err error
-		complaint, err = check()
-		return complaint == "", err
-	})
-	if err != nil {
-		t.Fatalf("%v: %s", err, complaint)
-	}
+	kit.Diff(t, "notified", want, got)
 }
 
 // until waits until it is done.
 func until(t *testing.T, complaint string, done func() bool) {
 	t.Helper()
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		if done() {
-			return "", nil
+			return ""
 		}
-		return complaint, nil
+		return complaint
 	})
 }
 
@@ -287,9 +241,7 @@ func revised(target Target) Target {
 func (f *fixture) create(t *testing.T, name string) map[string]any {
 	t.Helper()
 	live, err := f.client.Resource(configMaps).Namespace(f.namespace).Create(t.Context(), f.object(name), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return live.Object
 }
 
@@ -306,17 +258,13 @@ func (f *fixture) change(t *testing.T, name, patch string) map[string]any {
 	t.Helper()
 	live, err := f.client.Resource(configMaps).Namespace(f.namespace).
 		Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return live.Object
 }
 
 func (f *fixture) delete(t *testing.T, name string) {
 	t.Helper()
-	if err := f.client.Resource(configMaps).Namespace(f.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.client.Resource(configMaps).Namespace(f.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 }
 
 // event has the observers see an object as if an event had brought it.

@@ -2,6 +2,7 @@ package observer
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -16,9 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
-
-var definitions = gvr.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // songs is a kind of one test's own.
 type songs struct {
@@ -44,41 +44,36 @@ func (s songs) target(namespace string) Target {
 // serve has the API server serve songs, and waits until it does.
 func (s songs) serve(t *testing.T, scope string) {
 	t.Helper()
-	definition := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "songs." + s.group},
-		"spec": map[string]any{
-			"group": s.group, "scope": scope,
-			"names": map[string]any{"plural": "songs", "kind": "Song"},
-			"versions": []any{map[string]any{
-				"name": "v1", "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-			}},
-		},
-	}}
-	if _, err := s.client.Resource(definitions).Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	definition, _ := parse(t, fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: songs.%[1]s}
+spec:
+  group: %[1]s
+  scope: %[2]s
+  names: {plural: songs, kind: Song}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`, s.group, scope)).(map[string]any)
+	_, err := s.client.Resource(kit.Definitions).Create(t.Context(), &unstructured.Unstructured{Object: definition}, metav1.CreateOptions{})
+	kit.Must(t, err)
 	s.await(t, true)
 }
 
 // remove takes the kind and its objects away.
 func (s songs) remove(t *testing.T) {
 	t.Helper()
-	if err := s.client.Resource(definitions).Delete(t.Context(), "songs."+s.group, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.client.Resource(kit.Definitions).Delete(t.Context(), "songs."+s.group, metav1.DeleteOptions{}))
 	s.await(t, false)
 }
 
 func (s songs) await(t *testing.T, served bool) {
 	t.Helper()
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		_, err := s.client.Resource(s.resource).List(t.Context(), metav1.ListOptions{})
 		if served == (err == nil) {
-			return "", nil
+			return ""
 		}
-		return "the kind is served, or is not, against what is wanted", nil
+		return "the kind is served, or is not, against what is wanted"
 	})
 }
 
@@ -89,27 +84,25 @@ func (s songs) create(t *testing.T, namespace string) {
 		"metadata": map[string]any{"name": "song", "labels": map[string]any{label: "yes"}},
 		"spec":     map[string]any{"title": "x"},
 	}}
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		_, err := s.client.Resource(s.resource).Namespace(namespace).Create(t.Context(), song, metav1.CreateOptions{})
-		return said(err), nil // the storage of a new kind takes a moment
+		return kit.Complaint(err) // the storage of a new kind takes a moment
 	})
 }
 
 // missing waits until the kind of the last target is known not to be served.
 func (s songs) missing(t *testing.T, targets ...Target) {
 	t.Helper()
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		current := s.Observe(other, targets)
 		last := len(current) - 1
 		for _, known := range current[:last] {
-			if known.Err != nil {
-				return "", known.Err
-			}
+			kit.Must(t, known.Err)
 		}
 		if !apierrors.IsNotFound(current[last].Err) {
-			return "the kind is not said to be missing", nil
+			return "the kind is not said to be missing"
 		}
-		return "", nil
+		return ""
 	})
 }
 
@@ -155,11 +148,11 @@ func TestKindThatGoesAway(t *testing.T) {
 
 	s.serve(t, "Cluster")
 	s.create(t, "")
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		if current := f.observe(t, other, f.target("web"), s.target("")); current[1].Exists() {
-			return "", nil
+			return ""
 		}
-		return "the song of the cluster is not known", nil
+		return "the song of the cluster is not known"
 	})
 }
 
@@ -201,12 +194,12 @@ func TestCallsWhileKindIsMissing(t *testing.T) {
 	notified := f.count(other)
 	calls.Store(0)
 	began := time.Now()
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		f.Observe(other, []Target{s.target(f.namespace)})
 		if time.Since(began) > 4*f.askedPause {
-			return "", nil
+			return ""
 		}
-		return "asking", nil
+		return "asking"
 	})
 	// A try is a list as a watch, and a list.
 	tries := int64(time.Since(began)/f.askedPause) + 1
@@ -235,16 +228,14 @@ func TestKindThatCannotBeListed(t *testing.T) {
 				}
 			}))
 			targets := []Target{f.target("web"), f.service("web")}
-			eventually(t, func() (string, error) {
+			kit.Eventually(t, func() string {
 				current := f.Observe(other, targets)
-				if current[0].Err != nil {
-					return "", current[0].Err
-				}
+				kit.Must(t, current[0].Err)
 				var status apierrors.APIStatus
 				if !errors.As(current[1].Err, &status) || status.Status().Code != code {
-					return "the error is not the API server's", nil
+					return "the error is not the API server's"
 				}
-				return "", nil
+				return ""
 			})
 			f.heardOf(t, other)
 			mended.Store(true)

@@ -6,14 +6,13 @@ import (
 	"os"
 	"testing"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// server is the API server that all tests share: what comes in which order is
+// plane has the API server that all tests share: what comes in which order is
 // for a real one to show.
-var server *rest.Config
+var plane *kit.Plane
 
 func TestMain(m *testing.M) {
 	if flag.Parse(); flag.Lookup("test.fuzz").Value.String() != "" { // what is fuzzed needs no server, and has many processes
@@ -22,5 +21,10 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil { // most tests wait for the API server
 		panic(err)
 	}
-	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { server = c.RESTConfig() }))
+	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) {
+		var err error
+		if plane, err = kit.NewPlane(c); err != nil {
+			panic(err)
+		}
+	}))
 }

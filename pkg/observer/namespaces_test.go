@@ -10,19 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-)
-
-var (
-	roles    = gvr.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
-	bindings = gvr.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // paths are those of the requests that pass through a test's transport.
@@ -56,24 +48,8 @@ func asUser(name string) func(*Options, *rest.Config) {
 // grant lets a user list and watch ConfigMaps in the namespace of the fixture.
 func (f *fixture) grant(t *testing.T, user string) {
 	t.Helper()
-	for resource, object := range map[gvr.GroupVersionResource]map[string]any{
-		roles: {
-			"kind":  "Role",
-			"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"list", "watch"}}},
-		},
-		bindings: {
-			"kind":     "RoleBinding",
-			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}},
-			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "watcher"},
-		},
-	} {
-		object["apiVersion"], object["metadata"] = "rbac.authorization.k8s.io/v1", map[string]any{"name": "watcher"}
-		_, err := f.client.Resource(resource).Namespace(f.namespace).
-			Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	plane.Kubectl(t, "create", "role", "watcher", "--namespace", f.namespace, "--resource=configmaps", "--verb=list,watch")
+	plane.Kubectl(t, "create", "rolebinding", "watcher", "--namespace", f.namespace, "--role=watcher", "--user="+user)
 }
 
 // namespaceTarget wants a namespace, which is an object of the cluster.
@@ -110,9 +86,7 @@ func TestInformersOfNamespaces(t *testing.T) {
 	}
 	for _, step := range steps {
 		step.do()
-		if diff := cmp.Diff(step.want, f.usersOfScopes()); diff != "" {
-			t.Errorf("%s: users (-want +got):\n%s", step.name, diff)
-		}
+		kit.Diff(t, step.name+": users", step.want, f.usersOfScopes())
 	}
 	want := []string{
 		"/api/v1/namespaces",
@@ -120,9 +94,7 @@ func TestInformersOfNamespaces(t *testing.T) {
 		"/api/v1/namespaces/" + elsewhere.namespace + "/configmaps",
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, asked.all()); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "asked for", want, asked.all())
 }
 
 func (f *fixture) usersOfScopes() map[string]int {
@@ -184,11 +156,11 @@ func (f *fixture) hears(t *testing.T, owners ...Owner) {
 // forbidden waits until the API server is known to refuse the kind of a target.
 func (f *fixture) forbidden(t *testing.T, owner Owner, target Target) {
 	t.Helper()
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		if err := f.Observe(owner, []Target{target})[0].Err; !apierrors.IsForbidden(err) {
-			return "the error is not that it is forbidden: " + said(err), nil
+			return "the error is not that it is forbidden: " + kit.Complaint(err)
 		}
-		return "", nil
+		return ""
 	})
 }
 
@@ -211,9 +183,7 @@ func TestNamespaceThatIsNotWatched(t *testing.T) {
 	if slices.ContainsFunc(asked.all(), func(path string) bool { return strings.Contains(path, elsewhere.namespace) }) {
 		t.Errorf("asked for %s", asked.all())
 	}
-	if diff := cmp.Diff(map[string]int{"/v1, Resource=configmaps in namespace " + f.namespace: 1}, f.usersOfScopes()); diff != "" {
-		t.Errorf("users (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "users", map[string]int{"/v1, Resource=configmaps in namespace " + f.namespace: 1}, f.usersOfScopes())
 }
 
 // What is in another namespace is not missing from the list of this one: as long as
@@ -246,9 +216,7 @@ func TestStraysAndStatsOfNamespaces(t *testing.T) {
 	elsewhere.create(t, "stray")
 	elsewhere.say(t, "stray", web)
 	f.observe(t, web, f.target("absent"))
-	if diff := cmp.Diff([]manifest.ID{f.ref("stray").ID}, idsOf(f.Strays(web))); diff != "" {
-		t.Errorf("strays with one namespace (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "strays with one namespace", []manifest.ID{f.ref("stray").ID}, idsOf(f.Strays(web)))
 	one := f.Stats()
 
 	f.Start(web, []Target{f.target("absent")}, nil)

@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // One informer for each kind in use, however many owners and objects: it is
@@ -47,9 +48,7 @@ func TestInformers(t *testing.T) {
 	for _, step := range steps {
 		step.do()
 		maps.Copy(informers, f.informers())
-		if diff := cmp.Diff(step.want, f.users()); diff != "" {
-			t.Errorf("%s: users (-want +got):\n%s", step.name, diff)
-		}
+		kit.Diff(t, step.name+": users", step.want, f.users())
 	}
 	if got := len(informers); got != 3 {
 		t.Errorf("%d informers in all, want one of Services, one of ConfigMaps, and one after that was stopped", got)
@@ -89,9 +88,7 @@ func TestNotSynced(t *testing.T) {
 	if got := current[0]; got.UID != uidOf(live) || got.Differs() {
 		t.Errorf("known of what is there: %+v", got)
 	}
-	if diff := cmp.Diff(Observation{}, current[1], seen); diff != "" {
-		t.Errorf("known of what is absent (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "known of what is absent", Observation{}, current[1], seen)
 }
 
 // What was seen under another target tells nothing of this one: it is Stale,
@@ -158,9 +155,7 @@ func TestObjectFromBefore(t *testing.T) {
 	got := f.observe(t, other, f.target("other"))[0]
 	got.Seen = time.Time{}
 	want := Observation{UID: uidOf(live), ResourceVersion: versionOf(live), Stale: true}
-	if diff := cmp.Diff(want, got, seen); diff != "" {
-		t.Errorf("known (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "known", want, got, seen)
 }
 
 // What an owner does not want any more does not come to its ears.

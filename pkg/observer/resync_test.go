@@ -18,6 +18,8 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // watches are the watches of ConfigMaps that pass through a test's transport,
@@ -142,22 +144,20 @@ func (f *fixture) resyncs(t *testing.T) {
 // converges waits until what web knows is what is there.
 func (f *fixture) converges(t *testing.T) {
 	t.Helper()
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		known := f.last(web, "web")
 		var want Observation
 		list, err := f.client.Resource(configMaps).Namespace(f.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: label})
-		if err != nil {
-			return "", err
-		}
+		kit.Must(t, err)
 		for _, item := range list.Items {
 			if item.GetName() == "web" {
 				want = Observation{UID: item.GetUID(), ResourceVersion: item.GetResourceVersion()}
 			}
 		}
 		if known.UID != want.UID || want.Exists() && known.ResourceVersion != want.ResourceVersion {
-			return fmt.Sprintf("known is %+v, want %+v", known, want), nil
+			return fmt.Sprintf("known is %+v, want %+v", known, want)
 		}
-		return "", nil
+		return ""
 	})
 }
 
@@ -227,11 +227,11 @@ func TestResyncFindsTheDeletionOfWhatWasNeverSeen(t *testing.T) {
 	f.Start(web, targets, []map[string]any{created})
 	f.delete(t, "own")
 	f.resyncs(t)
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		if known := f.last(web, "own"); known.Exists() {
-			return fmt.Sprintf("known is %+v, and it is gone", known), nil
+			return fmt.Sprintf("known is %+v, and it is gone", known)
 		}
-		return "", nil
+		return ""
 	})
 	if f.count(web) == 0 {
 		t.Error("web has not heard of it")
@@ -244,22 +244,20 @@ func TestResyncKeepsWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	w := &watches{}
 	f, _ := started(t, w.option)
-	created := f.create(t, "other")
-	f.observe(t, other, f.target("other"))
-	f.Start(other, []Target{f.target("other")}, []map[string]any{created})
+	f.has(t, other, "other")
 	f.flush(t) // what is lost is to be the change, and not the creation
 	w.losing(f, func(place int) bool { return place == 1 })
 	former := f.kindOf(configMaps).current
 	f.change(t, "web", `{"data": {"a": "2"}}`)
 	f.resyncs(t)
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		if known := f.last(other, "other"); known.Differs() {
-			return "", fmt.Errorf("known is %+v", known)
+			t.Fatalf("known is %+v", known)
 		}
 		if f.currently(configMaps) != former {
-			return "", nil
+			return ""
 		}
-		return "the informer was not replaced", nil
+		return "the informer was not replaced"
 	})
 	f.heardOf(t, web)
 	f.flush(t)
@@ -352,11 +350,11 @@ func TestResyncNow(t *testing.T) {
 			}
 		}))
 	f.resyncs(t)
-	eventually(t, func() (string, error) {
+	kit.Eventually(t, func() string {
 		if err := f.Observe(other, []Target{f.service("web")})[0].Err; errors.Is(err, ErrNotSynced) {
-			return "the list has not failed yet", nil
+			return "the list has not failed yet"
 		}
-		return "", nil
+		return ""
 	})
 	f.heardOf(t, other)
 	w.losing(f, func(int) bool { return true })

@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // What is held is told by kind: objects of anybody count, and a whole object
@@ -18,17 +19,13 @@ import (
 func TestStats(t *testing.T) {
 	f, _ := started(t)
 	list, err := f.client.Resource(configMaps).List(t.Context(), metav1.ListOptions{LabelSelector: label})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	f.observe(t, other, f.service("absent"))
 	stats := f.Stats()
 	bytes := stats[0].Bytes
 	stats[0].Bytes = 0
 	want := []Stat{{Resource: configMaps, Objects: len(list.Items)}, {Resource: services, Objects: stats[1].Objects, Bytes: stats[1].Bytes}}
-	if diff := cmp.Diff(want, stats); diff != "" {
-		t.Errorf("held (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "held", want, stats)
 	if bytes < recordBytes*int64(len(list.Items)) {
 		t.Errorf("%d bytes of %d objects are too few", bytes, len(list.Items))
 	}
@@ -83,12 +80,8 @@ func keep(t testing.TB, objects, size int, observed bool) float64 {
 	before := heap()
 	for i := range objects {
 		live := &unstructured.Unstructured{}
-		if err := live.UnmarshalJSON([]byte(strings.ReplaceAll(text, "NAME", name(i)))); err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Add(o.look(configMaps, live)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, live.UnmarshalJSON([]byte(strings.ReplaceAll(text, "NAME", name(i)))))
+		kit.Must(t, store.Add(o.look(configMaps, live)))
 	}
 	after := heap()
 	if len(store.ListKeys()) != objects {

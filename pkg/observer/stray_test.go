@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // belongs is the annotation by which the objects of these tests say whose they are.
@@ -38,31 +38,26 @@ func TestStrays(t *testing.T) {
 		heard []Owner
 	}{
 		{"an object says it is the owner's, and no target names it", func(t *testing.T, f *fixture) {
-			t.Helper()
 			f.create(t, "stray")
 			f.say(t, "stray", web)
 		}, []string{"stray"}, []Owner{web}},
-		{"what is nobody's is no stray", func(t *testing.T, f *fixture) { t.Helper(); f.create(t, "stray") }, nil, nil},
+		{"what is nobody's is no stray", func(t *testing.T, f *fixture) { f.create(t, "stray") }, nil, nil},
 		{"what is another's is no stray of this one, and nobody hears of an owner that is not known", func(t *testing.T, f *fixture) {
-			t.Helper()
 			f.create(t, "stray")
 			f.say(t, "stray", other)
 		}, nil, nil},
-		{"a target that says so is none", func(t *testing.T, f *fixture) { t.Helper(); f.say(t, "web", web) }, nil, nil},
+		{"a target that says so is none", func(t *testing.T, f *fixture) { f.say(t, "web", web) }, nil, nil},
 		{"it was deleted", func(t *testing.T, f *fixture) {
-			t.Helper()
 			f.create(t, "stray")
 			f.say(t, "stray", web)
 			f.delete(t, "stray")
 		}, nil, []Owner{web}},
 		{"it says it is another's now", func(t *testing.T, f *fixture) {
-			t.Helper()
 			f.create(t, "stray")
 			f.say(t, "stray", web)
 			f.say(t, "stray", other)
 		}, nil, []Owner{web}},
 		{"it became a target", func(t *testing.T, f *fixture) {
-			t.Helper()
 			f.create(t, "stray")
 			f.say(t, "stray", web)
 			f.flush(t)
@@ -71,7 +66,6 @@ func TestStrays(t *testing.T) {
 			f.Start(web, targets, nil)
 		}, nil, []Owner{web}},
 		{"it was a target, and the owner itself does not want it any more", func(t *testing.T, f *fixture) {
-			t.Helper()
 			f.say(t, "web", web)
 			f.flush(t)
 			targets := []Target{f.target("another")}
@@ -90,9 +84,7 @@ func TestStrays(t *testing.T) {
 			for _, name := range c.want {
 				want = append(want, f.ref(name).ID)
 			}
-			if diff := cmp.Diff(want, idsOf(f.Strays(web))); diff != "" {
-				t.Errorf("strays (-want +got):\n%s", diff)
-			}
+			kit.Diff(t, "strays", want, idsOf(f.Strays(web)))
 		})
 	}
 }
@@ -129,9 +121,7 @@ func TestStrayFromBefore(t *testing.T) {
 	f.Start(web, nil, nil)
 	f.observe(t, other, f.target("web"))
 	f.heardOf(t, web, other)
-	if diff := cmp.Diff([]manifest.ID{f.ref("stray").ID}, idsOf(f.Strays(web))); diff != "" {
-		t.Errorf("strays (-want +got):\n%s", diff)
-	}
+	kit.Diff(t, "strays", []manifest.ID{f.ref("stray").ID}, idsOf(f.Strays(web)))
 }
 
 func idsOf(strays []Stray) []manifest.ID {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // TestUnchanged: what nobody observes may change as it likes, and nobody compares. Anything
@@ -79,9 +80,7 @@ func TestADriftIsSeenAgain(t *testing.T) {
 	see := func(version, value string) bool {
 		t.Helper()
 		seen, err := d.object([]byte(of(version, value)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		o.sawLocked(seen.key(configMaps), seen)
 		for _, v := range own.views {
 			if v.last.ResourceVersion != version {

@@ -94,10 +94,7 @@ func TestHeldOfAnUnservedKind(t *testing.T) {
 	w := running(t, twoObjects, "")
 	served := w.Kinds
 	w.Kinds = without{served, "Deployment"}
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
-	w.checkTouches(t)
+	w.checkPass(t)
 	w.checkHeld(t, true, "Deployment web", "ConfigMap config")
 	w.checkReason(t, application.ReconciledCondition, "KindNotFound")
 	w.Kinds = served

@@ -3,8 +3,6 @@ package reconcile_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
@@ -66,9 +64,7 @@ func TestCalculate(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			got := reconcile.Calculate(c.planned, c.observed, c.inventory)
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("delta (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "delta", c.want, got)
 			empty := len(c.want.New)+len(c.want.Modified)+len(c.want.Deleted) == 0
 			if got.Empty() != empty {
 				t.Errorf("Empty is %v", got.Empty())

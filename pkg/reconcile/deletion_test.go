@@ -25,9 +25,7 @@ func TestOrphan(t *testing.T) {
 	w.checkReports(t, "Orphaned v1 ConfigMap demo/config")
 	w.checkHeld(t, false)
 	live := &unstructured.Unstructured{Object: w.objects["ConfigMap config"]}
-	if diff := cmp.Diff(map[string]string{"team": "x"}, live.GetLabels()); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "labels", map[string]string{"team": "x"}, live.GetLabels())
 	if diff := cmp.Diff(map[string]string{application.HoldUntilAnnotation: "2026-01-02T13:00:00Z"}, live.GetAnnotations()); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff) // a hold is somebody's
 	}
@@ -68,25 +66,17 @@ func TestBlockedDeletion(t *testing.T) {
 			begin := w.now
 			for _, after := range []time.Duration{0, 4 * time.Second, 40 * time.Second, 2 * time.Minute, time.Hour} {
 				w.now = begin.Add(after)
-				result, err := w.pass(t)
-				if err != nil {
-					t.Fatal(err)
-				}
-				patience = append(patience, result.RequeueAfter)
+				patience = append(patience, w.mustPass(t))
 			}
 			want := []time.Duration{2 * time.Second, 2 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute}
-			if diff := cmp.Diff(want, patience); diff != "" {
-				t.Errorf("patience (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "patience", want, patience)
 			w.checkCondition(t, application.StalledCondition, "DeletionBlocked", message)
 			w.checkCondition(t, application.ReconciledCondition, "DeletionBlocked", message)
 			w.checkReason(t, application.ReadyCondition, "DeletionBlocked")
 			w.checkSilentRestart(t)
 
 			w.finalize(t, "ConfigMap config")
-			if _, err := w.pass(t); err != nil {
-				t.Fatal(err)
-			}
+			w.mustPass(t)
 			for _, held := range w.inventory(t) {
 				if held == "ConfigMap config" {
 					t.Error("it is still held")
@@ -103,9 +93,8 @@ func TestFailedRemovalIsTold(t *testing.T) {
 	w.respec(oneObject, "")
 	w.failures["Delete Deployment web"] = errNo("web")
 	for range 2 {
-		if _, err := w.pass(t); err == nil {
-			t.Error("no error")
-		}
+		w.forget()
+		w.mustFail(t)
 		w.checkReconciled(t, application.StateFailed, "Forbidden", "apps/v1 Deployment demo/web: Forbidden: configmaps web"+unlessBound)
 	}
 	clear(w.failures)
@@ -118,9 +107,8 @@ func TestFailedDeletionIsTold(t *testing.T) {
 	w := running(t, oneObject, "")
 	deleted(w)
 	w.failures["Delete ConfigMap config"] = errNo("config")
-	if _, err := w.pass(t); err == nil {
-		t.Error("no error")
-	}
+	w.forget()
+	w.mustFail(t)
 	w.checkReady(t, application.StateDeleting, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps config"+unlessBound)
 }
 

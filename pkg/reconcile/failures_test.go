@@ -3,12 +3,9 @@ package reconcile_test
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,14 +50,10 @@ func TestOneFails(t *testing.T) {
 	for _, projection := range w.app(t).LastObserved.Objects() {
 		observed = append(observed, (&unstructured.Unstructured{Object: projection}).GetName())
 	}
-	if diff := cmp.Diff([]string{"web"}, observed); diff != "" {
-		t.Errorf("last observed (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "last observed", []string{"web"}, observed)
 
 	w.forget()
-	if _, err := w.reconcile(t); err == nil {
-		t.Error("no error")
-	}
+	w.mustFail(t)
 	w.checkCalls(t, "Observe", "Create ConfigMap config", "Start") // the same failure is not written twice
 
 	clear(w.failures)
@@ -85,7 +78,7 @@ func TestAClusterThatDoesNotAnswer(t *testing.T) {
 		calls []string
 		fails bool
 	}{
-		{"no connection", fmt.Errorf("list: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), []string{"Observe"}, true},
+		{"no connection", fmt.Errorf("list: %w", errSilent), []string{"Observe"}, true},
 		{"not now", apierrors.NewServiceUnavailable("starting"), []string{"Observe"}, true},
 		{"too busy", apierrors.NewTooManyRequests("later", 1), []string{"Observe"}, true},
 		{"no", apierrors.NewForbidden(resource, "", errors.New("no")), []string{"Observe", "Write status krake.dev/state", "Start"}, true},
@@ -125,11 +118,8 @@ func TestRefused(t *testing.T) {
 			w.mustReconcile(t) // no error, no other time
 			w.checkCalls(t, "Write status krake.dev/state")
 			w.checkReconciled(t, application.StateFailed, "Refused", c.message)
-			if diff := cmp.Diff([]string{"ConfigMap config"}, w.inventory(t)); diff != "" {
-				t.Errorf("inventory (-want +got):\n%s", diff)
-			}
-			w.forget()
-			w.mustReconcile(t)
+			checkEqual(t, "inventory", []string{"ConfigMap config"}, w.inventory(t))
+			w.mustRest(t)
 			w.checkCalls(t)
 
 			w.respec(oneObject, "")
@@ -200,25 +190,21 @@ func TestSecretsInAnswers(t *testing.T) {
 		want   string
 		err    string
 	}{
-		{"of a creation", func(t *testing.T, w *world) {
-			t.Helper()
+		{"of a creation", func(_ *testing.T, w *world) {
 			w.objects = map[string]map[string]any{}
 			w.failures["Create ConfigMap config"] = invalid()
 		}, "Invalid", "v1 ConfigMap demo/config: Invalid: ConfigMap config; FieldValueInvalid at data.a" + unlessCorrected, ""},
 		{"of a patch", func(t *testing.T, w *world) {
-			t.Helper()
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
 		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config; FieldValueInvalid at data.a" + unlessCorrected, ""},
 		{"of a deletion", func(t *testing.T, w *world) {
-			t.Helper()
 			w.respec(twoObjects, "")
 			w.mustReconcile(t)
 			w.respec(oneObject, "")
 			w.failures["Delete Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
 		}, "Forbidden", "apps/v1 Deployment demo/web: Forbidden: configmaps web" + unlessBound, "Forbidden: configmaps web"},
 		{"of a webhook on the target", func(t *testing.T, w *world) {
-			t.Helper()
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = &apierrors.StatusError{ErrStatus: metav1.Status{
 				Reason: metav1.StatusReasonBadRequest, Message: "no: " + secret,
@@ -231,7 +217,6 @@ func TestSecretsInAnswers(t *testing.T) {
 			w.failures["Observe"] = errors.New("connection refused")
 		}, "Error", "v1 ConfigMap demo/config: connection refused", "connection refused"},
 		{"several: the gravest is told, the other tried again", func(t *testing.T, w *world) {
-			t.Helper()
 			w.respec(twoObjects, "")
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
@@ -248,9 +233,7 @@ func TestSecretsInAnswers(t *testing.T) {
 			if c.err == "" {
 				c.err = "<nil>" // only another spec helps
 			}
-			if diff := cmp.Diff(c.err, text); diff != "" {
-				t.Errorf("text of the error (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "text of the error", c.err, text)
 			for _, said := range []string{text, fmt.Sprintf("%+v %q", err, err), w.cm.Data[application.StatusKey], strings.Join(w.reports, "")} {
 				if strings.Contains(said, secret) {
 					t.Errorf("the value got out: %s", said)
@@ -282,16 +265,9 @@ func TestUnknownKind(t *testing.T) {
 // nor by a patch.
 func TestForeignObject(t *testing.T) {
 	const message = "the object exists and does not belong to this Application: v1 ConfigMap demo/config" + unlessAdopted
-	foreign := func(w *world) {
-		w.objects["ConfigMap config"] = map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap",
-			"metadata": map[string]any{"name": "config", "namespace": "demo", "uid": "theirs", "resourceVersion": "7"},
-			"data":     map[string]any{"a": "theirs"},
-		}
-	}
 	t.Run("without our label nobody sees it before the creation", func(t *testing.T) {
 		w := newWorld(t, oneObject, "")
-		foreign(w)
+		w.alien(nil)
 		w.unseen["ConfigMap config"] = true
 		w.checkRequeued(t)
 		w.checkCalls(t, "Observe", "Write inventory.local status krake.dev/state finalizers", "Create ConfigMap config", "Read ConfigMap config", "Write status krake.dev/state", "Start")
@@ -299,11 +275,9 @@ func TestForeignObject(t *testing.T) {
 	})
 	t.Run("with our label, but without the proof", func(t *testing.T) {
 		w := newWorld(t, oneObject, "")
-		foreign(w)
+		w.alien(nil)
 		w.checkRequeued(t)
-		if diff := cmp.Diff(map[string]any{"a": "theirs"}, w.objects["ConfigMap config"]["data"]); diff != "" {
-			t.Errorf("their object (-before +after):\n%s", diff)
-		}
+		checkEqual(t, "their object", map[string]any{"a": "theirs"}, w.objects["ConfigMap config"]["data"])
 		w.checkReconciled(t, application.StateFailed, "AlreadyExists", message)
 	})
 	t.Run("with the proof of another object, as the server copies it to what it derives", func(t *testing.T) {
@@ -341,8 +315,7 @@ metadata: {name: web}
 spec: {ports: [{port: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 3}]}
 `)
 	w.mustReconcile(t) // it is created as the manifest says
-	w.forget()
-	w.mustReconcile(t) // nothing but another spec helps
+	w.mustRest(t)      // nothing but another spec helps
 	w.checkReports(t)
 	w.checkReconciled(t, application.StateFailed, "Ineffective", "v1 Service demo/web: spec.ports: the repair had no lasting effect: "+
 		"either the desired state is not legal itself, or the API server does not keep it: "+
@@ -372,8 +345,7 @@ func TestDamagedDocuments(t *testing.T) {
 				if stalled == nil || stalled.Reason != "Unreadable" || !strings.Contains(stalled.Message, said) {
 					t.Errorf("Stalled is %+v", stalled)
 				}
-				w.forget()
-				w.mustReconcile(t)
+				w.mustRest(t)
 				w.checkCalls(t, "Stop")
 			})
 		}

@@ -39,9 +39,7 @@ func (l *library) Translate(_ context.Context, source application.Source) ([]any
 
 func (l *library) checkFetched(t *testing.T, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, l.fetched); diff != "" {
-		t.Errorf("fetched (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "fetched", want, l.fetched)
 	l.fetched = nil
 }
 
@@ -114,9 +112,7 @@ func TestFetchOfAnotherURL(t *testing.T) {
 	}
 	w.mustPass(t)
 	l.checkFetched(t, other)
-	if len(w.objects) != 1 {
-		t.Errorf("there are %d objects", len(w.objects))
-	}
+	w.checkObjects(t, 1)
 	w.checkQuiet(t)
 }
 
@@ -142,9 +138,7 @@ func TestFetchThatFails(t *testing.T) {
 	l := &library{texts: map[string]string{sourceURL: twoObjects}, fails: fmt.Errorf("fetch it: %w", syscall.ECONNREFUSED)}
 	w.Sources, w.RequireAccount = l, true
 	w.point(t, sourceURL)
-	if after := w.mustPass(t); after != 10*time.Second {
-		t.Errorf("it is tried again after %s", after)
-	}
+	w.checkAfter(t, w.step, 10*time.Second)
 	w.checkTouches(t)
 	w.checkReady(t, application.StateTranslating, "SourceNotFetched", "fetch it: connection refused")
 	w.checkReason(t, application.StalledCondition, "Progressing")
@@ -152,9 +146,7 @@ func TestFetchThatFails(t *testing.T) {
 		t.Errorf("the status speaks of spec %s", spec)
 	}
 	w.checkSilent(t, 3)
-	if len(w.objects) != 1 {
-		t.Errorf("objects: %v", w.objects)
-	}
+	w.checkObjects(t, 1)
 	l.fetched = nil
 	w.step = time.Second
 	for range 3600 {
@@ -170,9 +162,7 @@ func TestFetchThatFails(t *testing.T) {
 	w.step = 10 * time.Minute
 	w.mustPass(t)
 	w.checkReady(t, application.StateRunning, "Ready", ready)
-	if len(w.objects) != 2 {
-		t.Errorf("objects: %v", w.objects)
-	}
+	w.checkObjects(t, 2)
 }
 
 // What is no legal template is said in the words of the reference; only who changes
@@ -192,13 +182,10 @@ func TestFetchOfWhatIsNotLegal(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w, l := unfetched(t)
 			l.texts[sourceURL], l.fails = c.text, c.fails
-			w.mustPass(t)
-			w.checkTouches(t)
+			w.checkPass(t)
 			w.checkReason(t, application.ReadyCondition, c.reason)
 			w.checkReason(t, application.StalledCondition, c.reason)
-			if state := w.app(t).Status.State; state != application.StateFailed {
-				t.Errorf("state %s", state)
-			}
+			w.checkState(t, application.StateFailed)
 			if c.message != "" {
 				w.checkCondition(t, application.ReconciledCondition, c.reason, c.message)
 			}
@@ -213,13 +200,10 @@ func TestTemplateThatIsNotLegal(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	delete(w.cm.Data, application.ManifestKey)
 	w.cm.Data[application.ToscaKey] = "tosca_definitions_version: tosca_simple_yaml_9_9"
-	w.mustPass(t)
-	w.checkTouches(t)
+	w.checkPass(t)
 	w.checkReason(t, application.ReadyCondition, "INVALID_TOSCA_MANIFEST")
 	w.checkReason(t, application.StalledCondition, "INVALID_TOSCA_MANIFEST")
-	if state := w.app(t).Status.State; state != application.StateFailed {
-		t.Errorf("state %s", state)
-	}
+	w.checkState(t, application.StateFailed)
 }
 
 // Nobody fetches unless an administrator wants it, and nothing that was fetched is
@@ -233,13 +217,11 @@ func TestFetchThatIsOff(t *testing.T) {
 		{"nothing is fetched", func(_ *testing.T, w *world) { w.Sources = nil }, true},
 		{"the agent acts itself", func(_ *testing.T, w *world) { w.RequireAccount = false }, true},
 		{"nothing is fetched any more", func(t *testing.T, w *world) {
-			t.Helper()
 			w.mustPass(t)
 			w.restart()
 			w.Sources = nil
 		}, false},
 		{"the agent acts itself by now", func(t *testing.T, w *world) {
-			t.Helper()
 			w.mustPass(t)
 			w.restart()
 			w.RequireAccount = false
@@ -249,8 +231,7 @@ func TestFetchThatIsOff(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w, _ := unfetched(t)
 			c.set(t, w)
-			w.mustPass(t)
-			w.checkTouches(t)
+			w.checkPass(t)
 			if !c.refused {
 				w.checkReady(t, application.StateRunning, "Ready", ready)
 				return

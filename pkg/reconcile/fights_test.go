@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -35,9 +36,7 @@ func (w *world) fight(t *testing.T, long time.Duration, wins func()) (written []
 	begin := w.now
 	for w.now.Sub(begin) < long {
 		wins()
-		if _, err := w.pass(t); err != nil {
-			t.Fatal(err)
-		}
+		w.mustPass(t)
 		for range w.touches() {
 			written = append(written, w.now.Sub(begin))
 		}
@@ -53,10 +52,9 @@ func TestFight(t *testing.T) {
 		long time.Duration
 		wins func(t *testing.T, w *world)
 	}{
-		{"over a field", 10 * time.Minute, func(t *testing.T, w *world) { t.Helper(); w.flip(t, "rival") }},
+		{"over a field", 10 * time.Minute, func(t *testing.T, w *world) { w.flip(t, "rival") }},
 		{"over the object", time.Minute, func(_ *testing.T, w *world) { w.vanish("ConfigMap config") }},
 		{"over a mark", time.Minute, func(t *testing.T, w *world) {
-			t.Helper()
 			w.somebody(t, "rival", "ConfigMap config", "x", "metadata", "labels", application.OwnedByLabel)
 		}},
 		{"by removal, which leaves no trace", time.Minute, func(_ *testing.T, w *world) { delete(w.objects["ConfigMap config"], "data") }},
@@ -72,9 +70,7 @@ func TestFight(t *testing.T) {
 			}
 			// The first five are as fast as the rival.
 			want := []int{1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60, 60}
-			if diff := cmp.Diff(want[:min(len(pauses), len(want))], pauses); diff != "" {
-				t.Errorf("pauses in seconds (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "pauses in seconds", want[:min(len(pauses), len(want))], pauses)
 			if len(pauses) < 9 {
 				t.Errorf("%d writes, which is to give up", len(written))
 			}
@@ -111,10 +107,7 @@ func TestFightIsTold(t *testing.T) {
 	for range 5 {
 		w.checkReason(t, application.ContendedCondition, "NoRival")
 		w.flip(t, "rival")
-		if _, err := w.pass(t); err != nil {
-			t.Fatal(err)
-		}
-		w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+		w.checkPass(t, "Patch ConfigMap config replace /data/a")
 	}
 	w.checkCondition(t, application.ContendedCondition, "RivalManager", contendedText)
 	w.checkReason(t, application.ReconciledCondition, "Reconciled") // for now it is
@@ -124,26 +117,14 @@ func TestFightIsTold(t *testing.T) {
 	}
 
 	w.flip(t, "rival")
-	w.step = 400 * time.Millisecond
-	result, err := w.pass(t)
-	if err != nil || result.RequeueAfter != 600*time.Millisecond { // of one second
-		t.Errorf("result %+v, error %v", result, err)
-	}
+	w.checkAfter(t, 400*time.Millisecond, 600*time.Millisecond) // of one second
 	w.checkTouches(t)
 	w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by rival (Update at 2026-01-02T12:00:12Z); left as it is: Contended")
 
-	w.step = result.RequeueAfter
-	result, err = w.pass(t)
-	if err != nil || result.RequeueAfter != 10*time.Minute {
-		t.Errorf("result %+v, error %v", result, err)
-	}
+	w.checkAfter(t, 600*time.Millisecond, 10*time.Minute)
 	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 
-	w.step = result.RequeueAfter
-	result, err = w.pass(t)
-	if err != nil || result.RequeueAfter != 0 {
-		t.Errorf("result %+v, error %v", result, err)
-	}
+	w.checkAfter(t, 10*time.Minute, 0)
 	w.checkTouches(t)
 	w.checkCondition(t, application.ContendedCondition, "NoRival", "")
 
@@ -177,10 +158,7 @@ func TestFightsAreApart(t *testing.T) {
 	})
 	w.flip(t, "rival")
 	w.somebody(t, "hpa", "Deployment web", int64(5), "spec", "replicas")
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
-	w.checkTouches(t, "Patch Deployment web replace /spec/replicas")
+	w.checkPass(t, "Patch Deployment web replace /spec/replicas")
 
 	w.fight(t, 30*time.Second, func() {
 		w.flip(t, "rival")
@@ -192,9 +170,7 @@ func TestFightsAreApart(t *testing.T) {
 		"Contended v1 ConfigMap demo/config; left as it is: " + strings.TrimPrefix(contendedText, "v1 ConfigMap demo/config: "),
 		"Contended apps/v1 Deployment demo/web; left as it is: spec.replicas is changed again and again by hpa: leave spec.replicas out of the observer schema to let it be",
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("told of fights (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "told of fights", want, told)
 }
 
 // A fight with one is not one with everybody: another manager's change is
@@ -204,10 +180,7 @@ func TestAnotherHandInAFight(t *testing.T) {
 	w.step = time.Second
 	w.fight(t, 20*time.Second, func() { w.flip(t, "rival") })
 	w.flip(t, "kubectl-edit")
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
-	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+	w.checkPass(t, "Patch ConfigMap config replace /data/a")
 }
 
 // An object that is deleted again and again is missing for a while, and that is
@@ -219,15 +192,8 @@ func TestFightOverAnObject(t *testing.T) {
 	w.checkCondition(t, application.DriftedCondition, "Contended", "v1 ConfigMap demo/config: the object is deleted again and again: leave it out of the manifest to let it go")
 	w.checkCondition(t, application.ContendedCondition, "RivalManager",
 		"v1 ConfigMap demo/config: somebody deletes the object again and again: leave it out of the manifest to let it go")
-	w.step = 400 * time.Millisecond
-	result, err := w.pass(t)
-	if err != nil || result.RequeueAfter != 600*time.Millisecond {
-		t.Errorf("result %+v, error %v", result, err)
-	}
-	w.step = result.RequeueAfter
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	w.checkAfter(t, 400*time.Millisecond, 600*time.Millisecond)
+	w.after(t, 600*time.Millisecond)
 	w.checkTouches(t, "Create ConfigMap config")
 	w.checkReason(t, application.DriftedCondition, "NoDrift")
 }
@@ -237,8 +203,7 @@ func TestNoFightWithTheUser(t *testing.T) {
 	w := running(t, oneObject, "")
 	for i := range 20 {
 		w.respec(fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "of %d"}}`, i), "")
-		w.forget()
-		w.mustReconcile(t)
+		w.mustRest(t)
 		w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 	}
 	w.checkReason(t, application.ContendedCondition, "NoRival")
@@ -261,9 +226,115 @@ func TestAForbiddenRepairIsNotTriedAtEachEvent(t *testing.T) {
 	}
 	w.checkReason(t, application.ReconciledCondition, "Forbidden")
 	clear(w.failures)
-	w.step = time.Minute
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	w.after(t, time.Minute)
 	w.checkReason(t, application.ReconciledCondition, "Reconciled")
+}
+
+// lose takes annotations of ours from an object.
+func lose(live *unstructured.Unstructured, names ...string) {
+	annotations := live.GetAnnotations()
+	for _, name := range names {
+		delete(annotations, name)
+	}
+	live.SetAnnotations(annotations)
+}
+
+// Whatever somebody changes three times a second for five minutes, and whatever
+// else is the matter with the object, it costs at most twenty writes.
+func TestFightBesides(t *testing.T) {
+	rivals := func(t *testing.T, w *world, round int) {
+		t.Helper()
+		w.somebody(t, "rival", "Song aria", fmt.Sprint("theirs ", round), "spec", "free")
+	}
+	cases := []struct {
+		name string
+		// admit is what the API server takes from when the spec has changed.
+		admit func(before, after map[string]any) error
+		wins  func(t *testing.T, w *world, round int)
+	}{
+		{"over the proof", nil, func(t *testing.T, w *world, _ int) {
+			w.change(t, "Song aria", func(live *unstructured.Unstructured) { lose(live, application.OwnerAnnotation) })
+		}},
+		{"over a field, while another is refused", immutable("spec", "fixed"), rivals},
+		{"over the field that is refused", func(_, after map[string]any) error {
+			if value, _, err := unstructured.NestedString(after, "spec", "free"); err != nil || value == "2" {
+				return refuse("spec", "free")
+			}
+			return nil
+		}, rivals},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, song("1", "1"), "")
+			if c.admit != nil {
+				w.admit = c.admit
+			}
+			w.respec(song("2", "2"), "")
+			w.mustPass(t)
+			w.step = 300 * time.Millisecond
+			round := 0
+			written := w.fight(t, 5*time.Minute, func() { round++; c.wins(t, w, round) })
+			if len(written) > 20 || len(written) < 5 {
+				t.Errorf("%d writes", len(written))
+			}
+			w.checkReason(t, application.ContendedCondition, "RivalManager")
+		})
+	}
+}
+
+// Marks that a webhook takes off with every write are put on as rarely.
+func TestMarksThatAreNotKept(t *testing.T) {
+	for _, name := range []string{application.OwnerAnnotation, application.OwnerUIDAnnotation} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, oneObject, "")
+			w.answer = func(live map[string]any) { lose(&unstructured.Unstructured{Object: live}, name) }
+			w.step = 300 * time.Millisecond
+			written := w.fight(t, 5*time.Minute, func() { w.version++ })
+			if len(written) > 20 {
+				t.Errorf("%d writes", len(written))
+			}
+		})
+	}
+}
+
+// An API server that has an object, and does not, is not asked for ever.
+func TestNeitherThereNorMissing(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.failures["Create ConfigMap config"] = apierrors.NewAlreadyExists(resource, "config")
+	w.mustPass(t)
+	if len(w.touches()) > 4 {
+		t.Errorf("writes to the target: %q", w.touches())
+	}
+	w.checkReason(t, application.ReconciledCondition, "Error")
+}
+
+// Nor is one that takes more than fits into a patch, and writes all of it otherwise.
+func TestManyFieldsThatAreNotKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make verify runs it: 5000 fields take seconds")
+	}
+	values := func(value string) (text string) {
+		for i := range 5000 {
+			text += fmt.Sprintf("  k%d: %q\n", i, value)
+		}
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata:\n" + text
+	}
+	w := running(t, values("1"), "")
+	w.respec(values("2"), "")
+	patches := 0
+	w.answer = func(live map[string]any) {
+		patches++
+		data, ok := live["data"].(map[string]any)
+		if !ok {
+			t.Fatalf("data: %v", live["data"])
+		}
+		for key := range data {
+			data[key] = fmt.Sprint("webhook's ", patches)
+		}
+	}
+	w.mustPass(t)
+	if patches > 20 {
+		t.Errorf("%d patches in one pass", patches)
+	}
+	w.checkReason(t, application.ReconciledCondition, "Error")
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -14,17 +13,8 @@ import (
 )
 
 // web is a workload of one container.
-const web = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 1
-  template:
-    spec:
-      containers:
-      - {name: main, image: "main:1"}
-`
+const web = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1,
+  template: {spec: {containers: [{name: main, image: "main:1"}]}}}}`
 
 // writes gives an API server, or a webhook there, that always writes this value.
 func writes(value any, path ...string) func(map[string]any) {
@@ -33,6 +23,11 @@ func writes(value any, path ...string) func(map[string]any) {
 			panic(err) // a mistake of the test
 		}
 	}
+}
+
+// removes takes a field away.
+func removes(path ...string) func(map[string]any) {
+	return func(live map[string]any) { unstructured.RemoveNestedField(live, path...) }
 }
 
 // somebody writes this value, and leaves a trace of it.
@@ -86,9 +81,7 @@ func TestACreationIsWrittenOtherwise(t *testing.T) {
 			for _, entry := range w.app(t).Learned {
 				forms, _ = entry["krake.dev/forms"].([]any)
 			}
-			if diff := cmp.Diff(c.forms, forms); diff != "" {
-				t.Errorf("forms (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "forms", c.forms, forms)
 			w.checkQuiet(t)
 			w.checkSilentRestart(t)
 		})
@@ -123,18 +116,14 @@ func TestAFormOfAFormerValue(t *testing.T) {
 	w.mustReconcile(t)
 	w.answer = func(map[string]any) {}
 	w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`, "")
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 	w.checkReason(t, application.ReconciledCondition, "Reconciled")
-	if learned := w.app(t).Learned; len(learned) > 0 {
-		t.Errorf("learned: %v", learned)
-	}
+	w.checkNothingLearned(t)
 
 	// Back to the former value: what was learned of it is not known any more.
 	w.respec(oneObject, "")
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 	w.checkSilentRestart(t)
 }
@@ -148,16 +137,10 @@ func TestWhatIsHeldIsNoForm(t *testing.T) {
 		live.SetLabels(nil)
 		live.Object["data"] = map[string]any{"a": "theirs"}
 	})
-	if _, err := w.reconcile(t); err != nil {
-		t.Fatal(err)
-	}
-	w.checkTouches(t, "Patch ConfigMap config add /metadata/labels")
-	if learned := w.app(t).Learned; len(learned) > 0 {
-		t.Errorf("learned: %v", learned)
-	}
+	w.checkPass(t, "Patch ConfigMap config add /metadata/labels")
+	w.checkNothingLearned(t)
 	w.now = w.now.Add(time.Minute)
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 }
 
@@ -167,9 +150,7 @@ func TestWhatIsRefusedIsNoForm(t *testing.T) {
 	w.admit = immutable("spec", "fixed")
 	w.respec(song("2", "2"), "")
 	w.mustReconcile(t)
-	if learned := w.app(t).Learned; len(learned) > 0 {
-		t.Errorf("learned: %v", learned)
-	}
+	w.checkNothingLearned(t)
 	w.checkReason(t, application.ReconciledCondition, "Invalid")
 }
 
@@ -186,10 +167,7 @@ func TestAFieldThatDependsOnAnother(t *testing.T) {
 	}
 	w.somebody(t, "s", "Song aria", "x", "spec", "free")
 	last = "x"
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
-	w.checkTouches(t, "Patch Song aria replace /spec/free", "Patch Song aria replace /spec/fixed")
+	w.checkPass(t, "Patch Song aria replace /spec/free", "Patch Song aria replace /spec/fixed")
 	w.checkReason(t, application.ReconciledCondition, "Reconciled")
 	w.checkQuiet(t)
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -27,9 +26,7 @@ func (w *world) hold(t *testing.T, until any) {
 func (w *world) at(t *testing.T, at time.Time) {
 	t.Helper()
 	w.now, w.step = at, 0
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPass(t)
 }
 
 // A drift is recorded and left as it is until the time comes, and is then
@@ -41,23 +38,19 @@ func TestHold(t *testing.T) {
 		hold func(t *testing.T, w *world)
 	}{
 		{"on the Application", func(t *testing.T, w *world) {
-			t.Helper()
 			w.annotate(application.HoldUntilAnnotation, until)
 			drift(t, w)
 		}},
 		{"on the object", func(t *testing.T, w *world) {
-			t.Helper()
 			w.hold(t, until)
 			w.mustReconcile(t)
 			drift(t, w)
 		}},
 		{"on the object, in the very write of the drift", func(t *testing.T, w *world) {
-			t.Helper()
 			w.hold(t, until)
 			drift(t, w)
 		}},
 		{"on both: the later counts", func(t *testing.T, w *world) {
-			t.Helper()
 			w.annotate(application.HoldUntilAnnotation, until)
 			w.hold(t, until.Add(-time.Minute))
 			drift(t, w)
@@ -67,10 +60,7 @@ func TestHold(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := running(t, oneObject, "")
 			c.hold(t, w)
-			result, err := w.pass(t)
-			if want := until.Sub(w.now); err != nil || result.RequeueAfter != want {
-				t.Errorf("result %+v, error %v, want %s", result, err, want)
-			}
+			w.checkAfter(t, w.step, until.Sub(w.now.Add(w.step)))
 			w.checkTouches(t)
 			w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by unknown (the removal of a field leaves no trace); left as it is: Held")
 			const message = "v1 ConfigMap demo/config: data.a: held until 2026-01-02T13:00:00Z"
@@ -100,12 +90,11 @@ func TestNoHold(t *testing.T) {
 		hold func(t *testing.T, w *world)
 	}{
 		{"the owner of the Application denies it", func(t *testing.T, w *world) {
-			t.Helper()
 			w.annotate(application.HoldAnnotation, "deny")
 			w.hold(t, noon.Add(time.Hour))
 		}},
-		{"no time", func(t *testing.T, w *world) { t.Helper(); w.hold(t, "tomorrow") }},
-		{"a time that has passed", func(t *testing.T, w *world) { t.Helper(); w.hold(t, noon.Add(-time.Second)) }},
+		{"no time", func(t *testing.T, w *world) { w.hold(t, "tomorrow") }},
+		{"a time that has passed", func(t *testing.T, w *world) { w.hold(t, noon.Add(-time.Second)) }},
 		{"one of the Application that has passed", func(_ *testing.T, w *world) { w.annotate(application.HoldUntilAnnotation, noon) }},
 	}
 	for _, c := range cases {
@@ -122,10 +111,7 @@ func TestNoHold(t *testing.T) {
 		w.annotate(application.HoldAnnotation, "deny")
 		w.annotate(application.HoldUntilAnnotation, noon.Add(time.Hour))
 		drift(t, w)
-		if _, err := w.pass(t); err != nil {
-			t.Fatal(err)
-		}
-		w.checkTouches(t)
+		w.checkPass(t)
 	})
 }
 
@@ -170,16 +156,13 @@ func TestHoldsAreLimited(t *testing.T) {
 				}
 				drift(t, w)
 				w.now, w.step = begin.Add(s.at), 0
-				result, err := w.pass(t)
-				if err != nil {
-					t.Fatal(err)
-				}
+				due := w.mustPass(t)
 				if s.until == 0 {
 					w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 					continue
 				}
 				w.checkTouches(t)
-				if until := s.at + result.RequeueAfter; until != s.until {
+				if until := s.at + due; until != s.until {
 					t.Errorf("after %s: held until %s, want %s", s.at, until, s.until)
 				}
 				w.restart() // the limit is kept, whoever looks
@@ -205,14 +188,9 @@ func TestMarksOfAHeldObject(t *testing.T) {
 	w.hold(t, noon.Add(time.Hour))
 	drift(t, w)
 	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.SetLabels(nil) })
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
-	w.checkTouches(t, "Patch ConfigMap config add /metadata/labels")
+	w.checkPass(t, "Patch ConfigMap config add /metadata/labels")
 	w.checkReason(t, application.DriftedCondition, "Held")
-	if diff := cmp.Diff(map[string]any{"a": secret}, w.objects["ConfigMap config"]["data"]); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "data", map[string]any{"a": secret}, w.objects["ConfigMap config"]["data"])
 	w.checkSilentRestart(t)
 }
 
@@ -235,10 +213,7 @@ func TestAHeldUpdate(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.annotate(application.HoldUntilAnnotation, noon.Add(time.Hour))
 	w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`, "")
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
-	w.checkTouches(t)
+	w.checkPass(t)
 	w.checkReason(t, application.ReconciledCondition, "Held")
 	w.at(t, noon.Add(time.Hour))
 	w.checkTouches(t, "Patch ConfigMap config replace /data/a")

@@ -28,19 +28,10 @@ func serving(t *testing.T) *world {
 	return w
 }
 
-func setField(t *testing.T, value any, fields ...string) func(*unstructured.Unstructured) {
-	t.Helper()
-	return func(live *unstructured.Unstructured) {
-		if err := unstructured.SetNestedField(live.Object, value, fields...); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // What was learned since the plan was made is desired from then on.
 func TestPlanKnowsWhatWasLearned(t *testing.T) {
 	w := serving(t)
-	w.change(t, "Service web", setField(t, "ClientIP", "spec", "sessionAffinity"))
+	w.somebody(t, "somebody", "Service web", "ClientIP", "spec", "sessionAffinity")
 	w.mustReconcile(t)
 	w.checkTouches(t, "Patch Service web replace /spec/sessionAffinity")
 	if got := w.objects["Service web"]["spec"].(map[string]any)["sessionAffinity"]; got != "None" {
@@ -54,12 +45,9 @@ func TestPlanKnowsWhatAnotherHasLearned(t *testing.T) {
 	w.mustReconcile(t)
 	app := w.app(t)
 	app.Learned[0]["spec"].(map[string]any)["sessionAffinity"] = "ClientIP"
-	if err := app.Record(w.cm); err != nil {
-		t.Fatal(err)
-	}
+	must(t, app.Record(w.cm))
 	w.cm.ResourceVersion = w.next()
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkTouches(t, "Patch Service web replace /spec/sessionAffinity")
 }
 
@@ -75,9 +63,8 @@ func TestPlanFollowsTheSpec(t *testing.T) {
 	w.forget()
 	w.respec(w.cm.Data[application.ManifestKey], "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {}}")
 	w.mustReconcile(t)
-	w.change(t, "ConfigMap a", setField(t, "three", "data", "key"))
-	w.forget()
-	w.mustReconcile(t)
+	w.somebody(t, "somebody", "ConfigMap a", "three", "data", "key")
+	w.mustRest(t)
 	w.checkTouches(t)
 }
 
@@ -85,8 +72,7 @@ func TestPlanFollowsTheSpec(t *testing.T) {
 func TestPlanIsThatOfOneApplication(t *testing.T) {
 	w := running(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "")
 	w.cm.UID, w.cm.ResourceVersion = "another", w.next()
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	if got := (&unstructured.Unstructured{Object: w.objects["ConfigMap a"]}).GetAnnotations()[application.OwnerUIDAnnotation]; got != "another" {
 		t.Errorf("the mark has the UID %q", got)
 	}

@@ -36,15 +36,9 @@ func TestALearnedValueOfAHeldObject(t *testing.T) {
 		live.SetLabels(nil) // so that there is something to write
 		unstructured.RemoveNestedField(live.Object, "spec", "size")
 	})
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
-	w.checkTouches(t, "Patch Song aria add /metadata/labels")
+	w.checkPass(t, "Patch Song aria add /metadata/labels")
 	w.now = w.now.Add(time.Minute)
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
-	w.checkTouches(t, "Patch Song aria add /spec/size")
+	w.checkPass(t, "Patch Song aria add /spec/size")
 }
 
 // To refuse a spec as a whole, as the API server does for a StatefulSet, is not to
@@ -59,10 +53,7 @@ func TestARefusalOfAllIsNoneOfWhatWasLearned(t *testing.T) {
 		return nil
 	}
 	w.respec(sized("1", "2"))
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
-	w.checkTouches(t, "Patch Song aria replace /spec/free")
+	w.checkPass(t, "Patch Song aria replace /spec/free")
 	w.checkReason(t, application.ReconciledCondition, "Invalid")
 }
 
@@ -80,10 +71,7 @@ func TestAFormBesidesARefusal(t *testing.T) {
 	for i, want := range [][]string{
 		{"Patch Song aria replace /spec/fixed replace /spec/free", "Patch Song aria replace /spec/free"}, nil, nil,
 	} {
-		if _, err := w.pass(t); err != nil {
-			t.Fatal(err)
-		}
-		w.checkTouches(t, want...)
+		w.checkPass(t, want...)
 		w.somebody(t, "somebody", "Song aria", fmt.Sprint(i), "spec", "unobserved")
 	}
 }
@@ -99,9 +87,7 @@ func TestFormsAreBounded(t *testing.T) {
 	}
 	for range 50 {
 		w.flip(t, "somebody")
-		if _, err := w.pass(t); err != nil {
-			t.Fatal(err)
-		}
+		w.mustPass(t)
 	}
 	if size := len(w.cm.Data[application.LearnedKey]); round < 50 || size > 1000 {
 		t.Errorf("after %d writes %d bytes were learned", round, size)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -72,7 +71,5 @@ func TestMarksAreObserved(t *testing.T) {
 	w.mustReconcile(t)
 	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /metadata/labels/krake.dev~1owned-by", "Write status", "Start")
 	labels := (&unstructured.Unstructured{Object: w.objects["ConfigMap config"]}).GetLabels()
-	if diff := cmp.Diff("theirs", labels["team"]); diff != "" {
-		t.Errorf("somebody else's label (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "somebody else's label", "theirs", labels["team"])
 }

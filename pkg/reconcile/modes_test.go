@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,17 +33,15 @@ func TestObserve(t *testing.T) {
 		after           []string // what is done when it is to be enforced again
 	}{
 		{"all is well", func(*testing.T, *world) {}, "Reconciled", "all objects are as the Application says", nil},
-		{"a field differs", func(t *testing.T, w *world) { t.Helper(); drift(t, w) },
+		{"a field differs", func(t *testing.T, w *world) { drift(t, w) },
 			"Drifted", "v1 ConfigMap demo/config: data.a", []string{"Patch ConfigMap config replace /data/a"}},
 		{"the object disappeared", func(_ *testing.T, w *world) { w.vanish("ConfigMap config") },
 			"Drifted", missing, []string{"Create ConfigMap config"}},
 		{"its label was removed, and nobody sees it", func(t *testing.T, w *world) {
-			t.Helper()
 			w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.SetLabels(nil) })
 			w.unseen["ConfigMap config"] = true
 		}, "Drifted", "v1 ConfigMap demo/config: metadata.labels", []string{"Create ConfigMap config", "Patch ConfigMap config add /metadata/labels"}},
 		{"its label is another", func(t *testing.T, w *world) {
-			t.Helper()
 			w.somebody(t, "somebody", "ConfigMap config", "x", "metadata", "labels", application.OwnedByLabel)
 		}, "Drifted", `v1 ConfigMap demo/config: metadata.labels["krake.dev/owned-by"]`, []string{"Patch ConfigMap config replace /metadata/labels/krake.dev~1owned-by"}},
 		{"there is another object of its name", func(_ *testing.T, w *world) { w.alien(nil) },
@@ -72,28 +69,18 @@ func TestObserve(t *testing.T) {
 			c.set(t, w)
 			held := w.inventory(t)
 			for range 3 {
-				if _, err := w.pass(t); err != nil {
-					t.Fatal(err)
-				}
-				w.checkTouches(t)
+				w.checkPass(t)
 			}
-			if diff := cmp.Diff([]string(nil), w.writes()); diff != "" {
-				t.Errorf("the third time is written (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "the third time is written", []string(nil), w.writes())
 			w.checkReason(t, application.ReconciledCondition, c.reason)
 			if c.message != "" {
 				w.checkCondition(t, application.ReconciledCondition, c.reason, c.message)
 			}
-			if diff := cmp.Diff(held, w.inventory(t)); diff != "" {
-				t.Errorf("inventory (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "inventory", held, w.inventory(t))
 			w.checkSilentRestart(t)
 
 			delete(w.cm.Annotations, application.ModeAnnotation)
-			if _, err := w.pass(t); err != nil {
-				t.Fatal(err)
-			}
-			w.checkTouches(t, c.after...)
+			w.checkPass(t, c.after...)
 		})
 	}
 }
@@ -110,8 +97,7 @@ func TestEnforceAgain(t *testing.T) {
 	w.checkCondition(t, application.DriftedCondition, "Observed", "v1 ConfigMap demo/config: data.a")
 
 	w.annotate(application.ModeAnnotation, application.Enforce)
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:02Z), in 12ms")
 	w.checkCondition(t, application.DriftedCondition, "NoDrift", "")
 	w.checkReady(t, application.StateRunning, "Ready", ready)
@@ -148,9 +134,8 @@ func TestSuspend(t *testing.T) {
 		make func(t *testing.T) *world
 		want application.State
 	}{
-		{"from the beginning", func(t *testing.T) *world { t.Helper(); return newWorld(t, oneObject, "") }, application.StateCreating},
+		{"from the beginning", func(t *testing.T) *world { return newWorld(t, oneObject, "") }, application.StateCreating},
 		{"after a while", func(t *testing.T) *world {
-			t.Helper()
 			w := running(t, oneObject, "")
 			drift(t, w)
 			return w
@@ -170,8 +155,7 @@ func TestSuspend(t *testing.T) {
 			w.checkSilentRestart(t)
 
 			w.annotate(application.ModeAnnotation, application.Enforce)
-			w.forget()
-			w.mustReconcile(t)
+			w.mustRest(t)
 			if len(w.touches()) != 1 {
 				t.Errorf("writes to the target: %q", w.touches())
 			}
@@ -187,8 +171,7 @@ func TestDriftWhileSuspended(t *testing.T) {
 	w.mustReconcile(t)
 	w.somebody(t, "somebody", "ConfigMap config", "theirs", "data", "a")
 	w.annotate(application.ModeAnnotation, application.Enforce)
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:04Z), in 12ms")
 }
 

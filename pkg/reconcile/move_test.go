@@ -41,9 +41,7 @@ func (w *world) holders() []string { return application.HoldersOf(w.cm) }
 
 func (w *world) checkHolders(t *testing.T, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, w.holders()); diff != "" {
-		t.Errorf("holders (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "holders", want, w.holders())
 }
 
 // The whole of a move: nothing goes from the former cluster before everything is
@@ -67,9 +65,7 @@ func TestMove(t *testing.T) {
 	}
 	w.checkReason(t, application.MigratingCondition, "WaitingForHealth")
 	w.checkReason(t, application.ReadyCondition, "InProgress")
-	if state := w.app(t).Status.State; state != application.StateMigrating {
-		t.Errorf("state %s", state)
-	}
+	w.checkState(t, application.StateMigrating)
 	w.visit("local", here)
 	w.mustReconcile(t)
 	w.checkCalls(t, "Stop")
@@ -130,17 +126,10 @@ func TestWhenAFormerClusterLetsGo(t *testing.T) {
 			if lets := len(here) == 0; lets != c.lets {
 				t.Errorf("left: %v", here)
 			}
-			w.checkQuietLeaving(t)
+			w.mustRest(t)
+			w.checkCalls(t, "Stop")
 		})
 	}
-}
-
-// checkQuietLeaving: a former cluster's next pass does nothing more.
-func (w *world) checkQuietLeaving(t *testing.T) {
-	t.Helper()
-	w.forget()
-	w.mustReconcile(t)
-	w.checkCalls(t, "Stop")
 }
 
 // Back home before anything was done about it, and back home after the other
@@ -177,8 +166,8 @@ func TestWhatWasPendingBeforeAMove(t *testing.T) {
 	w := running(t, oneObject, "")
 	here, there := w.objects, map[string]map[string]any{}
 	home := w.Reconciler
-	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.Object["data"] = map[string]any{"a": "drifted"} })
-	w.hubFails = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	drift(t, w)
+	w.hubFails = errSilent
 	w.mustTry(t)
 	w.hubFails = nil
 	w.travel(t, "edge")
@@ -189,9 +178,7 @@ func TestWhatWasPendingBeforeAMove(t *testing.T) {
 	delete(here, "ConfigMap config")
 	w.Reconciler, w.objects = home, here
 	w.failures["Create ConfigMap config"] = errors.New("no")
-	if _, err := w.reconcile(t); err == nil {
-		t.Error("no error")
-	}
+	w.mustFail(t)
 	clear(w.failures)
 	w.visit("edge", there)
 	w.mustReconcile(t)
@@ -262,7 +249,7 @@ func TestArrivalThatIsNone(t *testing.T) {
 	w.travel(t, "edge")
 	for name, fails := range map[string]func(){
 		"refused":     func() { w.Namespaces.Allowed = []string{"other"} },
-		"unreachable": func() { w.failures["Observe"] = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED} },
+		"unreachable": func() { w.failures["Observe"] = errSilent },
 		"suspended":   func() { w.annotate(application.ModeAnnotation, application.Suspend) },
 	} {
 		w.visit("edge", map[string]map[string]any{})
@@ -373,9 +360,7 @@ func TestLeavingIsNotDoneByHalves(t *testing.T) {
 	w.mustReconcile(t)
 	w.visit("local", here)
 	w.failures["Delete ConfigMap config"] = errors.New("no")
-	if _, err := w.reconcile(t); err == nil {
-		t.Error("no error")
-	}
+	w.mustFail(t)
 	w.checkHolders(t, "edge", "local")
 	clear(w.failures)
 	w.mustReconcile(t)
@@ -386,15 +371,9 @@ func TestLeavingIsNotDoneByHalves(t *testing.T) {
 // does not know of; what was done is written when it is back.
 func TestHubThatDoesNotAnswer(t *testing.T) {
 	w := running(t, oneObject, "")
-	silent := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-	drift := func() {
-		w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
-			live.Object["data"] = map[string]any{"a": "drifted"}
-		})
-	}
-	w.hubFails = silent
+	w.hubFails = errSilent
 	for range 3 {
-		drift()
+		drift(t, w)
 		w.forget()
 		w.mustTry(t)
 		w.checkTouches(t, "Patch ConfigMap config replace /data/a")
@@ -402,12 +381,8 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 	delete(w.objects, "ConfigMap config")
 	w.gone["ConfigMap config"] = true
 	w.mustTry(t)
-	if len(w.objects) != 1 {
-		t.Error("what is held already was not created again")
-	}
-	if diff := cmp.Diff([]types.NamespacedName{appName}, w.Pending()); diff != "" {
-		t.Errorf("pending (-want +got):\n%s", diff)
-	}
+	w.checkObjects(t, 1)
+	checkEqual(t, "pending", []types.NamespacedName{appName}, w.Pending())
 
 	w.hubFails = nil
 	w.mustReconcile(t)
@@ -432,21 +407,17 @@ func (w *world) mustTry(t *testing.T) {
 func TestNothingIsCreatedBehindTheHub(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.respec(oneObject+"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: more}}", "")
-	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.Object["data"] = map[string]any{"a": "drifted"} })
-	w.hubFails = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	drift(t, w)
+	w.hubFails = errSilent
 	for range 3 {
 		w.mustTry(t)
 	}
-	if len(w.objects) != 1 {
-		t.Errorf("created: %v", w.objects)
-	}
+	w.checkObjects(t, 1)
 	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 	w.hubFails = nil
 	w.step = time.Minute
 	w.mustReconcile(t)
-	if len(w.objects) != 2 {
-		t.Errorf("not created: %v", w.objects)
-	}
+	w.checkObjects(t, 2)
 }
 
 // A target that is known not to answer is asked nothing, and the conditions say so;
@@ -467,12 +438,10 @@ func TestUnreachable(t *testing.T) {
 // A target that stays silent is told of, but not at once.
 func TestSilence(t *testing.T) {
 	w := running(t, oneObject, "")
-	w.failures["Observe"] = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	w.failures["Observe"] = errSilent
 	w.step = 6 * time.Second
 	for _, want := range []string{"Ready", "Ready", "TargetUnreachable"} {
-		if _, err := w.reconcile(t); err == nil {
-			t.Error("no error")
-		}
+		w.mustFail(t)
 		w.checkReason(t, application.ReadyCondition, want)
 	}
 }
@@ -483,9 +452,7 @@ func TestATargetThatFallsSilentDuringAPass(t *testing.T) {
 	silent := &net.OpError{Op: "read", Err: syscall.ECONNRESET}
 	w := newWorld(t, twoObjects, "")
 	w.failures["Create ConfigMap config"] = silent
-	if _, err := w.reconcile(t); err == nil {
-		t.Error("no error")
-	}
+	w.mustFail(t)
 	w.checkTouches(t, "Create ConfigMap config")
 	w.checkReason(t, application.ReadyCondition, "TargetUnreachable")
 
@@ -493,9 +460,7 @@ func TestATargetThatFallsSilentDuringAPass(t *testing.T) {
 	deleted(w)
 	w.failures["Delete Deployment web"] = silent
 	w.failures["Delete ConfigMap config"] = silent
-	if _, err := w.reconcile(t); err == nil {
-		t.Error("no error")
-	}
+	w.mustFail(t)
 	if touches := w.touches(); len(touches) != 1 {
 		t.Errorf("asked: %v", touches)
 	}
@@ -504,9 +469,7 @@ func TestATargetThatFallsSilentDuringAPass(t *testing.T) {
 	}
 	clear(w.failures)
 	w.mustReconcile(t)
-	if len(w.objects) > 0 {
-		t.Errorf("left: %v", w.objects)
-	}
+	w.checkObjects(t, 0)
 }
 
 // What is given up while the target is known not to answer is told of as well.
@@ -537,9 +500,7 @@ func TestMappedNamespace(t *testing.T) {
 		if live.GetNamespace() != "tenant" {
 			t.Errorf("it is in %q", live.GetNamespace())
 		}
-		if diff := cmp.Diff(applied, w.cm.Data[application.LastAppliedKey]); diff != "" {
-			t.Errorf("what is applied (-admission +agent):\n%s", diff)
-		}
+		checkEqual(t, "what is applied", applied, w.cm.Data[application.LastAppliedKey])
 		w.checkQuiet(t)
 		w.respec(strings.Replace(manifest, `, data: {a: "1"}`, "", 1), "")
 		w.stale["ConfigMap config"] = true
@@ -547,9 +508,7 @@ func TestMappedNamespace(t *testing.T) {
 		w.checkTouches(t, "Patch ConfigMap config remove /data")
 		deleted(w)
 		w.mustReconcile(t)
-		if len(w.objects) > 0 {
-			t.Errorf("left: %v", w.objects)
-		}
+		w.checkObjects(t, 0)
 	}
 }
 
@@ -559,26 +518,21 @@ func TestNamespacesOfTheAgent(t *testing.T) {
 	w.Namespaces.Allowed = []string{"tenant"}
 	w.mustReconcile(t)
 	w.checkReason(t, application.ReadyCondition, "Refused")
-	if len(w.objects) > 0 {
-		t.Errorf("created: %v", w.objects)
-	}
+	w.checkObjects(t, 0)
 }
 
 // Who gives up on objects is told which: nobody else knows of them any more.
 func TestAbandoned(t *testing.T) {
 	w := running(t, twoObjects, "")
 	deleted(w)
-	w.failures["Delete ConfigMap config"] = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-	if _, err := w.reconcile(t); err == nil {
-		t.Error("no error")
-	}
+	w.failures["Delete ConfigMap config"] = errSilent
+	w.mustFail(t)
 	w.checkReason(t, application.ReadyCondition, "TargetUnreachable")
 	w.forget()
 	w.cm = nil
 	w.mustReconcile(t)
 	w.checkReports(t, "Abandoned v1 ConfigMap demo/config")
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkReports(t)
 }
 

@@ -115,8 +115,8 @@ func TestRestlessApplication(t *testing.T) {
 func TestPendingBeforeALeavingByHalves(t *testing.T) {
 	w := running(t, twoObjects, "")
 	here, agent := w.objects, w.Reconciler
-	w.hubFails = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.Object["data"] = map[string]any{"a": "drifted"} })
+	w.hubFails = errSilent
+	drift(t, w)
 	w.mustTry(t)
 	if len(w.Pending()) != 1 {
 		t.Fatal("nothing is pending")
@@ -128,9 +128,7 @@ func TestPendingBeforeALeavingByHalves(t *testing.T) {
 
 	w.Reconciler, w.objects = agent, here
 	w.failures["Delete ConfigMap config"] = errors.New("no")
-	if _, err := w.reconcile(t); err == nil {
-		t.Error("no error")
-	}
+	w.mustFail(t)
 	clear(w.failures)
 	w.travel(t, application.LocalCluster)
 	w.admit = func(before, after map[string]any) error {
@@ -356,9 +354,7 @@ func wantedBy(t *testing.T, cm *corev1.ConfigMap) []string {
 	var names []string
 	for _, object := range desired.Resources {
 		id, err := manifest.Identify(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names = append(names, label(id))
 	}
 	return names
@@ -445,13 +441,7 @@ func (s *seat) newest() *corev1.ConfigMap {
 	return listed
 }
 
-func versionOf(cm *corev1.ConfigMap) int {
-	version, err := strconv.Atoi(cm.ResourceVersion)
-	if err != nil {
-		panic(err) // the hub's are numbers
-	}
-	return version
-}
+func versionOf(cm *corev1.ConfigMap) int { return sure(strconv.Atoi(cm.ResourceVersion)) }
 
 // pass has the agent look at the Application.
 func (s *seat) pass() {
@@ -496,7 +486,7 @@ func (s *seat) meanwhile() {
 func (s *seat) try(what string, cut *bool, do func() error) error {
 	s.meanwhile()
 	if *cut {
-		return &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		return errSilent
 	}
 	if s.happens(4) {
 		s.say("agent %s: %s: not done", s.name, what)

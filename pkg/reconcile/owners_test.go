@@ -2,10 +2,11 @@ package reconcile_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -64,24 +65,15 @@ func TestOwners(t *testing.T) {
 					w.annotate(application.AdoptAnnotation, true)
 				}
 				before := w.objects["ConfigMap config"]
-				if _, err := w.reconcile(t); err != nil {
-					t.Fatal(err)
-				}
+				w.mustPass(t)
 				touches := w.touches()
 				if len(touches) > 0 && touches[0] == "Create ConfigMap config" { // refused, as it exists
-					touches = touches[1:]
+					touches = append([]string(nil), touches[1:]...)
 				}
-				if len(touches) == 0 {
-					touches = nil
-				}
-				if diff := cmp.Diff(c.want, touches); diff != "" {
-					t.Errorf("writes to the target (-want +got):\n%s", diff)
-				}
+				checkEqual(t, "writes to the target", c.want, touches)
 				w.checkReason(t, application.ReconciledCondition, c.reason)
 				if c.want == nil {
-					if diff := cmp.Diff(before, w.objects["ConfigMap config"]); diff != "" {
-						t.Errorf("the object (-before +after):\n%s", diff)
-					}
+					checkEqual(t, "the object", before, w.objects["ConfigMap config"])
 					w.checkReason(t, application.ConflictCondition, c.reason)
 					w.checkReason(t, application.StalledCondition, "Progressing")
 				} else {
@@ -100,10 +92,7 @@ func TestConflictIsTold(t *testing.T) {
 	w.alien(owned(otherName, "x"))
 	w.others = []types.NamespacedName{otherName}
 	for i := range 3 {
-		result, err := w.pass(t)
-		if err != nil || result.RequeueAfter != time.Minute {
-			t.Errorf("result %+v, error %v", result, err)
-		}
+		w.checkAfter(t, w.step, time.Minute)
 		if i == 0 {
 			w.checkReports(t, "Conflict v1 ConfigMap demo/config; left as it is: OwnedByAnother")
 		} else {
@@ -114,9 +103,7 @@ func TestConflictIsTold(t *testing.T) {
 		"the object belongs to the Application demo/other: v1 ConfigMap demo/config: leave it out of one of the two")
 	w.others = nil
 	w.annotate(application.AdoptAnnotation, true)
-	if _, err := w.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPass(t)
 	w.checkReports(t, "Adopted v1 ConfigMap demo/config", "Configured v1 ConfigMap demo/config: data.a")
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
@@ -127,7 +114,6 @@ func TestConflictIsTold(t *testing.T) {
 func TestAdopted(t *testing.T) {
 	leave := func(w *world) { w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}`, "") }
 	remade := func(t *testing.T, w *world) {
-		t.Helper()
 		w.vanish("ConfigMap config")
 		w.mustReconcile(t)
 	}
@@ -176,9 +162,8 @@ func TestAdoptionIsWrittenAhead(t *testing.T) {
 	w.alien(nil)
 	w.annotate(application.AdoptAnnotation, true)
 	w.failures["Write inventory.local"] = errors.New("no space")
-	if _, err := w.pass(t); err == nil {
-		t.Error("no error")
-	}
+	w.forget()
+	w.mustFail(t)
 	if object := (&unstructured.Unstructured{Object: w.objects["ConfigMap config"]}); len(object.GetLabels()) > 0 {
 		t.Error("it has our marks, and nobody remembers that it was there before")
 	}
@@ -187,17 +172,13 @@ func TestAdoptionIsWrittenAhead(t *testing.T) {
 // The proof is an observed field as any other, as long as somebody remembers
 // that this very object has had it. After that it is nobody's.
 func TestALostProof(t *testing.T) {
-	lose := func(t *testing.T, w *world, annotation string) {
+	loses := func(t *testing.T, w *world, annotation string) {
 		t.Helper()
-		w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
-			annotations := live.GetAnnotations()
-			delete(annotations, annotation)
-			live.SetAnnotations(annotations)
-		})
+		w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { lose(live, annotation) })
 	}
 	t.Run("it is put back", func(t *testing.T) {
 		w := running(t, oneObject, "")
-		lose(t, w, application.OwnerAnnotation)
+		loses(t, w, application.OwnerAnnotation)
 		w.mustReconcile(t)
 		w.checkTouches(t, "Patch ConfigMap config add /metadata/annotations/krake.dev~1owner")
 		w.checkSilentRestart(t)
@@ -206,7 +187,7 @@ func TestALostProof(t *testing.T) {
 		w := running(t, oneObject, "")
 		w.restart()
 		w.mustReconcile(t)
-		lose(t, w, application.OwnerAnnotation)
+		loses(t, w, application.OwnerAnnotation)
 		w.mustReconcile(t)
 		w.checkReason(t, application.ReconciledCondition, "Reconciled")
 	})
@@ -219,7 +200,7 @@ func TestALostProof(t *testing.T) {
 	})
 	t.Run("not by an agent that does not know of it", func(t *testing.T) {
 		w := running(t, oneObject, "")
-		lose(t, w, application.OwnerAnnotation)
+		loses(t, w, application.OwnerAnnotation)
 		w.restart()
 		w.checkRequeued(t)
 		w.checkTouches(t)
@@ -228,7 +209,7 @@ func TestALostProof(t *testing.T) {
 	})
 	t.Run("the UID alone is put back by any", func(t *testing.T) {
 		w := running(t, oneObject, "")
-		lose(t, w, application.OwnerUIDAnnotation)
+		loses(t, w, application.OwnerUIDAnnotation)
 		w.restart()
 		w.mustReconcile(t)
 		w.checkTouches(t, "Patch ConfigMap config add /metadata/annotations/krake.dev~1owner-uid")
@@ -264,14 +245,82 @@ func TestStrays(t *testing.T) {
 			w := running(t, oneObject, "")
 			w.objects["Service stray"] = c.object
 			w.annotate(application.ModeAnnotation, c.mode)
-			if _, err := w.pass(t); err != nil {
-				t.Fatal(err)
-			}
-			w.checkTouches(t, c.want...)
+			w.checkPass(t, c.want...)
 			w.checkReason(t, application.ReconciledCondition, "Reconciled")
 			if len(c.want) == 0 && w.looked["Service stray"] > 0 {
 				t.Error("what cannot prove to be ours is read in each pass")
 			}
 		})
 	}
+}
+
+// Another version of its API serves the same object: it was adopted all the same,
+// and stays.
+func TestAdoptedInAnotherVersion(t *testing.T) {
+	w := newWorld(t, `{apiVersion: apps/v1beta2, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}`, "")
+	w.objects["Deployment web"] = map[string]any{
+		"apiVersion": "apps/v1beta2", "kind": "Deployment", "spec": map[string]any{"replicas": int64(1)},
+		"metadata": map[string]any{"name": "web", "namespace": "demo", "uid": "theirs", "resourceVersion": "1"},
+	}
+	w.annotate(application.AdoptAnnotation, true)
+	w.mustPass(t)
+	w.respec(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}`, "")
+	w.objects["Deployment web"]["apiVersion"] = "apps/v1" // as that version serves it
+	w.mustPass(t)
+	deleted(w)
+	w.mustPass(t)
+	if w.objects["Deployment web"] == nil {
+		t.Error("it was deleted")
+	}
+}
+
+// As long as an adoption cannot be written down, there is none: who crashed after
+// it would delete what was somebody else's.
+func TestNoAdoptionWithoutARecord(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.alien(nil)
+	w.mustPass(t)
+	w.annotate(application.AdoptAnnotation, true)
+	w.failures["Write inventory.local"] = apierrors.NewServiceUnavailable("not now")
+	for range 3 {
+		w.forget()
+		w.mustFail(t)
+		for _, call := range w.touches() {
+			if call != "Create ConfigMap config" { // refused, as it exists
+				t.Errorf("written without a record: %s", call)
+			}
+		}
+	}
+}
+
+// To look what an adoption would change is not to adopt: who decides against it
+// has the object left as it is.
+func TestAnAdoptionThatWasOnlyLookedAt(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.alien(nil)
+	before := w.objects["ConfigMap config"]
+	w.mustPass(t)
+	w.annotate(application.ModeAnnotation, application.Observe)
+	w.annotate(application.AdoptAnnotation, true)
+	w.mustPass(t)
+	delete(w.cm.Annotations, application.ModeAnnotation)
+	delete(w.cm.Annotations, application.AdoptAnnotation)
+	w.mustPass(t)
+	w.checkReason(t, application.ReconciledCondition, "AlreadyExists")
+	checkEqual(t, "the object", before, w.objects["ConfigMap config"])
+}
+
+// Anybody may write the name of an Application on objects in his namespace. It
+// cannot have created them there, so it does not even look.
+func TestStraysOutOfReach(t *testing.T) {
+	w := running(t, oneObject, "")
+	for i := range 50 {
+		name := fmt.Sprint("theirs-", i)
+		w.objects["ConfigMap "+name] = map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+			"name": name, "namespace": "elsewhere", "uid": name, "resourceVersion": "9",
+			"annotations": map[string]any{application.OwnerAnnotation: "demo/app /ConfigMap/elsewhere/" + name, application.OwnerUIDAnnotation: "app-uid"},
+		}}
+	}
+	w.checkQuiet(t)
+	w.checkObjects(t, 51)
 }

@@ -93,14 +93,12 @@ func TestAnImmutableField(t *testing.T) {
 	w.checkQuiet(t)
 
 	w.respec(song("4", "2"), "")
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkTouches(t, "Patch Song aria replace /spec/fixed")
 	w.checkQuiet(t)
 
 	w.respec(song("3", "2"), "") // as it is
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkTouches(t)
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
@@ -184,8 +182,7 @@ func TestARefusedCreation(t *testing.T) {
 
 	w.admit = func(_, _ map[string]any) error { return nil }
 	w.respec(song("2", "2"), "")
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkTouches(t, "Create Song aria")
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
@@ -240,19 +237,14 @@ func TestARefusedLearnedValue(t *testing.T) {
 				return immutable("spec", "ipFamilyPolicy")(before, after)
 			}
 			w.respec(service("ClusterIP", c.policy), observedService)
-			w.forget()
-			w.mustReconcile(t)
+			w.mustRest(t)
 			if tries := w.touches(); len(tries) > c.most {
 				t.Errorf("tries: %q", tries)
 			}
 			w.checkReason(t, application.ReconciledCondition, c.reason)
 			want := map[string]any{"type": "ClusterIP", "ipFamilyPolicy": c.want, "ports": []any{map[string]any{"port": int64(80)}}}
-			if diff := cmp.Diff(want, w.objects["Service web"]["spec"]); diff != "" {
-				t.Errorf("spec of the object (-want +got):\n%s", diff)
-			}
-			if learned := w.app(t).Learned; len(learned) > 0 {
-				t.Errorf("learned: %v", learned)
-			}
+			checkEqual(t, "spec of the object", want, w.objects["Service web"]["spec"])
+			w.checkNothingLearned(t)
 			w.checkQuiet(t)
 			w.checkRefusedRestart(t, 1)
 		})
@@ -308,9 +300,7 @@ func TestAnElementThatIsRefusedBesideAnother(t *testing.T) {
 			w.somebody(t, "somebody", "Service web", listOf(t, c.theirs), "spec", "ports")
 			w.mustReconcile(t)
 			w.checkTouches(t, "Patch Service web add /spec/ports/-", "Patch Service web "+c.patch)
-			if diff := cmp.Diff(listOf(t, c.want), w.objects["Service web"]["spec"].(map[string]any)["ports"]); diff != "" {
-				t.Errorf("ports (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "ports", listOf(t, c.want), w.objects["Service web"]["spec"].(map[string]any)["ports"])
 			w.checkReady(t, application.StateRunning, "Ready", ready)
 			w.checkQuiet(t)
 		})
@@ -332,8 +322,6 @@ func TestAnElementThatIsRefusedAnyway(t *testing.T) {
 func listOf(t *testing.T, text string) []any {
 	t.Helper()
 	values, err := manifest.Decode([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return values
 }

@@ -2,10 +2,10 @@ package reconcile_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,27 +13,10 @@ import (
 )
 
 const (
-	privileged = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  template:
-    spec:
-      hostNetwork: true
-      containers:
-      - {name: main, image: "main:1", securityContext: {privileged: true}}
-`
-	plain = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  template:
-    spec:
-      containers:
-      - {name: main, image: "main:1"}
-`
+	privileged = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {hostNetwork: true,
+		containers: [{name: main, image: "main:1", securityContext: {privileged: true}}]}}}}`
+	plain = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {
+		containers: [{name: main, image: "main:1"}]}}}}`
 	release = "Patch Deployment web remove /spec/template/spec/containers/0/securityContext remove /spec/template/spec/hostNetwork"
 )
 
@@ -48,72 +31,49 @@ func TestReleased(t *testing.T) {
 	}{
 		{"at once", func(*testing.T, *world) {}, []string{release}},
 		{"what somebody has changed meanwhile stays", func(t *testing.T, w *world) {
-			t.Helper()
 			w.somebody(t, "somebody", "Deployment web", false, "spec", "template", "spec", "hostNetwork")
 		}, []string{"Patch Deployment web remove /spec/template/spec/containers/0/securityContext"}},
 		{"what somebody has removed is gone", func(_ *testing.T, w *world) {
 			unstructured.RemoveNestedField(w.objects["Deployment web"], "spec", "template", "spec", "hostNetwork")
 		}, []string{"Patch Deployment web remove /spec/template/spec/containers/0/securityContext"}},
-		{"after a pass that failed", func(t *testing.T, w *world) {
-			t.Helper()
-			w.fails(t)
-		}, []string{release}},
+		{"after a pass that failed", func(t *testing.T, w *world) { w.fails(t) }, []string{release}},
 		{"after two of those", func(t *testing.T, w *world) {
-			t.Helper()
 			w.fails(t)
 			w.fails(t)
 		}, []string{release}},
 		{"after a pass that failed, by another agent", func(t *testing.T, w *world) {
-			t.Helper()
 			w.fails(t)
 			w.restart()
 		}, []string{release}},
 		{"by another agent", func(_ *testing.T, w *world) { w.restart() }, []string{release}},
 		{"after a pass in which the target did not answer", func(t *testing.T, w *world) {
-			t.Helper()
 			w.admit = func(_, _ map[string]any) error { return apierrors.NewServiceUnavailable("not now") }
-			if _, err := w.pass(t); err == nil {
-				t.Error("no error")
-			}
+			w.forget()
+			w.mustFail(t)
 			w.admit = func(_, _ map[string]any) error { return nil }
 		}, []string{release}},
 		{"after a hold", func(t *testing.T, w *world) {
-			t.Helper()
 			w.annotate(application.HoldUntilAnnotation, noon.Add(time.Minute))
-			if _, err := w.pass(t); err != nil {
-				t.Fatal(err)
-			}
-			w.checkTouches(t)
+			w.checkPass(t)
 			w.restart()
 			w.now = noon.Add(time.Minute)
 		}, []string{release}},
 		{"after the object was not looked at for a while", func(t *testing.T, w *world) {
-			t.Helper()
 			w.annotate(application.ModeAnnotation, application.Suspend)
-			if _, err := w.pass(t); err != nil {
-				t.Fatal(err)
-			}
+			w.mustPass(t)
 			delete(w.cm.Annotations, application.ModeAnnotation)
 		}, []string{release}},
 		{"after the Application was refused for a while, though its spec was not", func(t *testing.T, w *world) {
-			t.Helper()
 			w.Namespaces.Allowed = []string{"another"}
-			if _, err := w.pass(t); err != nil {
-				t.Fatal(err)
-			}
+			w.mustPass(t)
 			w.Namespaces.Allowed = nil
 		}, []string{release}},
 		{"after it was observed for a while", func(t *testing.T, w *world) {
-			t.Helper()
 			w.annotate(application.ModeAnnotation, application.Observe)
-			if _, err := w.pass(t); err != nil {
-				t.Fatal(err)
-			}
-			w.checkTouches(t)
+			w.checkPass(t)
 			delete(w.cm.Annotations, application.ModeAnnotation)
 		}, []string{release}},
 		{"not if the user wants it again meanwhile", func(t *testing.T, w *world) {
-			t.Helper()
 			w.fails(t)
 			w.respec(privileged, "")
 		}, nil},
@@ -124,10 +84,7 @@ func TestReleased(t *testing.T) {
 			w.respec(plain, "")
 			w.unread()
 			c.set(t, w)
-			if _, err := w.pass(t); err != nil {
-				t.Fatal(err)
-			}
-			w.checkTouches(t, c.want...)
+			w.checkPass(t, c.want...)
 			w.stale = map[string]bool{}
 			w.checkReady(t, application.StateRunning, "Ready", ready)
 			w.checkQuiet(t)
@@ -136,10 +93,7 @@ func TestReleased(t *testing.T) {
 			// Whoever brings it back has it: it is not observed any more.
 			w.somebody(t, "somebody", "Deployment web", true, "spec", "template", "spec", "hostPID")
 			w.stale["Deployment web"] = true
-			if _, err := w.pass(t); err != nil {
-				t.Fatal(err)
-			}
-			w.checkTouches(t)
+			w.checkPass(t)
 		})
 	}
 }
@@ -160,16 +114,7 @@ func (w *world) fails(t *testing.T) {
 // It is removed together with what is changed, by one patch.
 func TestReleasedWithAChange(t *testing.T) {
 	w := running(t, privileged, "")
-	w.respec(`
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  template:
-    spec:
-      containers:
-      - {name: main, image: "main:2"}
-`, "")
+	w.respec(strings.Replace(plain, "main:1", "main:2", 1), "")
 	w.unread()
 	w.mustReconcile(t)
 	if len(w.touches()) != 1 {
@@ -178,7 +123,102 @@ spec:
 	want := map[string]any{"template": map[string]any{"spec": map[string]any{
 		"containers": []any{map[string]any{"name": "main", "image": "main:2"}},
 	}}}
-	if diff := cmp.Diff(want, w.objects["Deployment web"]["spec"]); diff != "" {
-		t.Errorf("spec of the object (-want +got):\n%s", diff)
+	checkEqual(t, "spec of the object", want, w.objects["Deployment web"]["spec"])
+}
+
+// What has left the spec and could not be removed at once is removed later, also
+// where the observers have looked at the object meanwhile: they do not see what is
+// not observed any more.
+func TestReleasedLater(t *testing.T) {
+	looks := func(t *testing.T, w *world) {
+		t.Helper()
+		w.unread()
+		w.checkPass(t)
+		w.stale = map[string]bool{}
+	}
+	cases := []struct {
+		name string
+		set  func(t *testing.T, w *world)
+	}{
+		{"after a hold", func(t *testing.T, w *world) {
+			w.annotate(application.HoldUntilAnnotation, noon.Add(time.Minute))
+			looks(t, w)
+			w.now = noon.Add(time.Minute)
+		}},
+		{"after a hold, by another agent", func(t *testing.T, w *world) {
+			w.annotate(application.HoldUntilAnnotation, noon.Add(time.Minute))
+			looks(t, w)
+			w.now = noon.Add(time.Minute)
+			w.restart()
+		}},
+		{"after it was observed for a while", func(t *testing.T, w *world) {
+			w.annotate(application.ModeAnnotation, application.Observe)
+			looks(t, w)
+			delete(w.cm.Annotations, application.ModeAnnotation)
+		}},
+		{"that changed while nobody looked, and all was observed anew afterwards", func(t *testing.T, w *world) {
+			w.annotate(application.ModeAnnotation, application.Suspend)
+			w.mustPass(t)
+			delete(w.cm.Annotations, application.ModeAnnotation)
+		}},
+		{"after a pass that failed, by another agent", func(t *testing.T, w *world) {
+			w.unread()
+			w.fails(t)
+			w.stale = map[string]bool{}
+			w.restart()
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, privileged, "")
+			w.respec(plain, "")
+			c.set(t, w)
+			w.checkPass(t, release)
+			w.checkReady(t, application.StateRunning, "Ready", ready)
+			w.checkQuiet(t)
+			w.checkSilentRestart(t)
+		})
+	}
+}
+
+// A spec that was replaced while it was carried out was carried out all the same:
+// what it has set and its successor does not have is removed.
+func TestReleasedOfASpecThatWasReplacedMeanwhile(t *testing.T) {
+	w := running(t, plain, "")
+	w.respec(privileged, "")
+	w.unread()
+	w.admit = func(_, _ map[string]any) error {
+		w.respec(plain, "")
+		w.admit = func(_, _ map[string]any) error { return nil }
+		return nil
+	}
+	w.checkRequeued(t) // the status could not be written
+	w.checkPass(t, release)
+	w.stale = map[string]bool{}
+	w.checkQuiet(t)
+	w.checkSilentRestart(t)
+}
+
+// Of a spec that could be carried out in part only, that part is carried out: who
+// takes it back, because something else in it was refused, takes all of it back.
+func TestReleasedOfASpecThatWasRefusedInPart(t *testing.T) {
+	const refusedInPart = `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {fixed: "2", free: "1", extra: {a: "1"}, list: [{p: "1", q: "1"}]}}`
+	for _, restarted := range []bool{false, true} {
+		w := running(t, song("1", "1"), "")
+		w.admit = immutable("spec", "fixed")
+		w.respec(refusedInPart, "")
+		w.stale["Song aria"] = true
+		w.mustPass(t)
+		w.checkReason(t, application.ReconciledCondition, "Invalid")
+		if restarted {
+			w.restart()
+		}
+		w.respec(song("1", "1"), "")
+		w.mustPass(t)
+		w.stale = map[string]bool{}
+		checkEqual(t, "spec of the object", map[string]any{"fixed": "1", "free": "1"}, w.objects["Song aria"]["spec"])
+		w.checkReady(t, application.StateRunning, "Ready", ready)
+		w.checkQuiet(t)
+		w.checkSilentRestart(t)
 	}
 }

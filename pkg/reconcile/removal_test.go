@@ -2,9 +2,9 @@ package reconcile_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,16 +34,15 @@ func TestRemovedFromTheSpec(t *testing.T) {
 		{"ours", func(*testing.T, *world) {}, []string{"Delete Deployment web"}, []string{"ConfigMap config"}, false},
 		{"gone already", func(_ *testing.T, w *world) { delete(w.objects, "Deployment web") }, nil, []string{"ConfigMap config"}, false},
 		{"not ours: it stays, and is no concern of ours any more",
-			func(t *testing.T, w *world) { t.Helper(); disown(t, w, "Deployment web") }, nil, []string{"ConfigMap config"}, false},
+			func(t *testing.T, w *world) { disown(t, w, "Deployment web") }, nil, []string{"ConfigMap config"}, false},
 		{"of a former Application of this name", func(t *testing.T, w *world) {
-			t.Helper()
 			w.change(t, "Deployment web", func(live *unstructured.Unstructured) {
 				annotations := live.GetAnnotations()
 				annotations[application.OwnerUIDAnnotation] = "former"
 				live.SetAnnotations(annotations)
 			})
 		}, nil, []string{"ConfigMap config"}, false},
-		{"kept by a finalizer", func(t *testing.T, w *world) { t.Helper(); w.finalize(t, "Deployment web", "somebody/keeps") },
+		{"kept by a finalizer", func(t *testing.T, w *world) { w.finalize(t, "Deployment web", "somebody/keeps") },
 			[]string{"Delete Deployment web"}, []string{"ConfigMap config", "Deployment web"}, false},
 		{"we must not", func(_ *testing.T, w *world) {
 			w.failures["Delete Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New("no"))
@@ -58,21 +57,11 @@ func TestRemovedFromTheSpec(t *testing.T) {
 			if _, err := w.reconcile(t); (err != nil) != c.failed {
 				t.Errorf("error %v", err)
 			}
-			var deletions []string
-			for _, call := range w.calls {
-				if call == "Delete Deployment web" {
-					deletions = append(deletions, call)
-				}
-			}
-			if diff := cmp.Diff(c.calls, deletions); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			w.checkTouches(t, c.calls...)
 			if c.calls == nil && before != nil && w.objects["Deployment web"] == nil {
 				t.Error("the object is gone")
 			}
-			if diff := cmp.Diff(c.held, w.inventory(t)); diff != "" {
-				t.Errorf("inventory (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "inventory", c.held, w.inventory(t))
 		})
 	}
 }
@@ -89,9 +78,7 @@ func TestAHeldRemovalIsLookedAtAgain(t *testing.T) {
 	}
 	w.finalize(t, "Deployment web")
 	w.mustReconcile(t)
-	if diff := cmp.Diff([]string{"ConfigMap config"}, w.inventory(t)); diff != "" {
-		t.Errorf("inventory (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "inventory", []string{"ConfigMap config"}, w.inventory(t))
 }
 
 // What the inventory says is a hint where to look: an entry that was forged
@@ -103,9 +90,7 @@ func TestForgedInventory(t *testing.T) {
 	}
 	app := w.app(t)
 	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "kube-system", Name: "theirs"})
-	if err := app.Record(w.cm); err != nil {
-		t.Fatal(err)
-	}
+	must(t, app.Record(w.cm))
 	w.mustReconcile(t)
 	w.checkCalls(t, "Observe", "Write inventory.local", "Start")
 	if w.objects["Service theirs"] == nil {
@@ -119,15 +104,11 @@ func TestChangeOfAPIVersion(t *testing.T) {
 	w.respec(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}`, "")
 	w.objects["Deployment web"]["apiVersion"] = "apps/v1" // as that version serves it
 	w.mustReconcile(t)
-	for _, call := range w.calls {
-		if call == "Delete Deployment web" {
-			t.Error("it was deleted")
-		}
+	if slices.Contains(w.calls, "Delete Deployment web") {
+		t.Error("it was deleted")
 	}
 	want := []manifest.ID{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}}
-	if diff := cmp.Diff(want, w.app(t).Inventory); diff != "" {
-		t.Errorf("inventory (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "inventory", want, w.app(t).Inventory)
 	w.checkQuiet(t)
 }
 
@@ -151,9 +132,7 @@ func TestDeletionWaits(t *testing.T) {
 
 func (w *world) checkHeld(t *testing.T, finalized bool, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, w.inventory(t)); diff != "" {
-		t.Errorf("inventory (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "inventory", want, w.inventory(t))
 	if got := w.app(t).Finalized; got != finalized {
 		t.Errorf("finalizer is %v, want %v", got, finalized)
 	}
@@ -206,9 +185,7 @@ func TestDeletionOfAKindThatIsGone(t *testing.T) {
 	w := running(t, oneObject, "")
 	app := w.app(t)
 	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "example.com/v1", Kind: "Opera", Namespace: "demo", Name: "tosca"})
-	if err := app.Record(w.cm); err != nil {
-		t.Fatal(err)
-	}
+	must(t, app.Record(w.cm))
 	deleted(w)
 	w.mustReconcile(t)
 	w.checkHeld(t, false)

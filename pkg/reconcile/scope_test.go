@@ -1,7 +1,6 @@
 package reconcile_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,17 +36,13 @@ func TestClusterScope(t *testing.T) {
 		{APIVersion: "v1", Kind: "Namespace", Name: "other"},
 		{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"},
 	}
-	if diff := cmp.Diff(held, w.app(t).Inventory); diff != "" {
-		t.Errorf("inventory (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "inventory", held, w.app(t).Inventory)
 	w.checkQuiet(t)
 
 	deleted(w)
 	w.Scope = mutate.NamespaceScope // what it made, it deletes on proof, whatever it may make now
 	w.mustReconcile(t)
-	if len(w.objects) > 0 {
-		t.Errorf("left: %v", w.objects)
-	}
+	w.checkObjects(t, 0)
 }
 
 // What an Application's account may not do, nobody does for it.
@@ -77,15 +72,7 @@ func TestServiceAccount(t *testing.T) {
 			if _, err := w.reconcile(t); (err != nil) != c.missing {
 				t.Errorf("error %v", err)
 			}
-			var asked []string
-			for _, call := range w.calls {
-				if strings.HasPrefix(call, "As ") {
-					asked = append(asked, call)
-				}
-			}
-			if diff := cmp.Diff(c.calls, asked); diff != "" {
-				t.Errorf("accounts (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "accounts", c.calls, w.callsOf("As"))
 			w.checkReason(t, application.ReadyCondition, c.reason)
 			if c.missing != (len(w.objects) == 0) {
 				t.Errorf("objects: %v", w.objects)

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,7 +36,7 @@ func (c *caller) Call(_ context.Context, service manifest.Ref, port int32) error
 
 // refused is the answer of a Service of which the Pods do not listen.
 func refused() error {
-	return fmt.Errorf("PUT http://shutdown.demo.svc:8080/shutdown: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+	return fmt.Errorf("PUT http://shutdown.demo.svc:8080/shutdown: %w", errSilent)
 }
 
 // grace is how long an attempt takes at most, but for what its end is rounded up by.
@@ -57,9 +54,7 @@ func stopping(t *testing.T) (*world, *caller) {
 func (w *world) here(t *testing.T) *application.Application {
 	t.Helper()
 	app, err := application.ReadFor(w.cm, w.ClusterName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return app
 }
 
@@ -71,13 +66,24 @@ func (w *world) confirm(t *testing.T) {
 	}
 }
 
-// after makes a pass that long after the last one.
-func (w *world) after(t *testing.T, d time.Duration) time.Duration {
+// after makes passes, each that long after the one before, and gives when the next one is due.
+func (w *world) after(t *testing.T, steps ...time.Duration) (due time.Duration) {
 	t.Helper()
 	step := w.step
-	w.step = d
 	defer func() { w.step = step }()
-	return w.mustPass(t)
+	for _, d := range steps {
+		w.step = d
+		due = w.mustPass(t)
+	}
+	return due
+}
+
+// checkAfter makes a pass that long after the last one, and compares when the next one is due.
+func (w *world) checkAfter(t *testing.T, d, want time.Duration) {
+	t.Helper()
+	if due := w.after(t, d); due != want {
+		t.Errorf("the next pass is due after %s, want %s", due, want)
+	}
 }
 
 func (w *world) record(t *testing.T) application.ShutdownRecord {
@@ -149,31 +155,25 @@ func stories() []story {
 			w.after(t, time.Second)
 		}, application.StateWaiting, 1},
 		{"it does not confirm, and is kept", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second)
-			w.after(t, late)
-			w.after(t, time.Hour)
+			w.after(t, time.Second, late, time.Hour)
 		}, application.StateDegraded, 1},
 		{"it confirms when the agent has given up", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second)
-			w.after(t, late)
+			w.after(t, time.Second, late)
 			w.confirm(t)
 			w.after(t, time.Second)
 		}, "", 1},
 		{"it does not confirm, and is deleted all the same", func(t *testing.T, w *world, _ *caller) {
 			w.annotate(application.ShutdownStrategyAnnotation, "delete")
-			w.after(t, time.Second)
-			w.after(t, late)
+			w.after(t, time.Second, late)
 		}, "", 1},
 		{"the agent's strategy counts for who says none", func(t *testing.T, w *world, _ *caller) {
 			w.ShutdownDefaults.Strategy = application.DeleteAnyway
-			w.after(t, time.Second)
-			w.after(t, late)
+			w.after(t, time.Second, late)
 		}, "", 1},
 		{"its own strategy counts more than the agent's", func(t *testing.T, w *world, _ *caller) {
 			w.ShutdownDefaults.Strategy = application.DeleteAnyway
 			w.annotate(application.ShutdownStrategyAnnotation, "give_up")
-			w.after(t, time.Second)
-			w.after(t, late)
+			w.after(t, time.Second, late)
 		}, application.StateDegraded, 1},
 		{"it is asked twice more", func(t *testing.T, w *world, _ *caller) {
 			w.annotate(application.ShutdownRetryCountAnnotation, "2")
@@ -196,25 +196,19 @@ func stories() []story {
 		}, application.StateDegraded, 1},
 		{"it has the time that it says", func(t *testing.T, w *world, _ *caller) {
 			w.annotate(application.ShutdownGraceTimeAnnotation, "2m")
-			w.after(t, time.Second)
-			w.after(t, late)
+			w.after(t, time.Second, late)
 		}, application.StateWaiting, 1},
 		{"a user has it asked once more", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second)
-			w.after(t, late)
+			w.after(t, time.Second, late)
 			w.annotate(application.ShutdownRetryAnnotation, "please")
-			w.after(t, time.Second)
-			w.after(t, time.Second)
+			w.after(t, time.Second, time.Second)
 		}, application.StateWaiting, 2},
 		{"and the same word is no other wish", func(t *testing.T, w *world, _ *caller) {
 			w.annotate(application.ShutdownRetryAnnotation, "please")
-			w.after(t, time.Second)
-			w.after(t, late)
-			w.after(t, late)
+			w.after(t, time.Second, late, late)
 		}, application.StateDegraded, 1},
 		{"it asks to be asked once more", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second)
-			w.after(t, late)
+			w.after(t, time.Second, late)
 			if state, err := w.RetryShutdown(t.Context(), w.here(t)); state != application.StateWaiting || err != nil {
 				t.Errorf("state %s, error %v", state, err)
 			}
@@ -226,8 +220,7 @@ func stories() []story {
 			w.after(t, time.Second)
 		}, "", 1},
 		{"the hook is taken off when the agent has given up", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second)
-			w.after(t, late)
+			w.after(t, time.Second, late)
 			w.annotate(application.HooksAnnotation, "")
 			w.after(t, time.Second)
 		}, "", 1},
@@ -250,15 +243,12 @@ func stories() []story {
 		}, "", 1},
 		{"and when the agent has given up", func(t *testing.T, w *world, _ *caller) {
 			w.after(t, time.Second)
-			if after := w.after(t, late); after != time.Minute {
-				t.Errorf("it looks again after %s", after)
-			}
+			w.checkAfter(t, late, time.Minute)
 			delete(w.objects, "Deployment web")
 			w.after(t, time.Second)
 		}, "", 1},
 		{"it is given up by force", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second)
-			w.after(t, late)
+			w.after(t, time.Second, late)
 			application.GiveUp(w.cm, application.LocalCluster)
 			w.after(t, time.Second)
 		}, "", 1},
@@ -272,8 +262,7 @@ func stories() []story {
 				w.after(t, time.Second)
 			}
 			c.answer = nil
-			w.after(t, 8*time.Second)
-			w.after(t, 8*time.Second)
+			w.after(t, 8*time.Second, 8*time.Second)
 		}, application.StateWaiting, 5},
 		{"the Service is never heard", func(t *testing.T, w *world, c *caller) {
 			c.answer = refused()
@@ -376,7 +365,6 @@ func TestWhatIsToldOfAShutdown(t *testing.T) {
 func TestWhoCannotBeAsked(t *testing.T) {
 	service := func(change func(spec map[string]any)) func(t *testing.T, w *world) {
 		return func(t *testing.T, w *world) {
-			t.Helper()
 			w.change(t, "Service shutdown", func(live *unstructured.Unstructured) { change(live.Object["spec"].(map[string]any)) })
 		}
 	}
@@ -388,7 +376,6 @@ func TestWhoCannotBeAsked(t *testing.T) {
 			spec["type"] = "ExternalName"
 		}),
 		"the Application has no Service called shutdown that could be asked: add one to its manifest, or take shutdown off its annotation krake.dev/hooks": func(t *testing.T, w *world) {
-			t.Helper()
 			w.respec(strings.Replace(hookedObjects, "{name: shutdown}", "{name: other}", 1), "")
 			w.after(t, time.Second)
 		},
@@ -397,8 +384,7 @@ func TestWhoCannotBeAsked(t *testing.T) {
 		w, c := stopping(t)
 		set(t, w)
 		deleted(w)
-		w.after(t, time.Second)
-		w.after(t, grace+2*time.Second)
+		w.after(t, time.Second, grace+2*time.Second)
 		if message := w.record(t).Message; !strings.HasSuffix(message, ": "+want) || len(c.calls) > 0 {
 			t.Errorf("message %q, want %q; called: %q", message, want, c.calls)
 		}
@@ -443,9 +429,8 @@ func TestShutdownOfASilentTarget(t *testing.T) {
 	deleted(w)
 	known := w.Kinds
 	w.Kinds = silent{known}
-	if _, err := w.pass(t); err == nil {
-		t.Error("no error")
-	}
+	w.forget()
+	w.mustFail(t)
 	w.checkReason(t, application.ReadyCondition, "TargetUnreachable")
 	w.Kinds = known
 	w.after(t, time.Second)
@@ -464,7 +449,7 @@ type silent struct{ reconcile.Kinds }
 
 // Locate implements reconcile.Kinds.
 func (silent) Locate(types.NamespacedName, manifest.ID) (mutate.Object, error) {
-	return mutate.Object{}, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	return mutate.Object{}, errSilent
 }
 
 // An attempt that was begun goes on where it was, however often the agent is killed,
@@ -577,7 +562,7 @@ func TestComplete(t *testing.T) {
 		w.mustPass(t)
 		w.forget()
 		if !hubIsBack {
-			w.failures["Delete the Application"] = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			w.failures["Delete the Application"] = errSilent
 			if _, err := w.Complete(t.Context(), w.here(t)); err == nil {
 				t.Error("no error")
 			}
@@ -709,27 +694,21 @@ func TestShutdownThatNobodyAwaits(t *testing.T) {
 	cases := map[string]func(t *testing.T, w *world){
 		"no agent": func(*testing.T, *world) {},
 		"an agent without hooks": func(t *testing.T, w *world) {
-			t.Helper()
 			w.visit("edge", map[string]map[string]any{})
 			w.Secrets = nil
 			w.after(t, time.Second)
 			w.checkReason(t, application.ReadyCondition, "Refused")
 		},
 		"a silent target": func(t *testing.T, w *world) {
-			t.Helper()
 			w.visit("edge", map[string]map[string]any{})
 			w.Kinds = silent{w.Kinds}
-			if _, err := w.reconcile(t); err == nil {
-				t.Error("no error")
-			}
+			w.mustFail(t)
 		},
 		"another one": func(t *testing.T, w *world) {
-			t.Helper()
 			w.await(t)
 			w.travel(t, "third")
 		},
 		"one that has changed its mind": func(t *testing.T, w *world) {
-			t.Helper()
 			w.await(t)
 			w.visit("edge", map[string]map[string]any{})
 			w.Secrets = nil
@@ -859,8 +838,7 @@ func TestMoveOfWhatDoesNotShutDown(t *testing.T) {
 	w.set(t, application.ShutdownStrategyAnnotation, "delete")
 	w.travel(t, "edge")
 	w.await(t)
-	w.after(t, time.Second)
-	w.after(t, grace+2*time.Second)
+	w.after(t, time.Second, grace+2*time.Second)
 	w.visit("edge", there)
 	w.after(t, time.Second)
 	if len(here) > 0 || len(there) != 5 {
@@ -901,9 +879,7 @@ func TestWhatShutsDown(t *testing.T) {
 	deleted(w)
 	delete(w.objects, "Deployment web")
 	w.after(t, time.Second)
-	if state := w.app(t).Status.State; state != application.StateWaiting {
-		t.Errorf("state %s", state)
-	}
+	w.checkState(t, application.StateWaiting)
 	delete(w.objects, "Song song")
 	w.after(t, time.Second)
 	w.checkKept(t, false)
@@ -917,9 +893,7 @@ func TestRetryOfWhatIsNotDegraded(t *testing.T) {
 		if _, err := w.RetryShutdown(t.Context(), w.here(t)); !errors.Is(err, reconcile.ErrNotDegraded) {
 			t.Errorf("error %v", err)
 		}
-		if diff := cmp.Diff(before, w.cm); diff != "" {
-			t.Errorf("the Application (-before +after):\n%s", diff)
-		}
+		checkEqual(t, "the Application", before, w.cm)
 		deleted(w)
 		w.after(t, time.Second)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -25,25 +24,18 @@ func TestStatusIsWrittenOncePerSecond(t *testing.T) {
 	w.mustReconcile(t) // written at once
 	w.step = 100 * time.Millisecond
 	for i := range 3 {
-		w.forget()
 		w.somebody(t, fmt.Sprint("somebody-", i), "ConfigMap config", "theirs", "data", "a")
-		result, err := w.reconcile(t)
-		if want := time.Second - time.Duration(i+1)*w.step; err != nil || result.RequeueAfter != want {
-			t.Errorf("result %+v, error %v, want %s", result, err, want)
-		}
+		w.checkAfter(t, w.step, time.Second-time.Duration(i+1)*w.step)
 		w.checkCalls(t, "Observe", "Patch ConfigMap config replace /data/a", "Start") // repaired at once
 	}
-	w.forget()
 	w.step = 700 * time.Millisecond
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkCalls(t, "Observe", "Write status", "Start")
 	var managers []string
 	for _, drift := range w.app(t).Status.Drifts {
 		managers = append(managers, drift.Manager)
 	}
-	if diff := cmp.Diff([]string{"somebody-2", "somebody-1", "somebody-0", ""}, managers); diff != "" {
-		t.Errorf("drifts (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "drifts", []string{"somebody-2", "somebody-1", "somebody-0", ""}, managers)
 	w.step = 2 * time.Second
 	w.checkQuiet(t)
 }
@@ -60,29 +52,21 @@ func TestStatusOfConstantDriftIsWrittenLessOften(t *testing.T) {
 	var waited []time.Duration
 	last := w.now
 	for i := range 80 {
-		w.forget()
 		w.somebody(t, "kubectl-edit", fmt.Sprint("ConfigMap c", i%40), "theirs", "data", "a")
-		if _, err := w.reconcile(t); err != nil {
-			t.Fatal(err)
-		}
+		w.mustPass(t)
 		if slices.Contains(w.calls, "Write status") {
 			waited, last = append(waited, w.now.Sub(last)), w.now
 		}
 	}
 	w.checkReason(t, application.DriftedCondition, "NoDrift")
 	want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}
-	if diff := cmp.Diff(want, waited[:min(len(want), len(waited))]); diff != "" {
-		t.Errorf("a write waits (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "a write waits", want, waited[:min(len(want), len(waited))])
 	w.step = 10 * time.Second
 	w.mustReconcile(t)
-	for _, want := range []time.Duration{0, 900 * time.Millisecond} {
-		w.somebody(t, "kubectl-edit", "ConfigMap c0", "theirs", "data", "a")
-		if result, err := w.reconcile(t); err != nil || result.RequeueAfter != want {
-			t.Errorf("after a rest: result %+v, error %v, want %s", result, err, want)
-		}
-		w.step = 100 * time.Millisecond
-	}
+	w.somebody(t, "kubectl-edit", "ConfigMap c0", "theirs", "data", "a")
+	w.checkAfter(t, w.step, 0) // it was at rest
+	w.somebody(t, "kubectl-edit", "ConfigMap c0", "theirs", "data", "a")
+	w.checkAfter(t, 100*time.Millisecond, 900*time.Millisecond)
 }
 
 // What somebody has made of a document is replaced by what is known.
@@ -110,27 +94,19 @@ func TestStatusWaitsForRepairsOfOthers(t *testing.T) {
 	w.mustReconcile(t)
 	w.othersTell(5 + 3)
 	w.somebody(t, "kubectl-edit", "ConfigMap config", "theirs", "data", "a")
-	w.forget()
-	result, err := w.reconcile(t)
-	if want := 800 * time.Millisecond; err != nil || result.RequeueAfter != want {
-		t.Errorf("result %+v, error %v, want %s", result, err, want)
-	}
+	w.checkAfter(t, w.step, 800*time.Millisecond)
 	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /data/a", "Start")
-	w.forget()
 	w.step = 800 * time.Millisecond
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkCalls(t, "Observe", "Write status", "Start")
 	w.step = 10 * time.Second
 	w.checkQuiet(t)
 
 	w.othersTell(1000)
 	w.somebody(t, "kubectl-edit", "ConfigMap config", "theirs", "data", "a")
-	if result, err = w.reconcile(t); err != nil || result.RequeueAfter != 20*time.Second {
-		t.Errorf("result %+v, error %v, want 20s", result, err)
-	}
+	w.checkAfter(t, w.step, 20*time.Second)
 	w.respec(twoObjects, "")
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	if app := w.app(t); app.Status.ObservedSpec != app.Spec.Digest() {
 		t.Errorf("calls: %q", w.calls)
 	}
@@ -150,8 +126,7 @@ func TestANewSpecIsWrittenAtOnce(t *testing.T) {
 	w.mustReconcile(t)
 	w.step = 100 * time.Millisecond
 	w.respec(twoObjects, "")
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	if app := w.app(t); app.Status.ObservedSpec != app.Spec.Digest() {
 		t.Errorf("calls: %q", w.calls)
 	}
@@ -182,9 +157,7 @@ func TestWhatWaitedIsNotWrittenLater(t *testing.T) {
 		clear(w.failures)
 		w.unseen["Deployment web"] = true // to the observers: the inventory alone tells of it
 		w.respec(oneObject, "")
-		if _, err := w.pass(t); err != nil {
-			t.Fatal(err)
-		}
+		w.mustPass(t)
 		if w.objects["Deployment web"] != nil {
 			t.Errorf("it is left: %q", w.calls)
 		}
@@ -193,16 +166,14 @@ func TestWhatWaitedIsNotWrittenLater(t *testing.T) {
 		w := waiting(t)
 		w.respec(`{apiVersion: v1, kind: Namespace, metadata: {name: other}}`, "")
 		w.mustReconcile(t)
-		w.forget()
-		w.mustReconcile(t)
+		w.mustRest(t)
 		w.checkCalls(t)
 	})
 	t.Run("that it is suspended", func(t *testing.T) {
 		w := waiting(t)
 		w.annotate(application.ModeAnnotation, application.Suspend)
 		w.mustReconcile(t)
-		w.forget()
-		w.mustReconcile(t)
+		w.mustRest(t)
 		w.checkCalls(t, "Stop")
 	})
 }
@@ -227,9 +198,7 @@ func TestHistory(t *testing.T) {
 	for _, i := range []int{10, 9, 8, 6, 5, 4, 3, 2, 1} {
 		want = append(want, fmt.Sprintf("manager-%02d x1: DriftReverted, after 12ms", i))
 	}
-	if diff := cmp.Diff(want, history); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "history", want, history)
 }
 
 // A value that may be a secret is told by nothing but its path; another one is
@@ -279,9 +248,7 @@ func TestValuesInTheHistory(t *testing.T) {
 				if len(drifts) != 1 {
 					t.Fatalf("drifts: %+v", drifts)
 				}
-				if diff := cmp.Diff(c.want, drifts[0].Fields); diff != "" {
-					t.Errorf("fields (-want +got):\n%s", diff)
-				}
+				checkEqual(t, "fields", c.want, drifts[0].Fields)
 				for _, said := range []string{w.cm.Data[application.StatusKey], strings.Join(w.reports, "")} {
 					if strings.Contains(said, secret) {
 						t.Errorf("the value got out: %s", said)
@@ -343,18 +310,12 @@ func TestStates(t *testing.T) {
 			w.mustReconcile(t)
 			w.checkTouches(t)
 			app := w.app(t)
-			if diff := cmp.Diff(c.state, app.Status.State); diff != "" {
-				t.Errorf("state (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "state", c.state, app.Status.State)
 			w.checkReason(t, application.ReadyCondition, c.reason)
 			w.checkReason(t, application.ReconciledCondition, "Reconciled")
-			if diff := cmp.Diff(&c.pods, app.Status.ContainerHealth); diff != "" {
-				t.Errorf("container health (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "container health", &c.pods, app.Status.ContainerHealth)
 			id := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
-			if diff := cmp.Diff([]application.ObjectStatus{{ID: id, Health: c.health}}, app.Status.Objects); diff != "" {
-				t.Errorf("objects (-want +got):\n%s", diff)
-			}
+			checkEqual(t, "objects", []application.ObjectStatus{{ID: id, Health: c.health}}, app.Status.Objects)
 			if w.cm.Labels[application.StateLabel] != string(c.state) {
 				t.Errorf("label: %s", w.cm.Labels[application.StateLabel])
 			}
@@ -367,9 +328,7 @@ func TestStates(t *testing.T) {
 func TestStateWhileItIsCreated(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.admit = func(_, _ map[string]any) error {
-		if state := w.app(t).Status.State; state != application.StateCreating {
-			t.Errorf("state %s", state)
-		}
+		w.checkState(t, application.StateCreating)
 		return nil
 	}
 	w.mustReconcile(t)
@@ -384,14 +343,10 @@ func TestServices(t *testing.T) {
 {apiVersion: v1, kind: ConfigMap, metadata: {name: config}}
 `, "")
 	w.mustReconcile(t)
-	if diff := cmp.Diff(map[string]string{"web": "<pending>:80"}, w.app(t).Status.Services); diff != "" {
-		t.Errorf("services (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "services", map[string]string{"web": "<pending>:80"}, w.app(t).Status.Services)
 	w.change(t, "Service web", func(live *unstructured.Unstructured) { writes("10.0.0.7", "spec", "clusterIP")(live.Object) })
 	w.mustReconcile(t)
-	if diff := cmp.Diff(map[string]string{"web": "10.0.0.7:80"}, w.app(t).Status.Services); diff != "" {
-		t.Errorf("services (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "services", map[string]string{"web": "10.0.0.7:80"}, w.app(t).Status.Services)
 	if w.app(t).Status.ContainerHealth != nil {
 		t.Error("Pods are counted where none run")
 	}

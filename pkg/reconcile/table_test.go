@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,22 +14,11 @@ import (
 // Two objects, in the wrong order: the Deployment refers to the ConfigMap.
 const (
 	twoObjects = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec: {replicas: 1}
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}
 ---
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: config}
-data: {a: "1"}
+{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "1"}}
 `
-	oneObject = `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: config}
-data: {a: "1"}
-`
+	oneObject = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "1"}}`
 )
 
 // "Create: observer stopped before: no; started after: yes". What is about to
@@ -99,8 +87,7 @@ func TestDelete(t *testing.T) {
 	)
 	w.checkReports(t, "Deleted apps/v1 Deployment demo/web", "Deleted v1 ConfigMap demo/config")
 
-	w.forget()
-	w.mustReconcile(t) // as the cache brings it once more
+	w.mustRest(t) // as the cache brings it once more
 	w.checkCalls(t, "Stop")
 }
 
@@ -121,9 +108,7 @@ func TestCreatedObject(t *testing.T) {
 		},
 		"data": map[string]any{"a": "1", "b": "1"},
 	}
-	if diff := cmp.Diff(want, w.objects["ConfigMap config"]); diff != "" {
-		t.Errorf("object (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "object", want, w.objects["ConfigMap config"])
 }
 
 // What was written or read is handed to Start, so that its echo is no news, and
@@ -132,19 +117,13 @@ func TestStart(t *testing.T) {
 	w := newWorld(t, twoObjects, "")
 	w.mustReconcile(t)
 	want := []string{"ConfigMap config in version 3", "Deployment web in version 4"}
-	if diff := cmp.Diff(want, w.seen); diff != "" {
-		t.Errorf("seen after the creation (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "seen after the creation", want, w.seen)
 	drift(t, w)
 	w.mustReconcile(t)
 	want = []string{"ConfigMap config in version " + (&unstructured.Unstructured{Object: w.objects["ConfigMap config"]}).GetResourceVersion()}
-	if diff := cmp.Diff(want, w.seen); diff != "" {
-		t.Errorf("seen after a repair (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "seen after a repair", want, w.seen)
 	w.mustReconcile(t)
-	if diff := cmp.Diff([]string(nil), w.seen); diff != "" {
-		t.Errorf("seen without one (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "seen without one", []string(nil), w.seen)
 }
 
 // The revision of a target is another one if anything is that it is compared or
@@ -225,9 +204,7 @@ func TestLeftAlone(t *testing.T) {
 func TestNoInventoryNoCreation(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.failures["Write inventory.local status krake.dev/state finalizers"] = errors.New("no space")
-	if _, err := w.reconcile(t); err == nil {
-		t.Error("no error")
-	}
+	w.mustFail(t)
 	w.checkCalls(t, "Observe", "Write inventory.local status krake.dev/state finalizers", "Start")
 }
 
@@ -306,9 +283,7 @@ func TestLearn(t *testing.T) {
 	w := newWorld(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: ClusterIP}}`,
 		`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: null, clusterIP: null}}`)
 	w.answer = func(live map[string]any) {
-		if err := unstructured.SetNestedField(live, "10.0.0.7", "spec", "clusterIP"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unstructured.SetNestedField(live, "10.0.0.7", "spec", "clusterIP"))
 	}
 	w.mustReconcile(t)
 	w.answer = func(map[string]any) {}
@@ -320,9 +295,7 @@ func TestLearn(t *testing.T) {
 		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"},
 		"spec": map[string]any{"clusterIP": "10.0.0.7"},
 	}}
-	if diff := cmp.Diff(learned, app.Learned); diff != "" {
-		t.Errorf("learned (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "learned", learned, app.Learned)
 	w.checkQuiet(t)
 
 	w.forget()

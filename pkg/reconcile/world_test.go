@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,6 +40,9 @@ import (
 var (
 	appName = types.NamespacedName{Namespace: "demo", Name: "app"}
 	noon    = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+	// errSilent is what comes of a request that no API server answers.
+	errSilent = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 )
 
 // world is the three things that the loop talks to: one Application, the objects
@@ -179,6 +184,21 @@ func (w *world) checkPlan(t testing.TB) {
 	}
 }
 
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkEqual(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
 func (w *world) mustReconcile(t testing.TB) {
 	t.Helper()
 	if result, err := w.reconcile(t); err != nil || result != (ctrl.Result{}) {
@@ -188,45 +208,71 @@ func (w *world) mustReconcile(t testing.TB) {
 
 func (w *world) checkCalls(t *testing.T, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, w.calls); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
+	checkEqual(t, "calls", want, w.calls)
+}
+
+// mustRest is mustReconcile, with what was called before forgotten.
+func (w *world) mustRest(t testing.TB) {
+	t.Helper()
+	w.forget()
+	w.mustReconcile(t)
+}
+
+// mustFail makes a pass that ends with an error.
+func (w *world) mustFail(t *testing.T) {
+	t.Helper()
+	if _, err := w.reconcile(t); err == nil {
+		t.Error("no error")
 	}
 }
 
 // checkQuiet: the next pass finds nothing to do and writes nothing.
 func (w *world) checkQuiet(t *testing.T) {
 	t.Helper()
-	w.forget()
-	w.mustReconcile(t)
+	w.mustRest(t)
 	w.checkCalls(t, "Observe", "Start")
 }
 
 func (w *world) checkReports(t *testing.T, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, w.reports); diff != "" {
-		t.Errorf("reports (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "reports", want, w.reports)
 }
 
 // app is what the ConfigMap says now.
 func (w *world) app(t *testing.T) *application.Application {
 	t.Helper()
 	app, err := application.Read(w.cm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return app
 }
 
 // ready is what the condition Ready says of an Application with which all is well.
 const ready = "all objects are as the Application says, and healthy"
 
+func (w *world) checkState(t *testing.T, want application.State) {
+	t.Helper()
+	checkEqual(t, "state", want, w.app(t).Status.State)
+}
+
+// checkObjects compares how many objects there are on the target.
+func (w *world) checkObjects(t *testing.T, want int) {
+	t.Helper()
+	if len(w.objects) != want {
+		t.Errorf("%d objects, want %d: %v", len(w.objects), want, w.objects)
+	}
+}
+
+func (w *world) checkNothingLearned(t *testing.T) {
+	t.Helper()
+	if learned := w.app(t).Learned; len(learned) > 0 {
+		t.Errorf("learned: %v", learned)
+	}
+}
+
 // checkReady compares the state and the condition Ready.
 func (w *world) checkReady(t *testing.T, state application.State, reason, message string) {
 	t.Helper()
-	if diff := cmp.Diff(state, w.app(t).Status.State); diff != "" {
-		t.Errorf("state (-want +got):\n%s", diff)
-	}
+	w.checkState(t, state)
 	w.checkCondition(t, application.ReadyCondition, reason, message)
 }
 
@@ -260,33 +306,30 @@ func (w *world) checkReason(t *testing.T, name, reason string) {
 }
 
 // writes are the calls that changed something, or tried to.
-func (w *world) writes() []string {
-	var writes []string
-	for _, call := range w.calls {
-		switch verb, _, _ := strings.Cut(call, " "); verb {
-		case "Create", "Patch", "Delete", "Write":
-			writes = append(writes, call)
-		}
-	}
-	return writes
-}
+func (w *world) writes() []string { return w.callsOf("Create", "Patch", "Delete", "Write") }
 
 // touches are the writes to the target, or attempts.
-func (w *world) touches() []string {
-	var touches []string
-	for _, call := range w.writes() {
-		if !strings.HasPrefix(call, "Write") {
-			touches = append(touches, call)
+func (w *world) touches() []string { return w.callsOf("Create", "Patch", "Delete") }
+
+func (w *world) callsOf(verbs ...string) (calls []string) {
+	for _, call := range w.calls {
+		if verb, _, _ := strings.Cut(call, " "); slices.Contains(verbs, verb) {
+			calls = append(calls, call)
 		}
 	}
-	return touches
+	return calls
 }
 
 func (w *world) checkTouches(t *testing.T, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, w.touches()); diff != "" {
-		t.Errorf("writes to the target (-want +got):\n%s", diff)
-	}
+	checkEqual(t, "writes to the target", want, w.touches())
+}
+
+// checkPass makes a pass that does not fail, and compares what it writes to the target.
+func (w *world) checkPass(t *testing.T, touches ...string) {
+	t.Helper()
+	w.mustPass(t)
+	w.checkTouches(t, touches...)
 }
 
 // pass reconciles, whatever comes of it, and forgets what was called before.
@@ -305,9 +348,7 @@ func (w *world) checkSilentRestart(t *testing.T) {
 		if _, err := w.pass(t); err != nil {
 			t.Logf("after a restart: %v", err)
 		}
-		if diff := cmp.Diff([]string(nil), w.writes()); diff != "" {
-			t.Errorf("writes after a restart (-want +got):\n%s", diff)
-		}
+		checkEqual(t, "writes after a restart", []string(nil), w.writes())
 	}
 }
 
@@ -408,14 +449,11 @@ func (a applications) Update(_ context.Context, app *application.Application) er
 // changed names what differs between two versions of the Application.
 func changed(before, after *corev1.ConfigMap) []string {
 	var names []string
-	for _, key := range slices.Sorted(maps.Keys(merge(before.Data, after.Data))) {
-		if before.Data[key] != after.Data[key] {
-			names = append(names, key)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(merge(before.Labels, after.Labels))) {
-		if before.Labels[key] != after.Labels[key] {
-			names = append(names, key)
+	for _, texts := range [][2]map[string]string{{before.Data, after.Data}, {before.Labels, after.Labels}} {
+		for _, key := range slices.Sorted(maps.Keys(merge(texts[0], texts[1]))) {
+			if texts[0][key] != texts[1][key] {
+				names = append(names, key)
+			}
 		}
 	}
 	if !slices.Equal(before.Finalizers, after.Finalizers) {
@@ -514,27 +552,21 @@ func run(live map[string]any) {
 
 // perform gives the object after the patch, as the API server reads it.
 func perform(live map[string]any, patch schema.Patch) map[string]any {
-	text, err := json.Marshal(patch)
-	if err != nil {
-		panic(err) // a mistake of the loop: no test means to have one
-	}
-	operations, err := jsonpatch.DecodePatch(text)
-	if err != nil {
-		panic(err)
-	}
-	before, err := json.Marshal(live)
-	if err != nil {
-		panic(err)
-	}
-	patched, err := operations.Apply(before)
-	if err != nil {
-		panic(err)
-	}
+	operations := sure(jsonpatch.DecodePatch(sure(json.Marshal(patch))))
+	patched := sure(operations.Apply(sure(json.Marshal(live))))
 	var after map[string]any
 	if err := utiljson.Unmarshal(patched, &after); err != nil {
 		panic(err)
 	}
 	return after
+}
+
+// sure is for what fails by a mistake only that no test means to make.
+func sure[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
 }
 
 func (c cluster) Delete(_ context.Context, ref manifest.Ref, proof apply.Proof) (map[string]any, error) {
@@ -633,19 +665,10 @@ func (o observers) look(target observer.Target) observer.Observation {
 		}
 		seen.Projection = manifest.Pack(target.Schema.Project(desired, live))
 		if len(target.Marked.Compare(desired, live)) > 0 {
-			seen.Live = written(live)
+			seen.Live = sure(json.Marshal(live))
 		}
 	}
 	return seen
-}
-
-// written gives a live object as observers keep it.
-func written(live map[string]any) observer.Whole {
-	text, err := json.Marshal(live)
-	if err != nil {
-		panic(err)
-	}
-	return text
 }
 
 func (o observers) Start(_ observer.Owner, targets []observer.Target, seen []map[string]any) {
