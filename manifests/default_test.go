@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/krake-observer/krake-observer/test/kit"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // What to begin with is the base, but for what lets it start from an image that was
@@ -27,5 +27,5 @@ func TestDefault(t *testing.T) {
 		}
 		objects = append(objects, object)
 	}
-	kit.Diff(t, "overlays/default beside base", installation(t, "base").objects, objects)
+	check.Equal(t, "overlays/default beside base", installation(t, "base").objects, objects)
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -148,7 +149,7 @@ func TestRightsOfHabitat(t *testing.T) {
 			delete(want, "ClusterRole krake-habitat-deployers")
 		}
 		got := rightsOf(in, "krake-habitat")
-		kit.Diff(t, in.name+": rights", want, got)
+		check.Equal(t, in.name+": rights", want, got)
 		for role, all := range got {
 			for _, right := range all {
 				if strings.Contains(right, "*") {
@@ -208,7 +209,7 @@ func TestRolesOfPeople(t *testing.T) {
 				}
 			}
 		}
-		kit.Diff(t, name+": roles of which others are part", want, got)
+		check.Equal(t, name+": roles of which others are part", want, got)
 	}
 }
 
@@ -309,7 +310,7 @@ func TestOneDefinition(t *testing.T) {
 			t.Errorf("%s has %d definitions", in.name, len(definitions))
 		}
 		for _, applied := range definitions {
-			kit.Diff(t, in.name+": the definition", runtime.Object(definition(t)), runtime.Object(applied))
+			check.Equal(t, in.name+": the definition", runtime.Object(definition(t)), runtime.Object(applied))
 		}
 	}
 }
@@ -335,7 +336,7 @@ func TestDefinition(t *testing.T) {
 		"Version .customVersion 0", "State .status.state 0", "Ready .status.ready 0", "Age .metadata.creationTimestamp 0",
 		"Peer .status.peer 1", "Message .status.message 1",
 	}
-	kit.Diff(t, "columns", want, columns)
+	check.Equal(t, "columns", want, columns)
 	for path, of := range fields("", version.Schema.OpenAPIV3Schema) {
 		checkField(t, path, of)
 	}
@@ -397,7 +398,7 @@ func TestVariablesAreThoseOfPods(t *testing.T) {
 		}
 		want := map[string]bool{}
 		jsonFields(want, "", reflect.TypeFor[corev1.EnvVar]())
-		kit.Diff(t, at+" beside that of Pods", want, got)
+		check.Equal(t, at+" beside that of Pods", want, got)
 	}
 }
 

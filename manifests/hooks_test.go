@@ -14,7 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/krake-observer/krake-observer/test/kit"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // withHooks are the installations whose agent has hooks.
@@ -55,7 +55,7 @@ func TestRightsOfHooks(t *testing.T) {
 		case "enrolment":
 			want["Role krake-hooks-cluster-name"] = deletion
 		}
-		kit.Diff(t, in.name+": roles", want, rulesOfHooks(t, in))
+		check.Equal(t, in.name+": roles", want, rulesOfHooks(t, in))
 		for _, binding := range some[*rbacv1.ClusterRoleBinding](in) {
 			if strings.HasPrefix(binding.RoleRef.Name, "krake-hooks") {
 				t.Errorf("%s: %s is bound everywhere", in.name, binding.RoleRef.Name)
@@ -107,7 +107,7 @@ func TestNamespacesWithHooks(t *testing.T) {
 				got[binding.Namespace+": "+binding.RoleRef.Kind+" "+binding.RoleRef.Name] = binding.Subjects[0]
 			}
 		}
-		kit.Diff(t, in.name+": bindings", want[in.name], got, cmpopts.EquateEmpty())
+		check.Equal(t, in.name+": bindings", want[in.name], got, cmpopts.EquateEmpty())
 	}
 }
 

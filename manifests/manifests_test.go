@@ -23,6 +23,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -390,7 +391,7 @@ func TestWebhookConfiguration(t *testing.T) {
 	}
 	got := webhook
 	got.ClientConfig, got.MatchConditions = admissionregistrationv1.WebhookClientConfig{}, nil
-	kit.Diff(t, "webhook", want, got)
+	check.Equal(t, "webhook", want, got)
 	if len(webhook.MatchConditions) != 3 {
 		t.Errorf("conditions: %v", webhook.MatchConditions)
 	}

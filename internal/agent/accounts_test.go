@@ -27,6 +27,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -205,7 +206,7 @@ func TestNoWriteGoesOutAsTheAgent(t *testing.T) {
 		if err := test.do(); err != nil {
 			t.Errorf("%s: %v", test.want, err)
 		}
-		kit.Diff(t, "requests", []string{test.want}, o.seen())
+		check.Equal(t, "requests", []string{test.want}, o.seen())
 	}
 	if n := o.connections.Load(); n != 1 {
 		t.Errorf("%d connections, want 1", n)
@@ -249,7 +250,7 @@ func FuzzImpersonated(f *testing.F) {
 		if len(user) != 1 || strings.TrimSpace(user[0]) != user[0] {
 			t.Fatalf("the user is %q", user)
 		}
-		kit.Diff(t, "the user", []string{"system", "serviceaccount", namespace, name}, strings.Split(user[0], ":"))
+		check.Equal(t, "the user", []string{"system", "serviceaccount", namespace, name}, strings.Split(user[0], ":"))
 		if len(sent.Values("Impersonate-Group")) > 0 {
 			t.Errorf("there are groups: %v", sent)
 		}
@@ -328,7 +329,7 @@ func TestAccounts(t *testing.T) {
 			if missing := strings.HasPrefix(test.wantErr, "no such"); missing != errors.Is(err, reconcile.ErrNoAccount) {
 				t.Errorf("the error is of the wrong kind: %v", err)
 			}
-			kit.Diff(t, "requests", test.want, o.seen())
+			check.Equal(t, "requests", test.want, o.seen())
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/krake-observer/krake-observer/internal/leases"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -66,7 +67,7 @@ func TestChanges(t *testing.T) {
 		t.Run(c.change.String(), func(t *testing.T) {
 			changes, noted, _ := newChanges(new(string))
 			changes.tell(c.change)
-			kit.Diff(t, "done", c.want, noted.entries)
+			check.Equal(t, "done", c.want, noted.entries)
 		})
 	}
 }
@@ -79,7 +80,7 @@ func TestRefused(t *testing.T) {
 	changes.tell(leases.Refused)
 	lease := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: "krake-agents", Name: "krake-cluster-edge"}
 	want := []told{{Regarding: lease, Text: "Warning DuplicateAgent DuplicateAgent: somebody else"}}
-	kit.Diff(t, "events", want, events.events)
+	check.Equal(t, "events", want, events.events)
 }
 
 // granted is a right to act, or what stands against it.
@@ -129,7 +130,7 @@ func TestLoop(t *testing.T) {
 			if err != nil || result.RequeueAfter != c.again {
 				t.Errorf("result %v, error %v", result, err)
 			}
-			kit.Diff(t, "passes", c.want, passes.entries)
+			check.Equal(t, "passes", c.want, passes.entries)
 		})
 	}
 }

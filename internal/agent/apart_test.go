@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -112,7 +113,7 @@ func TestHubAndTargetApart(t *testing.T) {
 	allowed := regexp.MustCompile(strings.ReplaceAll(`^((GET|PATCH) /api/v1/namespaces/NAME-(hub|other)/configmaps(/NAME)?`+
 		`|(GET|POST|PUT) /apis/coordination.k8s.io/v1/namespaces/krake-agents/leases(/krake-cluster-NAME(-beside)?)?`+
 		`|(POST|PATCH) /apis/events.k8s.io/v1/namespaces/NAME-hub/events(/.*)?)$`, "NAME", name))
-	kit.Diff(t, "the hub was asked for more", []string(nil), hub.askedBeside(allowed))
+	check.Equal(t, "the hub was asked for more", []string(nil), hub.askedBeside(allowed))
 	if text := scrape(t, registry); !regexp.MustCompile(`krake_applications\{state="RUNNING"\} 1`).MatchString(text) {
 		t.Errorf("the metrics do not tell of the Application:\n%s", text)
 	}

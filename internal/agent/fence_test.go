@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/internal/leases"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -64,7 +65,7 @@ func TestFence(t *testing.T) {
 					t.Errorf("write: %v, want %v", err, c.right)
 				}
 			}
-			kit.Diff(t, "asked", c.want, *asked, cmpopts.EquateEmpty())
+			check.Equal(t, "asked", c.want, *asked, cmpopts.EquateEmpty())
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -99,7 +100,7 @@ func (w *world) missing(t *testing.T, id manifest.ID) {
 
 func (w *world) expect(t *testing.T, want ...notice) {
 	t.Helper()
-	kit.Diff(t, "who has to look again", want, w.notices)
+	check.Equal(t, "who has to look again", want, w.notices)
 	w.notices = nil
 }
 

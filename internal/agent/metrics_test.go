@@ -21,6 +21,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -151,7 +152,7 @@ krake_repairs_total{kind="Service",result="error"} 1
 krake_repairs_total{kind="Service",result="recreated"} 1
 krake_repairs_total{kind="Service",result="refused"} 1
 `
-	kit.Diff(t, "metrics", want, scrape(t, exposed(t, counts)))
+	check.Equal(t, "metrics", want, scrape(t, exposed(t, counts)))
 }
 
 // The names and units are those that Prometheus recommends.
@@ -209,5 +210,5 @@ func TestRequestsAreCounted(t *testing.T) {
 	if _, err := lists.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("listed: %v", err)
 	}
-	kit.Diff(t, "counted", []string{statusReason, resyncReason}, reasons)
+	check.Equal(t, "counted", []string{statusReason, resyncReason}, reasons)
 }

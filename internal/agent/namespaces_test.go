@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -63,7 +64,7 @@ func TestNamespaces(t *testing.T) {
 // The map is what the reconciler goes by; what is not in it keeps its name.
 func TestMapping(t *testing.T) {
 	namespaces := namespacesOf(t, "--namespace-map=a=b", "--namespace-map=b=a,edge=shop")
-	kit.Diff(t, "mapping", map[string]string{"a": "b", "b": "a", "edge": "shop"}, namespaces.mapping())
+	check.Equal(t, "mapping", map[string]string{"a": "b", "b": "a", "edge": "shop"}, namespaces.mapping())
 }
 
 func namespacesOf(t *testing.T, arguments ...string) Namespaces {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -56,7 +57,7 @@ func TestValidate(t *testing.T) {
 			if err := options.Validate(); err != nil {
 				got = strings.Split(err.Error(), "\n")
 			}
-			kit.Diff(t, "complaints", c.want, got)
+			check.Equal(t, "complaints", c.want, got)
 		})
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/pkg/schema"
-	"github.com/krake-observer/krake-observer/test/kit"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // told is an Event as it was recorded.
@@ -66,7 +66,7 @@ func TestReport(t *testing.T) {
 	} {
 		outcome := reconcile.Outcome{Action: action, Object: object}
 		for _, event := range report(outcome) {
-			kit.Diff(t, "event", want+" "+outcome.String(), event.Text)
+			check.Equal(t, "event", want+" "+outcome.String(), event.Text)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestReportOnBoth(t *testing.T) {
 	app := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "demo", Name: "app", UID: "1"}
 	object := corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web", FieldPath: "spec.replicas"}
 	text := "Warning DriftReverted " + deployment.String()
-	kit.Diff(t, "events", []told{{app, object, text}, {object, app, text}}, events)
+	check.Equal(t, "events", []told{{app, object, text}, {object, app, text}}, events)
 	var many []schema.Path
 	for range 1000 {
 		many = append(many, deployment.Paths[0])

@@ -19,6 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/leases"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -159,7 +160,7 @@ func TestPatchHasAgentKeysOnly(t *testing.T) {
 	want := []string{`{"data":{"inventory.local":"[{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"namespace\":\"demo\",\"name\":\"web\"}]",` +
 		`"status":"{\"state\":\"RUNNING\"}"},` +
 		`"metadata":{"finalizers":["example.com/theirs","local.krake.dev/resources"],"labels":{"krake.dev/state":"RUNNING"},"resourceVersion":"` + version + `"}}`}
-	kit.Diff(t, "patches", want, h.patches)
+	check.Equal(t, "patches", want, h.patches)
 	if cm := h.stored(t); cm.Data["theirs"] != "x" || app.Version != cm.ResourceVersion {
 		t.Errorf("stored is %+v, the Application's version %s", cm, app.Version)
 	}
@@ -199,7 +200,7 @@ func TestMergePatch(t *testing.T) {
 			kit.Must(t, err)
 			got, err := json.Marshal(mergePatch(stored, updated))
 			kit.Must(t, err)
-			kit.Diff(t, "patch", string(want), string(got))
+			check.Equal(t, "patch", string(want), string(got))
 		})
 	}
 	if patch := mergePatch(stored, stored.DeepCopy()); patch != nil {
@@ -359,7 +360,7 @@ func TestUpdateOfAChangedApplication(t *testing.T) {
 			if err := h.Update(t.Context(), app); !apierrors.IsConflict(err) {
 				t.Errorf("error is %v, want a conflict", err)
 			}
-			kit.Diff(t, "stored", before, h.stored(t))
+			check.Equal(t, "stored", before, h.stored(t))
 			h.freeze(t)
 			if app := h.mustGet(t); app.Version != before.ResourceVersion || app.Status.State != "" {
 				t.Errorf("read after it: %+v", app)
@@ -439,7 +440,7 @@ func TestLeaving(t *testing.T) {
 	app.Finalized = false
 	kit.Must(t, h.Update(t.Context(), app))
 	want := map[string]string{application.ClusterLabel: "local", application.HolderLabel("edge"): "true"}
-	kit.Diff(t, "labels", want, h.stored(t).Labels)
+	check.Equal(t, "labels", want, h.stored(t).Labels)
 	if app, err := h.Get(t.Context(), appName); app != nil || err != nil {
 		t.Errorf("it is still known: %v, error %v", app, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -64,8 +65,8 @@ func TestTheFirstStart(t *testing.T) {
 		w.observe()
 		replicas := w.started(2)
 		w.settle(replicas, nil)
-		kit.Diff(t, "keys of the Secret", layout, w.keys())
-		kit.Diff(t, "bundle", string(w.secret().Data["ca.crt"]), string(bundleOf(w.configuration())))
+		check.Equal(t, "keys of the Secret", layout, w.keys())
+		check.Equal(t, "bundle", string(w.secret().Data["ca.crt"]), string(bundleOf(w.configuration())))
 		for _, r := range replicas {
 			r.stop()
 		}
@@ -142,7 +143,7 @@ func (w *world) rotate(replicas []*replica, begin func()) {
 	if took := w.Now().Sub(since); took < overlap-tick {
 		w.Errorf("promoted after %s", took)
 	}
-	kit.Diff(w, "keys of the Secret", []string{"ca.crt", "ca.key", "previous-ca.crt", "tls.crt", "tls.key"}, w.keys())
+	check.Equal(w, "keys of the Secret", []string{"ca.crt", "ca.key", "previous-ca.crt", "tls.crt", "tls.key"}, w.keys())
 	w.until("the bundle is the former CA and this one", func() bool { return string(bundleOf(w.configuration())) == former+next })
 	for _, r := range replicas {
 		w.until("a replica is ready", func() bool { return r.Ready(nil) == nil })

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -40,7 +41,7 @@ func TestValidate(t *testing.T) {
 			if err := given.Validate(); err != nil {
 				got = strings.Split(err.Error(), "\n")
 			}
-			kit.Diff(t, "complaints", c.want, got)
+			check.Equal(t, "complaints", c.want, got)
 		})
 	}
 }

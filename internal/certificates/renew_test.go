@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -221,7 +222,7 @@ func TestRenew(t *testing.T) {
 			given := maps.Clone(c.data)
 			h, steps, err := f.signer.renew(read(c.data, seen, dnsName, now), seen, now)
 			kit.Must(t, err)
-			kit.Diff(t, "steps", c.steps, steps)
+			check.Equal(t, "steps", c.steps, steps)
 			if got := f.describe(h, c.data[corev1.TLSCertKey]); got != c.want {
 				t.Errorf("held:\n%s\nwant:\n%s", got, c.want)
 			}
@@ -236,7 +237,7 @@ func TestRenew(t *testing.T) {
 			if diff := cmp.Diff(f.describe(h, nil), f.describe(read(written, seen, dnsName, now), nil)); diff != "" {
 				t.Errorf("what is written is read as something else (-written +read):\n%s", diff)
 			}
-			kit.Diff(t, "the argument was changed", given, c.data)
+			check.Equal(t, "the argument was changed", given, c.data)
 			again, steps, err := f.signer.renew(read(written, seen, dnsName, now), seen, now)
 			if err != nil || len(steps) > 0 || f.describe(again, h.write(nil)[corev1.TLSCertKey]) != strings.ReplaceAll(f.describe(h, nil), "new pair", "pair") {
 				t.Errorf("the second time: %v, %v, %s", err, steps, f.describe(again, nil))

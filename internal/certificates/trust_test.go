@@ -12,6 +12,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -66,7 +67,7 @@ func TestObserve(t *testing.T) {
 					got[f.name(ca)] = since.Sub(born)
 				}
 			}
-			kit.Diff(t, "trusted since", c.want, got)
+			check.Equal(t, "trusted since", c.want, got)
 			if !slices.EqualFunc(c.any, after.any, (*x509.Certificate).Equal) {
 				t.Errorf("%d CAs that any webhook has, want %d", len(after.any), len(c.any))
 			}
@@ -110,7 +111,7 @@ func TestPublication(t *testing.T) {
 			for i := range want.Webhooks {
 				want.Webhooks[i].ClientConfig.CABundle = encode(c.authorities)
 			}
-			kit.Diff(t, "afterwards", want, apply(t, c.configuration, patch))
+			check.Equal(t, "afterwards", want, apply(t, c.configuration, patch))
 		})
 	}
 }

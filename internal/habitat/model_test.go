@@ -19,6 +19,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -344,7 +345,7 @@ func (m *model) judgePatch(before, after client.Object) {
 		was.Data = map[string]string{}
 	}
 	was.Data[peerFile] = is.Data[peerFile]
-	kit.Diff(m.t, "more than the address was written", was, is)
+	check.Equal(m.t, "more than the address was written", was, is)
 }
 
 func (m *model) judgeDelete(before client.Object) {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -60,7 +61,7 @@ func TestTokens(t *testing.T) {
 				"krake_" + string(hook) + "_token": []byte(got),
 				"krake_" + string(hook) + "_url":   []byte("https://" + w.address + "/kubernetes/namespaces/demo/applications/web/" + string(hook)),
 			}
-			kit.Diff(t, test.why, want, data)
+			check.Equal(t, test.why, want, data)
 			if (got == test.former) != test.kept || len(got) != 43 {
 				t.Errorf("%s: got %q", test.why, got)
 			}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -235,7 +236,7 @@ func TestProtocol(t *testing.T) {
 		t.Error(err)
 	}
 	got := map[string]bool{"HTTP/1.1": response.Proto == "HTTP/1.1", "TLS 1.3": response.TLS.Version == tls.VersionTLS13, "closes": response.Close}
-	kit.Diff(t, "the answer", map[string]bool{"HTTP/1.1": true, "TLS 1.3": true, "closes": true}, got)
+	check.Equal(t, "the answer", map[string]bool{"HTTP/1.1": true, "TLS 1.3": true, "closes": true}, got)
 	transport.TLSClientConfig.MinVersion, transport.TLSClientConfig.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	if _, err := client.Do(sent); err == nil { //nolint:bodyclose // there is no answer
 		t.Error("TLS 1.1 is spoken")

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -41,7 +42,7 @@ func TestPodsAreHeard(t *testing.T) {
 		if diff := cmp.Diff(want, got.body); diff != "" || got.code != http.StatusOK {
 			t.Errorf("%s: %d, -want +got:\n%s", test.action, got.code, diff)
 		}
-		kit.Diff(t, test.action+": done", []string{test.action + " demo/web"}, w.actions.done())
+		check.Equal(t, test.action+": done", []string{test.action + " demo/web"}, w.actions.done())
 	}
 }
 
@@ -264,7 +265,7 @@ func TestPodThatDoesNotWait(t *testing.T) {
 	w.actions.wait = make(chan struct{})
 	go close(w.actions.wait)
 	w.server.ServeHTTP(httptest.NewRecorder(), sent)
-	kit.Diff(t, "done", []string{"complete demo/web"}, w.actions.done())
+	check.Equal(t, "done", []string{"complete demo/web"}, w.actions.done())
 }
 
 // A panic is an answer too, and says nothing of what was sent.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -22,7 +23,7 @@ func TestCreate(t *testing.T) {
 	f := newFixture(t)
 	live, err := f.Create(t.Context(), f.ref("a"), f.object("a"))
 	kit.Must(t, err)
-	kit.Diff(t, "answer", f.get(t, "a"), live)
+	check.Equal(t, "answer", f.get(t, "a"), live)
 	if fields := fieldsOf(t, live, ourselves); fields["f:data"] == nil {
 		t.Errorf("we are not named as the one who set data: %v", fields)
 	}
@@ -42,7 +43,7 @@ func TestCreateWhatExists(t *testing.T) {
 	if want := fmt.Sprintf("create v1 ConfigMap %s/a: ", f.namespace); err != nil && !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %q does not begin with %q", err, want)
 	}
-	kit.Diff(t, "object", before, f.get(t, "a"))
+	check.Equal(t, "object", before, f.get(t, "a"))
 }
 
 // A drift is reverted by what was given and the guard, and by nothing else: all
@@ -54,16 +55,16 @@ func TestPatchTouchesItsFieldOnly(t *testing.T) {
 	after := f.patchA(t, drifted)
 	want := besides(drifted)
 	data(want)["a"] = "1"
-	kit.Diff(t, "object", want, besides(after))
-	kit.Diff(t, "answer", f.get(t, "a"), after)
+	check.Equal(t, "object", want, besides(after))
+	check.Equal(t, "answer", f.get(t, "a"), after)
 	f.checkSent(t, request{http.MethodPatch, guarded(drifted, `{"op":"replace","path":"/data/a","value":"1"}`)})
 	ours := map[string]any{"f:data": map[string]any{".": map[string]any{}, "f:a": map[string]any{}}}
-	kit.Diff(t, "what we own", ours, fieldsOf(t, after, ourselves))
+	check.Equal(t, "what we own", ours, fieldsOf(t, after, ourselves))
 	somebodys := map[string]any{
 		"f:data":     map[string]any{"f:b": map[string]any{}},
 		"f:metadata": map[string]any{"f:labels": map[string]any{".": map[string]any{}, "f:team": map[string]any{}}},
 	}
-	kit.Diff(t, "what somebody owns", somebodys, fieldsOf(t, after, "somebody"))
+	check.Equal(t, "what somebody owns", somebodys, fieldsOf(t, after, "somebody"))
 }
 
 // guarded is the body of a patch that was made for this version of the object.
@@ -79,7 +80,7 @@ func TestPatchOfAStaleObject(t *testing.T) {
 	stale := f.change(t, "a", `{"data": {"a": "2"}}`)
 	newer := f.change(t, "a", `{"data": {"b": "theirs"}}`)
 	after := f.patchA(t, stale)
-	kit.Diff(t, "data", map[string]any{"a": "1", "b": "theirs"}, data(after))
+	check.Equal(t, "data", map[string]any{"a": "1", "b": "theirs"}, data(after))
 	const operation = `{"op":"replace","path":"/data/a","value":"1"}`
 	f.checkSent(t,
 		request{http.MethodPatch, guarded(stale, operation)},
@@ -93,7 +94,7 @@ func TestPatchOfAStaleObjectThatIsHealed(t *testing.T) {
 	stale := f.change(t, "a", `{"data": {"a": "2"}}`)
 	healed := f.change(t, "a", `{"data": {"a": "1"}}`)
 	after := f.patchA(t, stale)
-	kit.Diff(t, "object", healed, after)
+	check.Equal(t, "object", healed, after)
 }
 
 // Somebody writes at least as fast as we do: the conflict is told, instead of
@@ -134,7 +135,7 @@ func TestPatchOfARecreatedObject(t *testing.T) {
 	if !errors.Is(err, errRefused) {
 		t.Errorf("error is %v, want that of repair", err)
 	}
-	kit.Diff(t, "object", another, f.get(t, "a"))
+	check.Equal(t, "object", another, f.get(t, "a"))
 }
 
 // What was never seen is read before it is judged.
@@ -154,7 +155,7 @@ func TestPatchOfNothing(t *testing.T) {
 	live := f.create(t, "a")
 	after := f.patchA(t, live)
 	f.checkSent(t)
-	kit.Diff(t, "object", live, after)
+	check.Equal(t, "object", live, after)
 }
 
 // Only NotFound means absent, whether it is found by reading or by writing.
@@ -196,5 +197,5 @@ func TestPatchThatIsInvalid(t *testing.T) {
 	if err == nil || apierrors.IsConflict(err) {
 		t.Errorf("error is %v, want a refusal", err)
 	}
-	kit.Diff(t, "object", live, f.get(t, "a"))
+	check.Equal(t, "object", live, f.get(t, "a"))
 }

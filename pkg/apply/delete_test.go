@@ -12,6 +12,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -54,7 +55,7 @@ func TestDeleteThatIsRefused(t *testing.T) {
 		t.Errorf("left is %v, error %v, want that of the proof", left, err)
 	}
 	f.checkSent(t)
-	kit.Diff(t, "object", live, f.get(t, "a"))
+	check.Equal(t, "object", live, f.get(t, "a"))
 }
 
 // Somebody puts another object in the place of the proved one, between the
@@ -73,7 +74,7 @@ func TestDeleteOfARecreatedObject(t *testing.T) {
 	if left == nil || !errors.Is(err, errRefused) {
 		t.Errorf("left is %v, error %v, want that of the proof", left, err)
 	}
-	kit.Diff(t, "the other object", another, f.get(t, "a"))
+	check.Equal(t, "the other object", another, f.get(t, "a"))
 }
 
 // Another object takes the name as soon as it is free: what was deleted is gone.

@@ -19,6 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -189,7 +190,7 @@ func besides(live map[string]any) map[string]any {
 // checkSent compares what went over the wire.
 func (f *fixture) checkSent(t *testing.T, want ...request) {
 	t.Helper()
-	kit.Diff(t, "requests", want, f.sent, cmp.AllowUnexported(request{}))
+	check.Equal(t, "requests", want, f.sent, cmp.AllowUnexported(request{}))
 }
 
 // fieldsOf gives what a manager owns of an object, as managedFields have it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -32,7 +33,7 @@ func TestPatchOfAListThatHasMoved(t *testing.T) {
 			kit.Must(t, err)
 			want := portsOf(moved)
 			want["second"] = int64(2)
-			kit.Diff(t, "ports", want, portsOf(after))
+			check.Equal(t, "ports", want, portsOf(after))
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -111,7 +112,7 @@ metadata:
 			if want == "" {
 				want = "unknown (the removal of a field leaves no trace)"
 			}
-			kit.Diff(t, "blamed", want, Blame(live, c.paths, ourselves).String())
+			check.Equal(t, "blamed", want, Blame(live, c.paths, ourselves).String())
 		})
 	}
 }
@@ -189,6 +190,6 @@ spec:
 			t.Errorf("%s: time is %s", c.path, got.Time)
 		}
 		got.Time = time.Time{}
-		kit.Diff(t, c.path.String(), c.want, got)
+		check.Equal(t, c.path.String(), c.want, got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/test/kit"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Who hears of what happens to the object of web, which other does not want.
@@ -290,7 +290,7 @@ func TestWhatIsKept(t *testing.T) {
 		if got.Live != nil {
 			got.Live = wholeOf(got.Live.Fields()) // in the same order
 		}
-		kit.Diff(t, "known", want, got, seen)
+		check.Equal(t, "known", want, got, seen)
 	}
 	check()
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -170,7 +171,7 @@ func (f *fixture) expect(t *testing.T, want ...Owner) {
 	}
 	slices.SortFunc(got, func(a, b Owner) int { return strings.Compare(b.Name, a.Name) })
 	f.heard = nil
-	kit.Diff(t, "notified", want, got)
+	check.Equal(t, "notified", want, got)
 }
 
 // until waits until it is done.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -86,7 +87,7 @@ func TestInformersOfNamespaces(t *testing.T) {
 	}
 	for _, step := range steps {
 		step.do()
-		kit.Diff(t, step.name+": users", step.want, f.usersOfScopes())
+		check.Equal(t, step.name+": users", step.want, f.usersOfScopes())
 	}
 	want := []string{
 		"/api/v1/namespaces",
@@ -94,7 +95,7 @@ func TestInformersOfNamespaces(t *testing.T) {
 		"/api/v1/namespaces/" + elsewhere.namespace + "/configmaps",
 	}
 	slices.Sort(want)
-	kit.Diff(t, "asked for", want, asked.all())
+	check.Equal(t, "asked for", want, asked.all())
 }
 
 func (f *fixture) usersOfScopes() map[string]int {
@@ -183,7 +184,7 @@ func TestNamespaceThatIsNotWatched(t *testing.T) {
 	if slices.ContainsFunc(asked.all(), func(path string) bool { return strings.Contains(path, elsewhere.namespace) }) {
 		t.Errorf("asked for %s", asked.all())
 	}
-	kit.Diff(t, "users", map[string]int{"/v1, Resource=configmaps in namespace " + f.namespace: 1}, f.usersOfScopes())
+	check.Equal(t, "users", map[string]int{"/v1, Resource=configmaps in namespace " + f.namespace: 1}, f.usersOfScopes())
 }
 
 // What is in another namespace is not missing from the list of this one: as long as
@@ -216,7 +217,7 @@ func TestStraysAndStatsOfNamespaces(t *testing.T) {
 	elsewhere.create(t, "stray")
 	elsewhere.say(t, "stray", web)
 	f.observe(t, web, f.target("absent"))
-	kit.Diff(t, "strays with one namespace", []manifest.ID{f.ref("stray").ID}, idsOf(f.Strays(web)))
+	check.Equal(t, "strays with one namespace", []manifest.ID{f.ref("stray").ID}, idsOf(f.Strays(web)))
 	one := f.Stats()
 
 	f.Start(web, []Target{f.target("absent")}, nil)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/krake-observer/krake-observer/test/kit"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // One informer for each kind in use, however many owners and objects: it is
@@ -48,7 +48,7 @@ func TestInformers(t *testing.T) {
 	for _, step := range steps {
 		step.do()
 		maps.Copy(informers, f.informers())
-		kit.Diff(t, step.name+": users", step.want, f.users())
+		check.Equal(t, step.name+": users", step.want, f.users())
 	}
 	if got := len(informers); got != 3 {
 		t.Errorf("%d informers in all, want one of Services, one of ConfigMaps, and one after that was stopped", got)
@@ -88,7 +88,7 @@ func TestNotSynced(t *testing.T) {
 	if got := current[0]; got.UID != uidOf(live) || got.Differs() {
 		t.Errorf("known of what is there: %+v", got)
 	}
-	kit.Diff(t, "known of what is absent", Observation{}, current[1], seen)
+	check.Equal(t, "known of what is absent", Observation{}, current[1], seen)
 }
 
 // What was seen under another target tells nothing of this one: it is Stale,
@@ -155,7 +155,7 @@ func TestObjectFromBefore(t *testing.T) {
 	got := f.observe(t, other, f.target("other"))[0]
 	got.Seen = time.Time{}
 	want := Observation{UID: uidOf(live), ResourceVersion: versionOf(live), Stale: true}
-	kit.Diff(t, "known", want, got, seen)
+	check.Equal(t, "known", want, got, seen)
 }
 
 // What an owner does not want any more does not come to its ears.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -25,7 +26,7 @@ func TestStats(t *testing.T) {
 	bytes := stats[0].Bytes
 	stats[0].Bytes = 0
 	want := []Stat{{Resource: configMaps, Objects: len(list.Items)}, {Resource: services, Objects: stats[1].Objects, Bytes: stats[1].Bytes}}
-	kit.Diff(t, "held", want, stats)
+	check.Equal(t, "held", want, stats)
 	if bytes < recordBytes*int64(len(list.Items)) {
 		t.Errorf("%d bytes of %d objects are too few", bytes, len(list.Items))
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/test/kit"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // belongs is the annotation by which the objects of these tests say whose they are.
@@ -84,7 +84,7 @@ func TestStrays(t *testing.T) {
 			for _, name := range c.want {
 				want = append(want, f.ref(name).ID)
 			}
-			kit.Diff(t, "strays", want, idsOf(f.Strays(web)))
+			check.Equal(t, "strays", want, idsOf(f.Strays(web)))
 		})
 	}
 }
@@ -121,7 +121,7 @@ func TestStrayFromBefore(t *testing.T) {
 	f.Start(web, nil, nil)
 	f.observe(t, other, f.target("web"))
 	f.heardOf(t, web, other)
-	kit.Diff(t, "strays", []manifest.ID{f.ref("stray").ID}, idsOf(f.Strays(web)))
+	check.Equal(t, "strays", []manifest.ID{f.ref("stray").ID}, idsOf(f.Strays(web)))
 }
 
 func idsOf(strays []Stray) []manifest.ID {

@@ -6,6 +6,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestCalculate(t *testing.T) {
@@ -64,7 +65,7 @@ func TestCalculate(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			got := reconcile.Calculate(c.planned, c.observed, c.inventory)
-			checkEqual(t, "delta", c.want, got)
+			check.Equal(t, "delta", c.want, got)
 			empty := len(c.want.New)+len(c.want.Modified)+len(c.want.Deleted) == 0
 			if got.Empty() != empty {
 				t.Errorf("Empty is %v", got.Empty())

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Objects that are let go keep nothing of ours, and everything else.
@@ -25,7 +26,7 @@ func TestOrphan(t *testing.T) {
 	w.checkReports(t, "Orphaned v1 ConfigMap demo/config")
 	w.checkHeld(t, false)
 	live := &unstructured.Unstructured{Object: w.objects["ConfigMap config"]}
-	checkEqual(t, "labels", map[string]string{"team": "x"}, live.GetLabels())
+	check.Equal(t, "labels", map[string]string{"team": "x"}, live.GetLabels())
 	if diff := cmp.Diff(map[string]string{application.HoldUntilAnnotation: "2026-01-02T13:00:00Z"}, live.GetAnnotations()); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff) // a hold is somebody's
 	}
@@ -69,7 +70,7 @@ func TestBlockedDeletion(t *testing.T) {
 				patience = append(patience, w.mustPass(t))
 			}
 			want := []time.Duration{2 * time.Second, 2 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute}
-			checkEqual(t, "patience", want, patience)
+			check.Equal(t, "patience", want, patience)
 			w.checkCondition(t, application.StalledCondition, "DeletionBlocked", message)
 			w.checkCondition(t, application.ReconciledCondition, "DeletionBlocked", message)
 			w.checkReason(t, application.ReadyCondition, "DeletionBlocked")

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // secret is a value that an API server repeats in its answers, and that must
@@ -50,7 +51,7 @@ func TestOneFails(t *testing.T) {
 	for _, projection := range w.app(t).LastObserved.Objects() {
 		observed = append(observed, (&unstructured.Unstructured{Object: projection}).GetName())
 	}
-	checkEqual(t, "last observed", []string{"web"}, observed)
+	check.Equal(t, "last observed", []string{"web"}, observed)
 
 	w.forget()
 	w.mustFail(t)
@@ -118,7 +119,7 @@ func TestRefused(t *testing.T) {
 			w.mustReconcile(t) // no error, no other time
 			w.checkCalls(t, "Write status krake.dev/state")
 			w.checkReconciled(t, application.StateFailed, "Refused", c.message)
-			checkEqual(t, "inventory", []string{"ConfigMap config"}, w.inventory(t))
+			check.Equal(t, "inventory", []string{"ConfigMap config"}, w.inventory(t))
 			w.mustRest(t)
 			w.checkCalls(t)
 
@@ -233,7 +234,7 @@ func TestSecretsInAnswers(t *testing.T) {
 			if c.err == "" {
 				c.err = "<nil>" // only another spec helps
 			}
-			checkEqual(t, "text of the error", c.err, text)
+			check.Equal(t, "text of the error", c.err, text)
 			for _, said := range []string{text, fmt.Sprintf("%+v %q", err, err), w.cm.Data[application.StatusKey], strings.Join(w.reports, "")} {
 				if strings.Contains(said, secret) {
 					t.Errorf("the value got out: %s", said)
@@ -277,7 +278,7 @@ func TestForeignObject(t *testing.T) {
 		w := newWorld(t, oneObject, "")
 		w.alien(nil)
 		w.checkRequeued(t)
-		checkEqual(t, "their object", map[string]any{"a": "theirs"}, w.objects["ConfigMap config"]["data"])
+		check.Equal[any](t, "their object", map[string]any{"a": "theirs"}, w.objects["ConfigMap config"]["data"])
 		w.checkReconciled(t, application.StateFailed, "AlreadyExists", message)
 	})
 	t.Run("with the proof of another object, as the server copies it to what it derives", func(t *testing.T) {

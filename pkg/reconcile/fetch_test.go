@@ -16,6 +16,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const sourceURL = "https://example.org/web/service.yaml"
@@ -39,7 +40,7 @@ func (l *library) Translate(_ context.Context, source application.Source) ([]any
 
 func (l *library) checkFetched(t *testing.T, want ...string) {
 	t.Helper()
-	checkEqual(t, "fetched", want, l.fetched)
+	check.Equal(t, "fetched", want, l.fetched)
 	l.fetched = nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const contendedText = "v1 ConfigMap demo/config: data.a is changed again and again by rival: leave data.a out of the observer schema to let it be"
@@ -70,7 +71,7 @@ func TestFight(t *testing.T) {
 			}
 			// The first five are as fast as the rival.
 			want := []int{1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60, 60}
-			checkEqual(t, "pauses in seconds", want[:min(len(pauses), len(want))], pauses)
+			check.Equal(t, "pauses in seconds", want[:min(len(pauses), len(want))], pauses)
 			if len(pauses) < 9 {
 				t.Errorf("%d writes, which is to give up", len(written))
 			}
@@ -170,7 +171,7 @@ func TestFightsAreApart(t *testing.T) {
 		"Contended v1 ConfigMap demo/config; left as it is: " + strings.TrimPrefix(contendedText, "v1 ConfigMap demo/config: "),
 		"Contended apps/v1 Deployment demo/web; left as it is: spec.replicas is changed again and again by hpa: leave spec.replicas out of the observer schema to let it be",
 	}
-	checkEqual(t, "told of fights", want, told)
+	check.Equal(t, "told of fights", want, told)
 }
 
 // A fight with one is not one with everybody: another manager's change is

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // web is a workload of one container.
@@ -81,7 +82,7 @@ func TestACreationIsWrittenOtherwise(t *testing.T) {
 			for _, entry := range w.app(t).Learned {
 				forms, _ = entry["krake.dev/forms"].([]any)
 			}
-			checkEqual(t, "forms", c.forms, forms)
+			check.Equal(t, "forms", c.forms, forms)
 			w.checkQuiet(t)
 			w.checkSilentRestart(t)
 		})

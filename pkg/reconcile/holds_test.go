@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // hold has somebody ask for a hold on the ConfigMap, "" to ask for none.
@@ -190,7 +191,7 @@ func TestMarksOfAHeldObject(t *testing.T) {
 	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.SetLabels(nil) })
 	w.checkPass(t, "Patch ConfigMap config add /metadata/labels")
 	w.checkReason(t, application.DriftedCondition, "Held")
-	checkEqual(t, "data", map[string]any{"a": secret}, w.objects["ConfigMap config"]["data"])
+	check.Equal[any](t, "data", map[string]any{"a": secret}, w.objects["ConfigMap config"]["data"])
 	w.checkSilentRestart(t)
 }
 

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const (
@@ -45,7 +46,7 @@ func TestPlanKnowsWhatAnotherHasLearned(t *testing.T) {
 	w.mustReconcile(t)
 	app := w.app(t)
 	app.Learned[0]["spec"].(map[string]any)["sessionAffinity"] = "ClientIP"
-	must(t, app.Record(w.cm))
+	check.Must(t, app.Record(w.cm))
 	w.cm.ResourceVersion = w.next()
 	w.mustRest(t)
 	w.checkTouches(t, "Patch Service web replace /spec/sessionAffinity")

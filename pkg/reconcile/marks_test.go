@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Our marks are on every object, are observed, and are nobody's business: they
@@ -71,5 +72,5 @@ func TestMarksAreObserved(t *testing.T) {
 	w.mustReconcile(t)
 	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /metadata/labels/krake.dev~1owned-by", "Write status", "Start")
 	labels := (&unstructured.Unstructured{Object: w.objects["ConfigMap config"]}).GetLabels()
-	checkEqual(t, "somebody else's label", "theirs", labels["team"])
+	check.Equal(t, "somebody else's label", "theirs", labels["team"])
 }

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // alien puts an object of the name there that belongs to nobody, or to whom its
@@ -71,12 +72,12 @@ func TestObserve(t *testing.T) {
 			for range 3 {
 				w.checkPass(t)
 			}
-			checkEqual(t, "the third time is written", []string(nil), w.writes())
+			check.Equal(t, "the third time is written", []string(nil), w.writes())
 			w.checkReason(t, application.ReconciledCondition, c.reason)
 			if c.message != "" {
 				w.checkCondition(t, application.ReconciledCondition, c.reason, c.message)
 			}
-			checkEqual(t, "inventory", held, w.inventory(t))
+			check.Equal(t, "inventory", held, w.inventory(t))
 			w.checkSilentRestart(t)
 
 			delete(w.cm.Annotations, application.ModeAnnotation)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // travel has the Application move, as a user writes it and admission completes it.
@@ -41,7 +42,7 @@ func (w *world) holders() []string { return application.HoldersOf(w.cm) }
 
 func (w *world) checkHolders(t *testing.T, want ...string) {
 	t.Helper()
-	checkEqual(t, "holders", want, w.holders())
+	check.Equal(t, "holders", want, w.holders())
 }
 
 // The whole of a move: nothing goes from the former cluster before everything is
@@ -382,7 +383,7 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 	w.gone["ConfigMap config"] = true
 	w.mustTry(t)
 	w.checkObjects(t, 1)
-	checkEqual(t, "pending", []types.NamespacedName{appName}, w.Pending())
+	check.Equal(t, "pending", []types.NamespacedName{appName}, w.Pending())
 
 	w.hubFails = nil
 	w.mustReconcile(t)
@@ -500,7 +501,7 @@ func TestMappedNamespace(t *testing.T) {
 		if live.GetNamespace() != "tenant" {
 			t.Errorf("it is in %q", live.GetNamespace())
 		}
-		checkEqual(t, "what is applied", applied, w.cm.Data[application.LastAppliedKey])
+		check.Equal(t, "what is applied", applied, w.cm.Data[application.LastAppliedKey])
 		w.checkQuiet(t)
 		w.respec(strings.Replace(manifest, `, data: {a: "1"}`, "", 1), "")
 		w.stale["ConfigMap config"] = true

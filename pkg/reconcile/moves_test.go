@@ -30,6 +30,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // journeys is the number of Applications that the test follows, and journeySteps how much
@@ -354,7 +355,7 @@ func wantedBy(t *testing.T, cm *corev1.ConfigMap) []string {
 	var names []string
 	for _, object := range desired.Resources {
 		id, err := manifest.Identify(object)
-		must(t, err)
+		check.Must(t, err)
 		names = append(names, label(id))
 	}
 	return names

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 var otherName = types.NamespacedName{Namespace: "demo", Name: "other"}
@@ -70,10 +71,10 @@ func TestOwners(t *testing.T) {
 				if len(touches) > 0 && touches[0] == "Create ConfigMap config" { // refused, as it exists
 					touches = append([]string(nil), touches[1:]...)
 				}
-				checkEqual(t, "writes to the target", c.want, touches)
+				check.Equal(t, "writes to the target", c.want, touches)
 				w.checkReason(t, application.ReconciledCondition, c.reason)
 				if c.want == nil {
-					checkEqual(t, "the object", before, w.objects["ConfigMap config"])
+					check.Equal(t, "the object", before, w.objects["ConfigMap config"])
 					w.checkReason(t, application.ConflictCondition, c.reason)
 					w.checkReason(t, application.StalledCondition, "Progressing")
 				} else {
@@ -307,7 +308,7 @@ func TestAnAdoptionThatWasOnlyLookedAt(t *testing.T) {
 	delete(w.cm.Annotations, application.AdoptAnnotation)
 	w.mustPass(t)
 	w.checkReason(t, application.ReconciledCondition, "AlreadyExists")
-	checkEqual(t, "the object", before, w.objects["ConfigMap config"])
+	check.Equal(t, "the object", before, w.objects["ConfigMap config"])
 }
 
 // Anybody may write the name of an Application on objects in his namespace. It

@@ -15,6 +15,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // song has a field that can be changed, and one that perhaps cannot.
@@ -243,7 +244,7 @@ func TestARefusedLearnedValue(t *testing.T) {
 			}
 			w.checkReason(t, application.ReconciledCondition, c.reason)
 			want := map[string]any{"type": "ClusterIP", "ipFamilyPolicy": c.want, "ports": []any{map[string]any{"port": int64(80)}}}
-			checkEqual(t, "spec of the object", want, w.objects["Service web"]["spec"])
+			check.Equal[any](t, "spec of the object", want, w.objects["Service web"]["spec"])
 			w.checkNothingLearned(t)
 			w.checkQuiet(t)
 			w.checkRefusedRestart(t, 1)
@@ -300,7 +301,7 @@ func TestAnElementThatIsRefusedBesideAnother(t *testing.T) {
 			w.somebody(t, "somebody", "Service web", listOf(t, c.theirs), "spec", "ports")
 			w.mustReconcile(t)
 			w.checkTouches(t, "Patch Service web add /spec/ports/-", "Patch Service web "+c.patch)
-			checkEqual(t, "ports", listOf(t, c.want), w.objects["Service web"]["spec"].(map[string]any)["ports"])
+			check.Equal[any](t, "ports", listOf(t, c.want), w.objects["Service web"]["spec"].(map[string]any)["ports"])
 			w.checkReady(t, application.StateRunning, "Ready", ready)
 			w.checkQuiet(t)
 		})
@@ -322,6 +323,6 @@ func TestAnElementThatIsRefusedAnyway(t *testing.T) {
 func listOf(t *testing.T, text string) []any {
 	t.Helper()
 	values, err := manifest.Decode([]byte(text))
-	must(t, err)
+	check.Must(t, err)
 	return values
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const (
@@ -123,7 +124,7 @@ func TestReleasedWithAChange(t *testing.T) {
 	want := map[string]any{"template": map[string]any{"spec": map[string]any{
 		"containers": []any{map[string]any{"name": "main", "image": "main:2"}},
 	}}}
-	checkEqual(t, "spec of the object", want, w.objects["Deployment web"]["spec"])
+	check.Equal[any](t, "spec of the object", want, w.objects["Deployment web"]["spec"])
 }
 
 // What has left the spec and could not be removed at once is removed later, also
@@ -216,7 +217,7 @@ func TestReleasedOfASpecThatWasRefusedInPart(t *testing.T) {
 		w.respec(song("1", "1"), "")
 		w.mustPass(t)
 		w.stale = map[string]bool{}
-		checkEqual(t, "spec of the object", map[string]any{"fixed": "1", "free": "1"}, w.objects["Song aria"]["spec"])
+		check.Equal[any](t, "spec of the object", map[string]any{"fixed": "1", "free": "1"}, w.objects["Song aria"]["spec"])
 		w.checkReady(t, application.StateRunning, "Ready", ready)
 		w.checkQuiet(t)
 		w.checkSilentRestart(t)

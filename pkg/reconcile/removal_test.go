@@ -11,6 +11,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func deleted(w *world) { w.cm.DeletionTimestamp = &metav1.Time{Time: noon} }
@@ -61,7 +62,7 @@ func TestRemovedFromTheSpec(t *testing.T) {
 			if c.calls == nil && before != nil && w.objects["Deployment web"] == nil {
 				t.Error("the object is gone")
 			}
-			checkEqual(t, "inventory", c.held, w.inventory(t))
+			check.Equal(t, "inventory", c.held, w.inventory(t))
 		})
 	}
 }
@@ -78,7 +79,7 @@ func TestAHeldRemovalIsLookedAtAgain(t *testing.T) {
 	}
 	w.finalize(t, "Deployment web")
 	w.mustReconcile(t)
-	checkEqual(t, "inventory", []string{"ConfigMap config"}, w.inventory(t))
+	check.Equal(t, "inventory", []string{"ConfigMap config"}, w.inventory(t))
 }
 
 // What the inventory says is a hint where to look: an entry that was forged
@@ -90,7 +91,7 @@ func TestForgedInventory(t *testing.T) {
 	}
 	app := w.app(t)
 	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "kube-system", Name: "theirs"})
-	must(t, app.Record(w.cm))
+	check.Must(t, app.Record(w.cm))
 	w.mustReconcile(t)
 	w.checkCalls(t, "Observe", "Write inventory.local", "Start")
 	if w.objects["Service theirs"] == nil {
@@ -108,7 +109,7 @@ func TestChangeOfAPIVersion(t *testing.T) {
 		t.Error("it was deleted")
 	}
 	want := []manifest.ID{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}}
-	checkEqual(t, "inventory", want, w.app(t).Inventory)
+	check.Equal(t, "inventory", want, w.app(t).Inventory)
 	w.checkQuiet(t)
 }
 
@@ -132,7 +133,7 @@ func TestDeletionWaits(t *testing.T) {
 
 func (w *world) checkHeld(t *testing.T, finalized bool, want ...string) {
 	t.Helper()
-	checkEqual(t, "inventory", want, w.inventory(t))
+	check.Equal(t, "inventory", want, w.inventory(t))
 	if got := w.app(t).Finalized; got != finalized {
 		t.Errorf("finalizer is %v, want %v", got, finalized)
 	}
@@ -185,7 +186,7 @@ func TestDeletionOfAKindThatIsGone(t *testing.T) {
 	w := running(t, oneObject, "")
 	app := w.app(t)
 	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "example.com/v1", Kind: "Opera", Namespace: "demo", Name: "tosca"})
-	must(t, app.Record(w.cm))
+	check.Must(t, app.Record(w.cm))
 	deleted(w)
 	w.mustReconcile(t)
 	w.checkHeld(t, false)

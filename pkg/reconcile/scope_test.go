@@ -10,6 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // With the wide scope an Application reaches other namespaces and what is in
@@ -36,7 +37,7 @@ func TestClusterScope(t *testing.T) {
 		{APIVersion: "v1", Kind: "Namespace", Name: "other"},
 		{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"},
 	}
-	checkEqual(t, "inventory", held, w.app(t).Inventory)
+	check.Equal(t, "inventory", held, w.app(t).Inventory)
 	w.checkQuiet(t)
 
 	deleted(w)
@@ -72,7 +73,7 @@ func TestServiceAccount(t *testing.T) {
 			if _, err := w.reconcile(t); (err != nil) != c.missing {
 				t.Errorf("error %v", err)
 			}
-			checkEqual(t, "accounts", c.calls, w.callsOf("As"))
+			check.Equal(t, "accounts", c.calls, w.callsOf("As"))
 			w.checkReason(t, application.ReadyCondition, c.reason)
 			if c.missing != (len(w.objects) == 0) {
 				t.Errorf("objects: %v", w.objects)

@@ -22,6 +22,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // A workload, the Service by which it is asked to shut down, and something besides.
@@ -130,7 +131,7 @@ func (w *world) checkSilent(t *testing.T, passes int) {
 	defer func() { w.step = step }()
 	for range passes {
 		w.mustPass(t)
-		checkEqual(t, "writes while there is nothing to do", []string(nil), w.writes())
+		check.Equal(t, "writes while there is nothing to do", []string(nil), w.writes())
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // caller writes down which Services are asked to shut down.
@@ -54,7 +55,7 @@ func stopping(t *testing.T) (*world, *caller) {
 func (w *world) here(t *testing.T) *application.Application {
 	t.Helper()
 	app, err := application.ReadFor(w.cm, w.ClusterName)
-	must(t, err)
+	check.Must(t, err)
 	return app
 }
 
@@ -893,7 +894,7 @@ func TestRetryOfWhatIsNotDegraded(t *testing.T) {
 		if _, err := w.RetryShutdown(t.Context(), w.here(t)); !errors.Is(err, reconcile.ErrNotDegraded) {
 			t.Errorf("error %v", err)
 		}
-		checkEqual(t, "the Application", before, w.cm)
+		check.Equal(t, "the Application", before, w.cm)
 		deleted(w)
 		w.after(t, time.Second)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // The first change of the status is written at once, the next ones together
@@ -35,7 +36,7 @@ func TestStatusIsWrittenOncePerSecond(t *testing.T) {
 	for _, drift := range w.app(t).Status.Drifts {
 		managers = append(managers, drift.Manager)
 	}
-	checkEqual(t, "drifts", []string{"somebody-2", "somebody-1", "somebody-0", ""}, managers)
+	check.Equal(t, "drifts", []string{"somebody-2", "somebody-1", "somebody-0", ""}, managers)
 	w.step = 2 * time.Second
 	w.checkQuiet(t)
 }
@@ -60,7 +61,7 @@ func TestStatusOfConstantDriftIsWrittenLessOften(t *testing.T) {
 	}
 	w.checkReason(t, application.DriftedCondition, "NoDrift")
 	want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}
-	checkEqual(t, "a write waits", want, waited[:min(len(want), len(waited))])
+	check.Equal(t, "a write waits", want, waited[:min(len(want), len(waited))])
 	w.step = 10 * time.Second
 	w.mustReconcile(t)
 	w.somebody(t, "kubectl-edit", "ConfigMap c0", "theirs", "data", "a")
@@ -198,7 +199,7 @@ func TestHistory(t *testing.T) {
 	for _, i := range []int{10, 9, 8, 6, 5, 4, 3, 2, 1} {
 		want = append(want, fmt.Sprintf("manager-%02d x1: DriftReverted, after 12ms", i))
 	}
-	checkEqual(t, "history", want, history)
+	check.Equal(t, "history", want, history)
 }
 
 // A value that may be a secret is told by nothing but its path; another one is
@@ -248,7 +249,7 @@ func TestValuesInTheHistory(t *testing.T) {
 				if len(drifts) != 1 {
 					t.Fatalf("drifts: %+v", drifts)
 				}
-				checkEqual(t, "fields", c.want, drifts[0].Fields)
+				check.Equal(t, "fields", c.want, drifts[0].Fields)
 				for _, said := range []string{w.cm.Data[application.StatusKey], strings.Join(w.reports, "")} {
 					if strings.Contains(said, secret) {
 						t.Errorf("the value got out: %s", said)
@@ -310,12 +311,12 @@ func TestStates(t *testing.T) {
 			w.mustReconcile(t)
 			w.checkTouches(t)
 			app := w.app(t)
-			checkEqual(t, "state", c.state, app.Status.State)
+			check.Equal(t, "state", c.state, app.Status.State)
 			w.checkReason(t, application.ReadyCondition, c.reason)
 			w.checkReason(t, application.ReconciledCondition, "Reconciled")
-			checkEqual(t, "container health", &c.pods, app.Status.ContainerHealth)
+			check.Equal(t, "container health", &c.pods, app.Status.ContainerHealth)
 			id := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
-			checkEqual(t, "objects", []application.ObjectStatus{{ID: id, Health: c.health}}, app.Status.Objects)
+			check.Equal(t, "objects", []application.ObjectStatus{{ID: id, Health: c.health}}, app.Status.Objects)
 			if w.cm.Labels[application.StateLabel] != string(c.state) {
 				t.Errorf("label: %s", w.cm.Labels[application.StateLabel])
 			}
@@ -343,10 +344,10 @@ func TestServices(t *testing.T) {
 {apiVersion: v1, kind: ConfigMap, metadata: {name: config}}
 `, "")
 	w.mustReconcile(t)
-	checkEqual(t, "services", map[string]string{"web": "<pending>:80"}, w.app(t).Status.Services)
+	check.Equal(t, "services", map[string]string{"web": "<pending>:80"}, w.app(t).Status.Services)
 	w.change(t, "Service web", func(live *unstructured.Unstructured) { writes("10.0.0.7", "spec", "clusterIP")(live.Object) })
 	w.mustReconcile(t)
-	checkEqual(t, "services", map[string]string{"web": "10.0.0.7:80"}, w.app(t).Status.Services)
+	check.Equal(t, "services", map[string]string{"web": "10.0.0.7:80"}, w.app(t).Status.Services)
 	if w.app(t).Status.ContainerHealth != nil {
 		t.Error("Pods are counted where none run")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Two objects, in the wrong order: the Deployment refers to the ConfigMap.
@@ -108,7 +109,7 @@ func TestCreatedObject(t *testing.T) {
 		},
 		"data": map[string]any{"a": "1", "b": "1"},
 	}
-	checkEqual(t, "object", want, w.objects["ConfigMap config"])
+	check.Equal(t, "object", want, w.objects["ConfigMap config"])
 }
 
 // What was written or read is handed to Start, so that its echo is no news, and
@@ -117,13 +118,13 @@ func TestStart(t *testing.T) {
 	w := newWorld(t, twoObjects, "")
 	w.mustReconcile(t)
 	want := []string{"ConfigMap config in version 3", "Deployment web in version 4"}
-	checkEqual(t, "seen after the creation", want, w.seen)
+	check.Equal(t, "seen after the creation", want, w.seen)
 	drift(t, w)
 	w.mustReconcile(t)
 	want = []string{"ConfigMap config in version " + (&unstructured.Unstructured{Object: w.objects["ConfigMap config"]}).GetResourceVersion()}
-	checkEqual(t, "seen after a repair", want, w.seen)
+	check.Equal(t, "seen after a repair", want, w.seen)
 	w.mustReconcile(t)
-	checkEqual(t, "seen without one", []string(nil), w.seen)
+	check.Equal(t, "seen without one", []string(nil), w.seen)
 }
 
 // The revision of a target is another one if anything is that it is compared or
@@ -283,7 +284,7 @@ func TestLearn(t *testing.T) {
 	w := newWorld(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: ClusterIP}}`,
 		`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: null, clusterIP: null}}`)
 	w.answer = func(live map[string]any) {
-		must(t, unstructured.SetNestedField(live, "10.0.0.7", "spec", "clusterIP"))
+		check.Must(t, unstructured.SetNestedField(live, "10.0.0.7", "spec", "clusterIP"))
 	}
 	w.mustReconcile(t)
 	w.answer = func(map[string]any) {}
@@ -295,7 +296,7 @@ func TestLearn(t *testing.T) {
 		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"},
 		"spec": map[string]any{"clusterIP": "10.0.0.7"},
 	}}
-	checkEqual(t, "learned", learned, app.Learned)
+	check.Equal(t, "learned", learned, app.Learned)
 	w.checkQuiet(t)
 
 	w.forget()

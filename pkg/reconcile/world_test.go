@@ -35,6 +35,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 var (
@@ -184,21 +185,6 @@ func (w *world) checkPlan(t testing.TB) {
 	}
 }
 
-// must fails the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func checkEqual(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 func (w *world) mustReconcile(t testing.TB) {
 	t.Helper()
 	if result, err := w.reconcile(t); err != nil || result != (ctrl.Result{}) {
@@ -208,7 +194,7 @@ func (w *world) mustReconcile(t testing.TB) {
 
 func (w *world) checkCalls(t *testing.T, want ...string) {
 	t.Helper()
-	checkEqual(t, "calls", want, w.calls)
+	check.Equal(t, "calls", want, w.calls)
 }
 
 // mustRest is mustReconcile, with what was called before forgotten.
@@ -235,14 +221,14 @@ func (w *world) checkQuiet(t *testing.T) {
 
 func (w *world) checkReports(t *testing.T, want ...string) {
 	t.Helper()
-	checkEqual(t, "reports", want, w.reports)
+	check.Equal(t, "reports", want, w.reports)
 }
 
 // app is what the ConfigMap says now.
 func (w *world) app(t *testing.T) *application.Application {
 	t.Helper()
 	app, err := application.Read(w.cm)
-	must(t, err)
+	check.Must(t, err)
 	return app
 }
 
@@ -251,7 +237,7 @@ const ready = "all objects are as the Application says, and healthy"
 
 func (w *world) checkState(t *testing.T, want application.State) {
 	t.Helper()
-	checkEqual(t, "state", want, w.app(t).Status.State)
+	check.Equal(t, "state", want, w.app(t).Status.State)
 }
 
 // checkObjects compares how many objects there are on the target.
@@ -322,7 +308,7 @@ func (w *world) callsOf(verbs ...string) (calls []string) {
 
 func (w *world) checkTouches(t *testing.T, want ...string) {
 	t.Helper()
-	checkEqual(t, "writes to the target", want, w.touches())
+	check.Equal(t, "writes to the target", want, w.touches())
 }
 
 // checkPass makes a pass that does not fail, and compares what it writes to the target.
@@ -348,7 +334,7 @@ func (w *world) checkSilentRestart(t *testing.T) {
 		if _, err := w.pass(t); err != nil {
 			t.Logf("after a restart: %v", err)
 		}
-		checkEqual(t, "writes after a restart", []string(nil), w.writes())
+		check.Equal(t, "writes after a restart", []string(nil), w.writes())
 	}
 }
 

@@ -20,12 +20,12 @@ func Must(t testing.TB, err error) {
 }
 
 // Equal reports each difference between two values, and names what was compared.
-func Equal[T any](t testing.TB, what string, want, got T) {
+func Equal[T any](t testing.TB, what string, want, got T, options ...cmp.Option) {
 	t.Helper()
 	if reflect.DeepEqual(want, got) { // much faster than go-cmp
 		return
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, options...); diff != "" {
 		t.Errorf("%s: -want +got\n%s", what, diff)
 	}
 }
