@@ -310,7 +310,7 @@ rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verb
 		return agent.can("create", "rolebindings.rbac.authorization.k8s.io", namespace) && binder.can("create", "configmaps", namespace)
 	})
 	lend := "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: lent}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: krake-workloads}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: binder}]}"
-	text, err := binder.kubectl(lend, "--namespace", namespace, "create", "-f", "-")
+	text, err := binder.kubectl("---\n"+lend, "--namespace", namespace, "create", "-f", "-")
 	if err == nil || !strings.Contains(text, "attempting to grant RBAC permissions not currently held") {
 		t.Fatalf("by hand: %v %s", err, text)
 	}
