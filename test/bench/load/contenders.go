@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/krake-observer/krake-observer/test/program"
 	"github.com/krake-observer/krake-observer/test/usage"
 )
 
@@ -149,7 +150,7 @@ func (w *world) quiet(ctx context.Context) error {
 		return err
 	}
 	for calm, steps := 0, 0; calm < enough && steps < most; steps++ {
-		if err := pause(ctx, step); err != nil {
+		if err := program.Pause(ctx, step); err != nil {
 			return err
 		}
 		now, err := usage.Of(w.pid())

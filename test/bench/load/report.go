@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -161,14 +162,10 @@ func (c comparison) columns() []string {
 		p50, p90, p99, answered50, rate, seconds, latency50, latency99, eventsEach, requestsEach, hubWrites, eventWrites, strayed, relapsed, unrepaired,
 		cpuEach, serverCPUEach, resident, eventCPU,
 	}
-	var shown []string
-	for _, name := range all {
-		for _, r := range c.Rounds {
-			if _, ok := r.Subject.Values[name]; ok {
-				shown = append(shown, name)
-				break
-			}
-		}
-	}
-	return shown
+	return slices.DeleteFunc(all, func(name string) bool {
+		return !slices.ContainsFunc(c.Rounds, func(r round) bool {
+			_, ok := r.Subject.Values[name]
+			return ok
+		})
+	})
 }
