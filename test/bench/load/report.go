@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -35,10 +34,6 @@ type report struct {
 
 	out  io.Writer
 	json string
-}
-
-func newReport(out io.Writer, to string) *report {
-	return &report{Began: time.Now(), Processors: runtime.NumCPU(), Command: os.Args[1:], out: out, json: to}
 }
 
 // compared takes comparisons in, and prints each.
