@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -50,7 +52,8 @@ func newControlPlane(c *Cluster, binaries Binaries, options Options) (*controlPl
 		return nil, err
 	}
 	b.auditLog = b.file(auditLogFile)
-	return b, errors.Join(writeAuditPolicy(b.file("audit-policy.yaml"), options.AuditPolicy), b.newClient())
+	policy := cmp.Or(options.AuditPolicy, DefaultAuditPolicy)
+	return b, errors.Join(os.WriteFile(b.file("audit-policy.yaml"), []byte(policy), 0o600), b.newClient())
 }
 
 // file is a path in the cluster's folder.

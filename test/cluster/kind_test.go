@@ -83,8 +83,8 @@ func TestKind(t *testing.T) {
 	var log strings.Builder
 	c, err := Open(t.Context(), Options{Pods: true, Log: &log})
 	must(t, err)
-	if c.Tier() != "kind" || c.Image() != "krake-observer/krake-observer:e2e" || !c.HasKubelet() || c.URL() != "https://192.0.2.1:6443" {
-		t.Errorf("it is %s with image %q at %s", c.Tier(), c.Image(), c.URL())
+	if c.tier != "kind" || c.Image() != "krake-observer/krake-observer:e2e" || !c.HasKubelet() || c.URL() != "https://192.0.2.1:6443" {
+		t.Errorf("it is %s with image %q at %s", c.tier, c.Image(), c.URL())
 	}
 	if first, _, _ := strings.Cut(log.String(), "\n"); first != "cluster: kind: Pods run; its audit log cannot be read" {
 		t.Errorf("the first line is %q", first)

@@ -102,7 +102,9 @@ func (b *bench) lists(ctx context.Context, in layout, times int) (cost, error) {
 }
 
 // cost measures what is done so many times, until that has ended.
-func (b *bench) cost(ctx context.Context, in layout, watchers, times int, do func(context.Context, int) error, end func() error) (cost, error) {
+func (b *bench) cost(
+	ctx context.Context, in layout, watchers, times int, do func(context.Context, int) error, end func() error,
+) (cost, error) {
 	before, err := b.hub.read(ctx)
 	if err != nil {
 		return cost{}, err

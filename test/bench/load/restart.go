@@ -200,7 +200,8 @@ func (w *world) memoryScenario(ctx context.Context, s *set) error {
 		return err
 	}
 	// Only now: a profile of the heap is preceded by a collection.
-	if _, err := w.profiled(fmt.Sprintf("memory-%s-%d", s.kind.Name, s.size), func() (sample, error) { return sample{}, program.Pause(ctx, time.Second) }); err != nil {
+	rest := func() (sample, error) { return sample{}, program.Pause(ctx, time.Second) }
+	if _, err := w.profiled(fmt.Sprintf("memory-%s-%d", s.kind.Name, s.size), rest); err != nil {
 		return err
 	}
 	if w.settled == nil {

@@ -141,7 +141,7 @@ func (w *world) admit(ctx context.Context) error {
 	if text, err := kit.TryKubectl(ctx, w.cluster, objects, "apply", "-f", "-"); err != nil {
 		return fmt.Errorf("make the contenders' objects: %w\n%s", err, text)
 	}
-	token, err := kit.TryKubectl(ctx, w.cluster, "", "create", "token", contenderAccount, "--namespace", contenderAccount, "--duration", "24h")
+	token, err := kit.TryKubectl(ctx, w.cluster, "", "create", "token", contenderAccount, "-n", contenderAccount, "--duration", "24h")
 	if err != nil {
 		return fmt.Errorf("make the contenders' token: %w\n%s", err, token)
 	}
