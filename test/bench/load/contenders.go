@@ -63,7 +63,7 @@ func (w *world) start(ctx context.Context, contender string, s *set) (err error)
 		return err
 	}
 	arguments := []string{"--kubeconfig", w.kubeconfig, "--kind", s.kind.Name, "--set", s.name}
-	program := "floor"
+	name := "floor"
 	switch contender {
 	case nothing:
 		return nil
@@ -71,7 +71,7 @@ func (w *world) start(ctx context.Context, contender string, s *set) (err error)
 		w.running = ours
 		return w.ours.StartAgent(ctx)
 	case gitops:
-		program = "gitops"
+		name = "gitops"
 		arguments = append(arguments, "--per-application", strconv.Itoa(s.perApplication))
 	case poller:
 		arguments = append(arguments, "--poll", "2s", "--encoding", "json")
@@ -80,7 +80,7 @@ func (w *world) start(ctx context.Context, contender string, s *set) (err error)
 	case decoder:
 		arguments = append(arguments, "--only-decode")
 	}
-	w.process, err = w.cluster.Run(contender, exec.Command(filepath.Join(w.programs, program), arguments...))
+	w.process, err = w.cluster.Run(contender, exec.Command(filepath.Join(w.programs, name), arguments...))
 	w.running, w.guarded = contender, s
 	return err
 }
