@@ -136,7 +136,7 @@ func (w *world) build(ctx context.Context) error {
 func (w *world) admit(ctx context.Context) error {
 	objects := contender
 	for i := range namespaces {
-		objects += fmt.Sprintf("---\n{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n", namespaceOf(i))
+		objects += fmt.Sprintf("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n", namespaceOf(i))
 	}
 	if text, err := kit.TryKubectl(ctx, w.cluster, objects, "apply", "-f", "-"); err != nil {
 		return fmt.Errorf("make the contenders' objects: %w\n%s", err, text)
