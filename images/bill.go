@@ -3,8 +3,8 @@ package main
 import (
 	"crypto/sha256"
 	"debug/buildinfo"
-	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -107,11 +107,10 @@ func (b *bill) addCommand(file string) error {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(content)
 	name := filepath.Base(file)
 	command := packageInfo{
 		ID: idOf(name), Name: name, Purpose: "APPLICATION", Location: nowhere, License: license,
-		Checksums: []checksum{{"SHA256", hex.EncodeToString(sum[:])}},
+		Checksums: []checksum{{"SHA256", sumOf(content)}},
 	}
 	b.add(command)
 	b.relate(imageID, "CONTAINS", command.ID)
@@ -172,6 +171,8 @@ var isNoID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 // idOf gives an identifier. What is not legal in it is left out, so that the sum keeps
 // two of them apart.
 func idOf(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return "SPDXRef-" + isNoID.ReplaceAllString(name, "-") + "-" + hex.EncodeToString(sum[:4])
+	return "SPDXRef-" + isNoID.ReplaceAllString(name, "-") + "-" + sumOf([]byte(name))[:8]
 }
+
+// sumOf is the SHA-256 of a content.
+func sumOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,10 +11,7 @@ import (
 // The Dockerfile makes what this program makes: both commands, as the same user, and
 // not the plugin; with any Docker, from any builder and base.
 func TestDockerfile(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, "..", "Dockerfile")
 	var lines []string
 	for line := range strings.Lines(string(text)) {
 		lines = append(lines, strings.TrimSpace(line))
@@ -37,12 +33,8 @@ func TestDockerfile(t *testing.T) {
 
 // What Docker is sent are the sources of the commands, and nothing that is not.
 func TestDockerignore(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", ".dockerignore"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var kept []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(read(t, "..", ".dockerignore"))) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "!"); ok {
 			kept = append(kept, name)
 		}

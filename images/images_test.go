@@ -4,10 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
 	"crypto/x509"
 	"debug/elf"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -39,6 +37,20 @@ func platforms(t *testing.T) []platform {
 	return all
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path ...string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	must(t, err)
+	return text
+}
+
 // made builds everything for the platforms, and gives the folder and what was said.
 func made(t *testing.T, source string, all []platform) (folder, said string) {
 	t.Helper()
@@ -48,9 +60,7 @@ func made(t *testing.T, source string, all []platform) (folder, said string) {
 	}
 	folder = filepath.Join(t.TempDir(), "out")
 	var out strings.Builder
-	if err := run(t.Context(), []string{"--source", source, "--out", folder, "--platforms", strings.Join(names, ",")}, &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run(t.Context(), []string{"--source", source, "--out", folder, "--platforms", strings.Join(names, ",")}, &out))
 	return folder, out.String()
 }
 
@@ -87,11 +97,7 @@ func TestImages(t *testing.T) {
 		}
 	})
 	t.Run("the plugin starts", func(t *testing.T) {
-		text, err := os.ReadFile(filepath.Join(first, plugin+"-"+all[0].String()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkStarts(t, plugin, text, "--context")
+		checkStarts(t, plugin, read(t, first, plugin+"-"+all[0].String()), "--context")
 	})
 }
 
@@ -105,18 +111,10 @@ func copied(t *testing.T) string {
 	for _, name := range sources {
 		from, to := filepath.Join("..", name), filepath.Join(folder, name)
 		if info, err := os.Stat(from); err == nil && info.IsDir() {
-			if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.CopyFS(to, os.DirFS(from)))
 			continue
 		}
-		text, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(to, read(t, from), 0o600))
 	}
 	return folder
 }
@@ -136,16 +134,9 @@ func sums(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	names, err := filepath.Glob(filepath.Join(folder, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum := sha256.Sum256(text)
-		found[filepath.Base(name)] = hex.EncodeToString(sum[:])
+		found[filepath.Base(name)] = sumOf(read(t, name))
 	}
 	if len(found) == 0 {
 		t.Fatal("nothing was built")
@@ -162,13 +153,9 @@ func unpacked(t *testing.T, from io.Reader) (headers []*tar.Header, files map[st
 		if err == io.EOF { //nolint:errorlint // as archive/tar has it
 			return headers, files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		headers = append(headers, header)
 		if header.Typeflag == tar.TypeReg {
 			files[header.Name] = text
@@ -179,9 +166,7 @@ func unpacked(t *testing.T, from io.Reader) (headers []*tar.Header, files map[st
 func unzipped(t *testing.T, from io.Reader) io.Reader {
 	t.Helper()
 	reader, err := gzip.NewReader(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return reader
 }
 
@@ -197,11 +182,7 @@ func checkHeaders(t *testing.T, headers []*tar.Header) {
 
 func archiveIn(t *testing.T, folder string) map[string][]byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, archive))
-	if err != nil {
-		t.Fatal(err)
-	}
-	headers, files := unpacked(t, bytes.NewReader(text))
+	headers, files := unpacked(t, bytes.NewReader(read(t, folder, archive)))
 	checkHeaders(t, headers)
 	return files
 }
@@ -210,7 +191,7 @@ func archiveIn(t *testing.T, folder string) map[string][]byte {
 func blob(t *testing.T, files map[string][]byte, digest v1.Hash) []byte {
 	t.Helper()
 	text, ok := files["blobs/sha256/"+digest.Hex]
-	if sum := sha256.Sum256(text); !ok || hex.EncodeToString(sum[:]) != digest.Hex {
+	if !ok || sumOf(text) != digest.Hex {
 		t.Fatalf("the archive has no blob of digest %s", digest)
 	}
 	return text
@@ -279,9 +260,7 @@ func checkPlatform(t *testing.T, folder string, descriptor v1.Descriptor, p plat
 	machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[p.arch]
 	for _, command := range inImage {
 		program, err := elf.NewFile(bytes.NewReader(content[command]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		interpreted := slices.ContainsFunc(program.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 		if program.Machine != machine || interpreted {
 			t.Errorf("%s is for %s, and wants a loader that the image does not have: %t", command, program.Machine, interpreted)
@@ -308,19 +287,14 @@ func checkAuthorities(t *testing.T, text []byte) {
 // checkBill compares the bill of materials with what go version says of the commands.
 func checkBill(t *testing.T, folder string, descriptor v1.Descriptor, p platform, content map[string][]byte) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, "krake-observer-"+p.String()+".spdx.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := decoded[bill](t, text)
+	b := decoded[bill](t, read(t, folder, "krake-observer-"+p.String()+".spdx.json"))
 	ids := identified(t, b)
 	if ids[imageID].Version != descriptor.Digest.String() {
 		t.Errorf("it is of image %s, want %s", ids[imageID].Version, descriptor.Digest)
 	}
 	want := map[string]bool{}
 	for _, command := range inImage {
-		sum := sha256.Sum256(content[command])
-		if sums := ids[idOf(command)].Checksums; len(sums) != 1 || sums[0].Value != hex.EncodeToString(sum[:]) {
+		if sums := ids[idOf(command)].Checksums; len(sums) != 1 || sums[0].Value != sumOf(content[command]) {
 			t.Errorf("%s has checksums %v", command, sums)
 		}
 		for _, module := range versions(t, content[command]) {
@@ -370,9 +344,7 @@ func versions(t *testing.T, program []byte) []string {
 	t.Helper()
 	file := executable(t, "command", program)
 	text, err := exec.CommandContext(t.Context(), "go", "version", "-m", file).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var modules []string
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.Fields(line); len(fields) >= 3 && fields[0] == "dep" {
@@ -385,9 +357,7 @@ func versions(t *testing.T, program []byte) []string {
 func executable(t *testing.T, name string, program []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, program, 0o700))
 	return file
 }
 
@@ -404,9 +374,7 @@ func checkStarts(t *testing.T, name string, program []byte, says string) {
 
 func TestParse(t *testing.T) {
 	o, err := parse([]string{"--platforms", "linux/arm64, linux/amd64", "--name", "localhost:5000/team/krake:v1"}, "1700000000")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := options{
 		source: "..", out: "../bin", name: "localhost:5000/team/krake:v1",
 		platforms: []platform{{"linux", "arm64"}, {"linux", "amd64"}}, plugins: pluginPlatforms, created: time.Unix(1700000000, 0).UTC(),
@@ -452,13 +420,9 @@ func TestABuildThatFails(t *testing.T) {
 func TestPack(t *testing.T) {
 	var first, second bytes.Buffer
 	entries := []entry{{name: "b/c/d", mode: 0o644, content: []byte("d")}, {name: "a", mode: 0o755, content: []byte("a")}, {name: "b/c/e", mode: 0o644}}
-	if err := pack(&first, entries, time.Unix(0, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pack(&first, entries, time.Unix(0, 0)))
 	slices.Reverse(entries)
-	if err := pack(&second, entries, time.Unix(0, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pack(&second, entries, time.Unix(0, 0)))
 	if !bytes.Equal(first.Bytes(), second.Bytes()) {
 		t.Error("the order of the entries shows")
 	}

@@ -1,12 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -27,9 +26,7 @@ func anIndex(t *testing.T) v1.ImageIndex {
 	index := v1.ImageIndex(empty.Index)
 	for _, p := range imagePlatforms {
 		image, err := random.Image(100, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}})
 	}
 	return index
@@ -40,23 +37,17 @@ func anIndex(t *testing.T) v1.ImageIndex {
 func TestPush(t *testing.T) {
 	index := anIndex(t)
 	want, err := index.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, push := range []bool{false, true} {
 		server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 		t.Cleanup(server.Close)
 		o := options{out: t.TempDir(), name: strings.TrimPrefix(server.URL, "http://") + "/krake-observer/krake-observer:v1.2.3", push: push}
-		if err := o.publish(t.Context(), index); err != nil {
-			t.Fatal(err)
-		}
-		if text, err := os.ReadFile(filepath.Join(o.out, digestFile)); err != nil || string(text) != want.String()+"\n" {
-			t.Errorf("the file says %q, want %s: %v", text, want, err)
+		must(t, o.publish(t.Context(), index))
+		if text := read(t, o.out, digestFile); string(text) != want.String()+"\n" {
+			t.Errorf("the file says %q, want %s", text, want)
 		}
 		tag, err := name.NewTag(o.name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		found, err := remote.Index(tag)
 		if !push {
 			if err == nil {
@@ -64,9 +55,7 @@ func TestPush(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := found.Digest()
 		if err != nil || got != want {
 			t.Errorf("the registry has %s, want %s: %v", got, want, err)
@@ -92,34 +81,21 @@ func TestPushRefused(t *testing.T) {
 func TestRelease(t *testing.T) {
 	here := platforms(t)[0]
 	o := options{source: "..", out: t.TempDir(), release: "v1.2.3", plugins: []platform{here}, created: time.Unix(0, 0)}
-	if err := o.makePlugins(t.Context(), t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.makePlugins(t.Context(), t.TempDir()))
 	file := "kubectl-krake-v1.2.3-" + here.String() + ".tar.gz"
 	sum := sums(t, o.out)[file]
-	if text, err := os.ReadFile(filepath.Join(o.out, "checksums.txt")); err != nil || string(text) != sum+"  "+file+"\n" {
-		t.Errorf("sums %q, want %s of %s: %v", text, sum, file, err)
+	if text := read(t, o.out, "checksums.txt"); string(text) != sum+"  "+file+"\n" {
+		t.Errorf("sums %q, want %s of %s", text, sum, file)
 	}
 	var manifest krewManifest
-	text, err := os.ReadFile(filepath.Join(o.out, "krake.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict(text, &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict(read(t, o.out, "krake.yaml"), &manifest))
 	if len(manifest.Spec.Platforms) != 1 {
 		t.Fatalf("krew's manifest has platforms %+v", manifest.Spec.Platforms)
 	}
 	if p := manifest.Spec.Platforms[0]; p.SHA256 != sum || p.URI != releases+"v1.2.3/"+file || p.Bin != plugin || p.Selector.MatchLabels["arch"] != here.arch {
 		t.Errorf("krew's manifest has %+v", p)
 	}
-	packed, err := os.Open(filepath.Join(o.out, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer packed.Close() //nolint:errcheck // it was only read
-	headers, files := unpacked(t, unzipped(t, packed))
+	headers, files := unpacked(t, unzipped(t, bytes.NewReader(read(t, o.out, file))))
 	checkHeaders(t, headers)
 	if len(files) != 2 || !strings.Contains(string(files["LICENSE"]), "Apache License") {
 		t.Errorf("the archive has %d files", len(files))

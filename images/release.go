@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -103,6 +101,5 @@ func (o options) makePlugin(ctx context.Context, scratch string, p platform) (fi
 		return "", "", err
 	}
 	file = fmt.Sprintf("%s-%s-%s.tar.gz", plugin, o.release, p)
-	digest := sha256.Sum256(packed.Bytes())
-	return file, hex.EncodeToString(digest[:]), os.WriteFile(filepath.Join(o.out, file), packed.Bytes(), 0o644)
+	return file, sumOf(packed.Bytes()), os.WriteFile(filepath.Join(o.out, file), packed.Bytes(), 0o644)
 }

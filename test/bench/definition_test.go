@@ -1,61 +1,22 @@
 package bench
 
 import (
-	"fmt"
-	"maps"
 	"strings"
+	"testing"
 )
 
-const resourceName = "databases.storage.example.org"
-
-// customResourceDefinition gives the manifest of a large definition: sections
-// of the same fields, each in several forms, as generated ones look.
-func customResourceDefinition() object {
-	return object{
-		"apiVersion": "apiextensions.k8s.io/v1",
-		"kind":       "CustomResourceDefinition",
-		"metadata":   object{"name": resourceName, "labels": object{"app.kubernetes.io/part-of": "storage"}},
-		"spec": object{
-			"group": "storage.example.org",
-			"names": object{"kind": "Database", "plural": "databases", "shortNames": []any{"db"}},
-			"scope": "Namespaced",
-			"versions": []any{object{
-				"name": "v1", "served": true, "storage": true,
-				"schema":       object{"openAPIV3Schema": rootSchema()},
-				"subresources": object{"status": object{}},
-				"additionalPrinterColumns": []any{
-					object{"name": "Ready", "type": "string", "jsonPath": ".status.ready"},
-				},
-			}},
-		},
+// customResourceDefinition is the manifest of a large definition: sections of the same
+// fields, each in several forms, as generated ones look.
+func customResourceDefinition(t testing.TB) object {
+	t.Helper()
+	definition := decoded(t, []byte(definitionText))
+	sections := at(openAPISchema(definition), "properties", "spec", "properties")
+	for name := range strings.FieldsSeq("backup cache connections encryption logging maintenance memory monitoring " +
+		"network placement recovery replication roles storage tracing upgrade users") {
+		text := strings.NewReplacer("NAME", name, "DEFAULT", "The default suits most installations.").Replace(sectionText)
+		sections[name] = decoded(t, []byte(text))
 	}
-}
-
-// acceptance is what a server adds to the definition.
-func acceptance() object {
-	names := object{
-		"kind": "Database", "listKind": "DatabaseList", "plural": "databases", "singular": "database", "shortNames": []any{"db"},
-	}
-	return object{
-		"spec": object{
-			"conversion": object{"strategy": "None"},
-			"names":      object{"listKind": "DatabaseList", "singular": "database"},
-		},
-		"status": object{
-			"acceptedNames":  names,
-			"storedVersions": []any{"v1"},
-			"conditions": []any{
-				condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-				condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-			},
-		},
-	}
-}
-
-func condition(name, reason, message string) object {
-	return object{
-		"type": name, "status": "True", "reason": reason, "message": message, "lastTransitionTime": "2026-03-02T08:15:02Z",
-	}
+	return definition
 }
 
 // openAPISchema is the schema that the definition has for its only version.
@@ -63,91 +24,96 @@ func openAPISchema(definition object) object {
 	return at(at(definition, "spec")["versions"].([]any)[0].(object), "schema", "openAPIV3Schema")
 }
 
-func rootSchema() object {
-	sections := object{}
-	for name := range strings.FieldsSeq("backup cache connections encryption logging maintenance memory monitoring " +
-		"network placement recovery replication roles storage tracing upgrade users") {
-		sections[name] = section(name)
-	}
-	return typeOf("object", "A Database is a database with its replicas.", object{
-		"required": []any{"spec"},
-		"properties": object{
-			"apiVersion": typeOf("string", "The version of this representation.", nil),
-			"kind":       typeOf("string", "The kind of this object.", nil),
-			"metadata":   object{"type": "object"},
-			"spec":       typeOf("object", "What is wanted.", object{"properties": sections}),
-			"status": typeOf("object", "What is.", object{"properties": object{
-				"ready": typeOf("string", "Whether the database takes connections.", nil),
-			}}),
-		},
-	})
-}
+const definitionText = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: databases.storage.example.org, labels: {app.kubernetes.io/part-of: storage}}
+spec:
+  group: storage.example.org
+  names: {kind: Database, plural: databases, shortNames: [db]}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    additionalPrinterColumns: [{name: Ready, type: string, jsonPath: .status.ready}]
+    schema:
+      openAPIV3Schema:
+        type: object
+        description: A Database is a database with its replicas.
+        required: [spec]
+        properties:
+          apiVersion: {type: string, description: The version of this representation.}
+          kind: {type: string, description: The kind of this object.}
+          metadata: {type: object}
+          spec: {type: object, description: What is wanted., properties: {}}
+          status:
+            type: object
+            description: What is.
+            properties:
+              ready: {type: string, description: Whether the database takes connections.}
+`
 
-func section(name string) object {
-	about := func(field string) string {
-		return fmt.Sprintf("The %s of the %s. The default suits most installations.", field, name)
-	}
-	return typeOf("object", about("settings"), object{
-		"required": []any{"enabled", "schedule"},
-		"properties": object{
-			"enabled": typeOf("boolean", about("switch"), object{"default": true}),
-			"schedule": typeOf("string", about("schedule"), object{
-				"minLength": int64(9), "maxLength": int64(64), "pattern": `^[0-9*/, -]+$`,
-			}),
-			"mode": typeOf("string", about("mode"), object{
-				"default": "Automatic", "enum": []any{"Automatic", "Manual", "Off"},
-			}),
-			"instances": typeOf("integer", about("number"), object{
-				"format": "int32", "minimum": int64(0), "maximum": int64(99), "default": int64(1),
-			}),
-			"timeout": typeOf("string", about("timeout"), object{"format": "duration", "default": "30s"}),
-			"labels": typeOf("object", about("labels"), object{
-				"additionalProperties": object{"type": "string", "maxLength": int64(63)}, "maxProperties": int64(16),
-			}),
-			"limit": object{
-				"description": about("limit"), "x-kubernetes-int-or-string": true,
-				"anyOf": []any{object{"type": "integer"}, object{"type": "string"}},
-			},
-			"targets":   targets(about("targets")),
-			"placement": placement(about("placement")),
-		},
-	})
-}
+// sectionText is a section of the schema. Its targets are a list whose elements have keys.
+const sectionText = `type: object
+description: The settings of the NAME. DEFAULT
+required: [enabled, schedule]
+properties:
+  enabled: {type: boolean, description: The switch of the NAME. DEFAULT, default: true}
+  schedule: {type: string, description: The schedule of the NAME. DEFAULT, minLength: 9, maxLength: 64, pattern: '^[0-9*/, -]+$'}
+  mode: {type: string, description: The mode of the NAME. DEFAULT, default: Automatic, enum: [Automatic, Manual, "Off"]}
+  instances: {type: integer, description: The number of the NAME. DEFAULT, format: int32, minimum: 0, maximum: 99, default: 1}
+  timeout: {type: string, description: The timeout of the NAME. DEFAULT, format: duration, default: 30s}
+  labels:
+    type: object
+    description: The labels of the NAME. DEFAULT
+    additionalProperties: {type: string, maxLength: 63}
+    maxProperties: 16
+  limit:
+    description: The limit of the NAME. DEFAULT
+    x-kubernetes-int-or-string: true
+    anyOf: [{type: integer}, {type: string}]
+  targets:
+    type: array
+    description: The targets of the NAME. DEFAULT
+    maxItems: 32
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [name]
+    items:
+      type: object
+      required: [name]
+      properties:
+        name: {type: string, description: "The name, unique among the targets.", maxLength: 63}
+        url: {type: string, description: Where it is reached., format: uri}
+        port: {type: integer, description: "The port, if it is not the usual one.", format: int32, minimum: 1}
+        secret: {type: string, description: The Secret with its credentials.}
+  placement:
+    type: object
+    description: The placement of the NAME. DEFAULT
+    properties:
+      zone: {type: string, description: The zone of the nodes.}
+      class: {type: string, description: The class of the nodes., enum: [Standard, Large]}
+      nodes: {type: array, description: The names of the nodes., items: {type: string}}
+      affinity:
+        type: object
+        description: What the nodes are shared with.
+        properties:
+          weight: {type: integer, description: How much that matters., format: int32}
+          topic: {type: string, description: What it is about.}
+`
 
-// targets is a list whose elements have keys.
-func targets(description string) object {
-	return typeOf("array", description, object{
-		"maxItems":                   int64(32),
-		"x-kubernetes-list-type":     "map",
-		"x-kubernetes-list-map-keys": []any{"name"},
-		"items": object{
-			"type":     "object",
-			"required": []any{"name"},
-			"properties": object{
-				"name":   typeOf("string", "The name, unique among the targets.", object{"maxLength": int64(63)}),
-				"url":    typeOf("string", "Where it is reached.", object{"format": "uri"}),
-				"port":   typeOf("integer", "The port, if it is not the usual one.", object{"format": "int32", "minimum": int64(1)}),
-				"secret": typeOf("string", "The Secret with its credentials.", nil),
-			},
-		},
-	})
-}
-
-func placement(description string) object {
-	return typeOf("object", description, object{"properties": object{
-		"zone":  typeOf("string", "The zone of the nodes.", nil),
-		"class": typeOf("string", "The class of the nodes.", object{"enum": []any{"Standard", "Large"}}),
-		"nodes": typeOf("array", "The names of the nodes.", object{"items": object{"type": "string"}}),
-		"affinity": typeOf("object", "What the nodes are shared with.", object{"properties": object{
-			"weight": typeOf("integer", "How much that matters.", object{"format": "int32"}),
-			"topic":  typeOf("string", "What it is about.", nil),
-		}}),
-	}})
-}
-
-// typeOf gives the schema of a field: its type and description, and further keywords.
-func typeOf(name, description string, keywords object) object {
-	schema := object{"type": name, "description": description}
-	maps.Copy(schema, keywords)
-	return schema
-}
+// acceptance is what a server adds to the definition.
+const acceptance = `spec:
+  conversion: {strategy: None}
+  names: {listKind: DatabaseList, singular: database}
+status:
+  acceptedNames: {kind: Database, listKind: DatabaseList, plural: databases, singular: database, shortNames: [db]}
+  storedVersions: [v1]
+  conditions:
+  - {type: NamesAccepted, status: "True", reason: NoConflicts, message: no conflicts found, lastTransitionTime: "2026-03-02T08:15:02Z"}
+  - type: Established
+    status: "True"
+    reason: InitialNamesAccepted
+    message: the initial names have been accepted
+    lastTransitionTime: "2026-03-02T08:15:02Z"
+`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The operations that more than one engine has.
@@ -41,9 +42,7 @@ func measurements(t testing.TB, s subject) []measurement {
 func krake(t testing.TB, s subject) []measurement {
 	t.Helper()
 	observed, err := schema.Default(s.desired)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	resources, documents := []any{s.desired}, []any{observed.Document()}
 	refined := apitypes.BuiltIn().Refine(observed, s.desired)
 	comparing := func(by schema.Schema, live object) func() (int, error) {
@@ -137,9 +136,7 @@ func convert(types managedfields.TypeConverter, fields object) (*typed.TypedValu
 func typedOf(t testing.TB, types managedfields.TypeConverter, fields object) *typed.TypedValue {
 	t.Helper()
 	value, err := convert(types, fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return value
 }
 

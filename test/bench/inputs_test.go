@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // Each engine finds what is there, or its figure is that of something else.
@@ -32,9 +34,7 @@ func TestOneDriftIsOneDifference(t *testing.T) {
 			t.Errorf("%s: the drift is %d differences", s.name, got)
 		}
 		result, err := argoDiff(s.desired, s.drifted)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if got := differences(unmarshalled(t, result.NormalizedLive), unmarshalled(t, result.PredictedLive)); got != 1 {
 			t.Errorf("%s: for Argo CD, the drift is %d differences", s.name, got)
 		}
@@ -85,18 +85,14 @@ func about(t *testing.T, what string, got, want int) {
 func lines(t *testing.T, value object) int {
 	t.Helper()
 	text, err := yaml.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return bytes.Count(text, []byte("\n"))
 }
 
 func unmarshalled(t *testing.T, text []byte) any {
 	t.Helper()
 	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal(text, &value))
 	return value
 }
 

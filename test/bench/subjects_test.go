@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 type object = map[string]any
@@ -39,13 +40,9 @@ func subjects(t testing.TB) []subject {
 func deployment(t testing.TB, types managedfields.TypeConverter) subject {
 	t.Helper()
 	text, err := os.ReadFile("testdata/deployment.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	documents, err := manifest.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	desired, added := documents[0].(object), documents[1].(object)
 	return newSubject(t, "deployment", types, desired, added, func(live object) {
 		containers := at(live, "spec", "template", "spec")["containers"].([]any)
@@ -56,11 +53,9 @@ func deployment(t testing.TB, types managedfields.TypeConverter) subject {
 func definition(t testing.TB) subject {
 	t.Helper()
 	extensions := runtime.NewScheme()
-	if err := apiextensions.AddToScheme(extensions); err != nil {
-		t.Fatal(err)
-	}
-	desired := customResourceDefinition()
-	return newSubject(t, "crd", extensiontypes.NewTypeConverter(extensions), desired, acceptance(), func(live object) {
+	kit.Must(t, apiextensions.AddToScheme(extensions))
+	desired := customResourceDefinition(t)
+	return newSubject(t, "crd", extensiontypes.NewTypeConverter(extensions), desired, decoded(t, []byte(acceptance)), func(live object) {
 		field := at(openAPISchema(live), "properties", "spec", "properties", "backup", "properties", "schedule")
 		field["maxLength"] = int64(9)
 	})
@@ -135,18 +130,14 @@ func managed(t testing.TB, types managedfields.TypeConverter, desired, added obj
 func fieldsV1(t testing.TB, types managedfields.TypeConverter, fields object) object {
 	t.Helper()
 	set, err := typedOf(t, types, fields).ToFieldSet()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	text, err := set.Difference(fieldpath.NewSet(
 		fieldpath.MakePathOrDie("apiVersion"),
 		fieldpath.MakePathOrDie("kind"),
 		fieldpath.MakePathOrDie("metadata", "name"),
 		fieldpath.MakePathOrDie("metadata", "namespace"),
 	)).ToJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return decoded(t, text)
 }
 
@@ -155,18 +146,14 @@ func fieldsV1(t testing.TB, types managedfields.TypeConverter, fields object) ob
 func copied(t testing.TB, original object) object {
 	t.Helper()
 	text, err := json.Marshal(original)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return decoded(t, text)
 }
 
 func decoded(t testing.TB, text []byte) object {
 	t.Helper()
 	documents, err := manifest.Decode(bytes.TrimSpace(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return documents[0].(object)
 }
 

@@ -39,16 +39,6 @@ func auditArgs(policy, log string) []string {
 	}
 }
 
-func writeAuditPolicy(path, policy string) error {
-	if policy == "" {
-		policy = DefaultAuditPolicy
-	}
-	if err := os.WriteFile(path, []byte(policy), 0o600); err != nil {
-		return fmt.Errorf("write audit policy: %w", err)
-	}
-	return nil
-}
-
 // AuditLines gives the lines of the audit log that begin at a place or after it,
 // until take gives an error. There, and at the end, the API server may just be
 // writing: half a line is none.

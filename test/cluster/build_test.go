@@ -31,13 +31,9 @@ esac
 func useFakeGo(t *testing.T, takes, failure string) (log string) {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(fakeGo), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "go"), []byte(fakeGo), 0o755))
 	log = filepath.Join(bin, "log")
 	for name, value := range map[string]string{
 		"PATH":               bin + string(os.PathListSeparator) + os.Getenv("PATH"),
@@ -56,9 +52,7 @@ func useFakeGo(t *testing.T, takes, failure string) (log string) {
 func builds(t *testing.T, log string) int {
 	t.Helper()
 	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return strings.Count(string(text), "build\n")
 }
 
@@ -97,9 +91,7 @@ func TestBuildOnce(t *testing.T) {
 func cached(t *testing.T, pattern string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(os.Getenv("KRAKE_TEST_CACHE"), pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found
 }
 
@@ -125,16 +117,13 @@ func TestBuildFromAssets(t *testing.T) {
 	log := useFakeGo(t, "0", "")
 	assets := t.TempDir()
 	t.Setenv("KUBEBUILDER_ASSETS", assets)
-	if _, err := Build(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "find etcd and kube-apiserver") {
-		t.Errorf("empty folder: error %v", err)
-	}
+	_, err := Build(t.Context(), os.Stderr)
+	complains(t, err, "find etcd and kube-apiserver")
 	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
 		addProgram(t, assets, name)
 	}
 	b, err := Build(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if filepath.Dir(b.APIServer) != assets || !strings.HasPrefix(b.ControllerManager, os.Getenv("KRAKE_TEST_CACHE")) || builds(t, log) != 1 {
 		t.Errorf("binaries: %+v", b)
 	}
@@ -146,9 +135,7 @@ func TestBuildFromAssets(t *testing.T) {
 
 func addProgram(t *testing.T, folder, name string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"), 0o755))
 }
 
 // The user's kubectl comes first, then that beside the other programs.
@@ -172,9 +159,7 @@ func TestFindKubectl(t *testing.T) {
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), path, func() { t.Error("waits for nobody") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	waited := false
 	unlockSecond, err := lock(t.Context(), path, func() {
 		waited = true
@@ -190,9 +175,7 @@ func TestLock(t *testing.T) {
 func TestLockGivenUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), path, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := lock(ctx, path, cancel); !errors.Is(err, context.Canceled) {
@@ -205,17 +188,13 @@ func TestRecipe(t *testing.T) {
 	source := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(source, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(source, name), []byte(text), 0o600))
 	}
 	write("go.mod", "module m\n\nrequire (\n\tk8s.io/kubernetes v1.36.3\n)\n")
 	write("go.sum", "")
 	write("main.go", "package main\n")
 	first, err := newRecipe(source, "/cache")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if again, err := newRecipe(source, "/cache"); err != nil || again != first || first.version != "v1.36.3" {
 		t.Errorf("%+v, then %+v, %v", first, again, err)
 	}
@@ -224,9 +203,8 @@ func TestRecipe(t *testing.T) {
 		t.Errorf("%+v, then %+v, %v", first, second, err)
 	}
 	write("go.mod", "module m\n")
-	if _, err := newRecipe(source, "/cache"); err == nil || !strings.Contains(err.Error(), "does not require k8s.io/kubernetes") {
-		t.Errorf("error: %v", err)
-	}
+	_, err = newRecipe(source, "/cache")
+	complains(t, err, "does not require k8s.io/kubernetes")
 }
 
 // Progress is a line from time to time in a log, and the estimate is what was

@@ -37,9 +37,6 @@ func (c *Cluster) setConfig(file string, config *clientcmdapi.Config) error {
 	return nil
 }
 
-// Tier is the kind of the cluster: existing, kind or local.
-func (c *Cluster) Tier() string { return c.tier }
-
 // URL is where the API server is.
 func (c *Cluster) URL() string { return c.rest.Host }
 

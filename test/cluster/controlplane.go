@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,7 +13,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // The names under which the API server is asked for its certificate, and the
@@ -44,14 +48,12 @@ func newControlPlane(c *Cluster, binaries Binaries, options Options) (*controlPl
 		return nil, err
 	}
 	b := &controlPlane{Cluster: c, Binaries: binaries, options: options, authority: authority}
-	if err := os.Mkdir(b.file("certificates"), 0o700); err != nil {
-		return nil, fmt.Errorf("make folder: %w", err)
-	}
 	if err := b.writeCertificates(); err != nil {
 		return nil, err
 	}
 	b.auditLog = b.file(auditLogFile)
-	return b, errors.Join(writeAuditPolicy(b.file("audit-policy.yaml"), options.AuditPolicy), b.newClient())
+	policy := cmp.Or(options.AuditPolicy, DefaultAuditPolicy)
+	return b, errors.Join(os.WriteFile(b.file("audit-policy.yaml"), []byte(policy), 0o600), b.newClient())
 }
 
 // file is a path in the cluster's folder.
@@ -73,25 +75,21 @@ func (b *controlPlane) writeCertificates() error {
 	if err != nil {
 		return err
 	}
+	serviceAccount, err := keyutil.MakeEllipticPrivateKeyPEM() // it signs the tokens of ServiceAccounts
+	if err != nil {
+		return fmt.Errorf("generate key: %w", err)
+	}
 	return errors.Join(
-		b.writeAuthority(b.authority, "ca"),
+		certutil.WriteCert(b.certificate("ca.crt"), b.authority.pem),
 		serving.write(b.certificate("serving")),
 		etcdClient.write(b.certificate("etcd-client")),
+		keyutil.WriteKey(b.certificate("service-account.key"), serviceAccount),
 		b.writeFrontProxy(),
-		b.writeServiceAccountKey(),
 	)
 }
 
-func (b *controlPlane) writeAuthority(authority *authority, name string) error {
-	if err := os.WriteFile(b.certificate(name+".crt"), authority.pem, 0o600); err != nil {
-		return fmt.Errorf("write certificate: %w", err)
-	}
-	return nil
-}
-
-// writeFrontProxy makes what the API server shows to aggregated API servers. It
-// has an authority of its own: whoever has a certificate of that one may say that
-// he is anybody.
+// writeFrontProxy makes what the API server shows to aggregated API servers. It has an
+// authority of its own: a certificate of that one lets its holder name any user.
 func (b *controlPlane) writeFrontProxy() error {
 	authority, err := newAuthority("krake-test-front-proxy")
 	if err != nil {
@@ -101,23 +99,9 @@ func (b *controlPlane) writeFrontProxy() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.writeAuthority(authority, "front-proxy-ca"), client.write(b.certificate("front-proxy-client")))
-}
-
-// writeServiceAccountKey makes the key that signs the tokens of ServiceAccounts.
-func (b *controlPlane) writeServiceAccountKey() error {
-	key, err := newKey()
-	if err != nil {
-		return err
-	}
-	text, err := encodeKey(key)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(b.certificate("service-account.key"), text, 0o600); err != nil {
-		return fmt.Errorf("write key of ServiceAccounts: %w", err)
-	}
-	return nil
+	return errors.Join(
+		certutil.WriteCert(b.certificate("front-proxy-ca.crt"), authority.pem), client.write(b.certificate("front-proxy-client")),
+	)
 }
 
 // newClient makes the client for health checks. It is none of client-go's,
@@ -154,7 +138,7 @@ func (b *controlPlane) kubeconfigFor(name, user string, groups ...string) (strin
 		&clientcmdapi.Cluster{Server: b.serverURL, CertificateAuthorityData: b.authority.pem},
 		name, &clientcmdapi.AuthInfo{ClientCertificateData: client.certificate, ClientKeyData: client.key})
 	path := b.file(name + ".kubeconfig")
-	return path, config, writeKubeconfig(path, config)
+	return path, config, clientcmd.WriteToFile(*config, path)
 }
 
 // awaitServiceAccount waits until the namespace default can have Pods.

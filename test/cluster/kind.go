@@ -38,13 +38,13 @@ func whyNotKind(ctx context.Context, options Options) string {
 		}
 	}
 	if err := call(ctx, "docker", "info"); err != nil {
-		return "docker info does not answer: " + lastLine(err)
+		return "docker info does not answer: " + lastLines(err.Error(), 1)
 	}
 	if call(ctx, "docker", "image", "inspect", nodeImage()) == nil {
 		return ""
 	}
 	if err := call(ctx, "docker", "pull", nodeImage()); err != nil {
-		return "the image of its nodes is neither there nor can it be pulled: " + lastLine(err)
+		return "the image of its nodes is neither there nor can it be pulled: " + lastLines(err.Error(), 1)
 	}
 	return ""
 }
@@ -113,10 +113,4 @@ func call(ctx context.Context, program string, arguments ...string) error {
 		return fmt.Errorf("%s %s: %w\n%s", program, strings.Join(arguments, " "), err, bytes.TrimSpace(text))
 	}
 	return nil
-}
-
-// lastLine is the last that a program has said.
-func lastLine(err error) string {
-	text := err.Error()
-	return text[strings.LastIndex(text, "\n")+1:]
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,9 +40,7 @@ func standIns(t *testing.T, fail ...string) (folder string) {
 users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
 	files := map[string]string{"kind": standInProgram, "docker": standInProgram, "fail": strings.Join(append(fail, ""), "\n"), "kubeconfig": kubeconfig}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o700))
 	}
 	t.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	t.Setenv("KRAKE_E2E_KUBECONFIG", "")
@@ -50,21 +49,19 @@ users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c,
 	return folder
 }
 
-// calls are those that were made, with NAME for the name of the cluster and FOLDER for
-// what differs from run to run.
-func calls(t *testing.T, folder string) []string {
+// wereMade fails the test unless these calls were made, with NAME for the name of the
+// cluster and FOLDER for what differs from run to run.
+func wereMade(t *testing.T, folder string, want []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "calls"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root, err := checkout(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plain := regexp.MustCompile(`krake-e2e-\d{6}`).ReplaceAllString(strings.TrimSpace(string(text)), "NAME")
 	plain = regexp.MustCompile(`/\S*/krake-cluster-\d+/`).ReplaceAllString(plain, "FOLDER/")
-	return strings.Split(strings.ReplaceAll(plain, root, "CHECKOUT"), "\n")
+	if diff := cmp.Diff(want, strings.Split(strings.ReplaceAll(plain, root, "CHECKOUT"), "\n")); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
 }
 
 // The calls of a run on kind, in their order.
@@ -76,7 +73,7 @@ var (
 	deleting = "kind delete cluster --name NAME --kubeconfig FOLDER/kind.kubeconfig"
 )
 
-func sequence(some ...string) []string { return append(append([]string{}, asking...), some...) }
+func sequence(some ...string) []string { return slices.Concat(asking, some) }
 
 // Kind is preferred where Docker answers: the image is built, and loaded into a cluster
 // that goes with the tests. The stand-ins show which calls are made; that kind
@@ -85,26 +82,20 @@ func TestKind(t *testing.T) {
 	folder := standIns(t)
 	var log strings.Builder
 	c, err := Open(t.Context(), Options{Pods: true, Log: &log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Tier() != "kind" || c.Image() != "krake-observer/krake-observer:e2e" || !c.HasKubelet() || c.URL() != "https://192.0.2.1:6443" {
-		t.Errorf("it is %s with image %q at %s", c.Tier(), c.Image(), c.URL())
+	must(t, err)
+	if c.tier != "kind" || c.Image() != "krake-observer/krake-observer:e2e" || !c.HasKubelet() || c.URL() != "https://192.0.2.1:6443" {
+		t.Errorf("it is %s with image %q at %s", c.tier, c.Image(), c.URL())
 	}
 	if first, _, _ := strings.Cut(log.String(), "\n"); first != "cluster: kind: Pods run; its audit log cannot be read" {
 		t.Errorf("the first line is %q", first)
 	}
-	if diff := cmp.Diff(sequence(building, creating, loading), calls(t, folder)); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	wereMade(t, folder, sequence(building, creating, loading))
 	for range 2 { // the second time nothing is left to be deleted
 		if err := c.Stop(); err != nil {
 			t.Error(err)
 		}
 	}
-	if diff := cmp.Diff(sequence(building, creating, loading, deleting), calls(t, folder)); diff != "" {
-		t.Errorf("calls with those of Stop (-want +got):\n%s", diff)
-	}
+	wereMade(t, folder, sequence(building, creating, loading, deleting))
 }
 
 // What fails is said, and what was made until then is deleting. No other cluster is taken
@@ -130,9 +121,7 @@ func TestKindFails(t *testing.T) {
 					t.Errorf("%s is not said: %v", call, err)
 				}
 			}
-			if diff := cmp.Diff(c.want, calls(t, folder)); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			wereMade(t, folder, c.want)
 			if left, err := filepath.Glob(filepath.Join(os.TempDir(), "krake-cluster-*", "kind.kubeconfig")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v %v", left, err)
 			}
@@ -143,9 +132,7 @@ func TestKindFails(t *testing.T) {
 // Who interrupts the start has no cluster left either.
 func TestKindIsInterrupted(t *testing.T) {
 	folder := standIns(t)
-	if err := os.WriteFile(filepath.Join(folder, "slow"), []byte("kind create"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folder, "slow"), []byte("kind create"), 0o600))
 	ctx, interrupt := context.WithCancel(t.Context())
 	go func() {
 		defer interrupt()
@@ -159,9 +146,7 @@ func TestKindIsInterrupted(t *testing.T) {
 	if _, err := Open(ctx, Options{Pods: true, Log: io.Discard}); err == nil {
 		t.Error("it is said to have started")
 	}
-	if diff := cmp.Diff(sequence(building, creating, deleting), calls(t, folder)); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	wereMade(t, folder, sequence(building, creating, deleting))
 }
 
 // Why there is no cluster of kind is said in the words of who says so.
@@ -184,9 +169,7 @@ func TestWhyNotKind(t *testing.T) {
 			if got := whyNotKind(t.Context(), Options{Pods: true}); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
-			if diff := cmp.Diff(c.calls, calls(t, folder)); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			wereMade(t, folder, c.calls)
 		})
 	}
 	t.Run("there is no kind", func(t *testing.T) {
@@ -199,9 +182,8 @@ func TestWhyNotKind(t *testing.T) {
 	t.Run("it is asked for", func(t *testing.T) {
 		standIns(t, "docker info")
 		t.Setenv("E2E_TIER", "kind")
-		if _, err := Open(t.Context(), Options{Pods: true, Log: io.Discard}); err == nil || !strings.Contains(err.Error(), "docker info does not answer") {
-			t.Errorf("error: %v", err)
-		}
+		_, err := Open(t.Context(), Options{Pods: true, Log: io.Discard})
+		complains(t, err, "docker info does not answer")
 	})
 }
 

@@ -13,7 +13,7 @@ func (c *Cluster) WriteKubeconfig(path, user, token string) error {
 	admin := c.config.Contexts[c.config.CurrentContext]
 	config := newKubeconfig(admin.Cluster, c.config.Clusters[admin.Cluster].DeepCopy(),
 		user, &clientcmdapi.AuthInfo{Token: token})
-	return writeKubeconfig(path, config)
+	return clientcmd.WriteToFile(*config, path)
 }
 
 // newKubeconfig has one context, which is named as kubeadm names it.
@@ -24,13 +24,6 @@ func newKubeconfig(name string, cluster *clientcmdapi.Cluster, user string, auth
 	config.CurrentContext = user + "@" + name
 	config.Contexts[config.CurrentContext] = &clientcmdapi.Context{Cluster: name, AuthInfo: user}
 	return config
-}
-
-func writeKubeconfig(path string, config *clientcmdapi.Config) error {
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		return fmt.Errorf("write kubeconfig: %w", err)
-	}
-	return nil
 }
 
 // readKubeconfig reads a file such that what it refers to is in the result.

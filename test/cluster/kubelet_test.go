@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +23,7 @@ func TestPretendKubelet(t *testing.T) {
 	provideBinaries(t)
 	var log strings.Builder
 	c, err := Start(t.Context(), Options{PretendKubelet: true, Log: &log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Stop() }) // the error is looked at below
 	client := newClient(t, c)
 
@@ -36,9 +34,7 @@ func TestPretendKubelet(t *testing.T) {
 		if err := c.Stop(); err != nil {
 			t.Error(err)
 		}
-		if _, err := os.Stat(c.Dir()); !os.IsNotExist(err) {
-			t.Errorf("folder %s: %v", c.Dir(), err)
-		}
+		isGone(t, c.Dir())
 	})
 	if want := "cluster: a stand-in for the kubelet declares Pods ready; none of them runs\n"; strings.Count(log.String(), want) != 1 {
 		t.Errorf("the log does not say so once:\n%s", log.String())
@@ -65,34 +61,30 @@ func template(name string, annotations map[string]string) corev1.PodTemplateSpec
 	}
 }
 
+func deploymentOf(replicas int32) *appsv1.Deployment {
+	pods := template("web", nil)
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: pods.Labels}, Template: pods},
+	}
+}
+
 func testRollOut(t *testing.T, client kubernetes.Interface) {
 	deployments, ctx := client.AppsV1().Deployments("default"), t.Context()
-	deployment, err := deployments.Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](5),
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-			Template: template("web", nil),
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	deployment, err := deployments.Create(ctx, deploymentOf(5), metav1.CreateOptions{})
+	must(t, err)
 	for _, change := range []func(){
 		func() {},
 		func() { deployment.Spec.Template.Spec.Containers[0].Image = "a.example/web:2" },
 		func() { deployment.Spec.Replicas = ptr.To[int32](2) },
 	} {
 		change()
-		if deployment, err = deployments.Update(ctx, deployment, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		deployment, err = deployments.Update(ctx, deployment, metav1.UpdateOptions{})
+		must(t, err)
 		started, replicas := time.Now(), *deployment.Spec.Replicas
 		eventually(t, 30*time.Second, "all Pods are ready, those of the present template alone", func() bool {
 			deployment, err = deployments.Get(ctx, "web", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			status := deployment.Status
 			return status.ObservedGeneration == deployment.Generation && status.Replicas == replicas &&
 				status.UpdatedReplicas == replicas && status.AvailableReplicas == replicas
@@ -116,20 +108,13 @@ func testJobs(t *testing.T, client kubernetes.Interface) {
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "once-"},
 			Spec:       batchv1.JobSpec{Template: pods, BackoffLimit: ptr.To[int32](0)},
 		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		eventually(t, 30*time.Second, "the Job is "+string(want), func() bool {
 			job, err = client.BatchV1().Jobs("default").Get(t.Context(), job.Name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, condition := range job.Status.Conditions {
-				if condition.Type == want && condition.Status == corev1.ConditionTrue {
-					return true
-				}
-			}
-			return false
+			must(t, err)
+			return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+				return c.Type == want && c.Status == corev1.ConditionTrue
+			})
 		})
 	}
 }
@@ -141,43 +126,30 @@ func testOwnStatus(t *testing.T, client kubernetes.Interface) {
 	create := func(name string, annotations map[string]string) {
 		template := template(name, annotations)
 		template.Name = name
-		if _, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{})
+		must(t, err)
 	}
-	running := func(name string) *corev1.Pod {
-		var pod *corev1.Pod
-		eventually(t, 30*time.Second, name+" runs", func() (runs bool) {
-			var err error
-			if pod, err = pods.Get(ctx, name, metav1.GetOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			return pod.Status.Phase == corev1.PodRunning
-		})
+	get := func(name string) *corev1.Pod {
+		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+		must(t, err)
 		return pod
+	}
+	runs := func(name string) {
+		eventually(t, 30*time.Second, name+" runs", func() bool { return get(name).Status.Phase == corev1.PodRunning })
 	}
 	create("pending", map[string]string{PhaseAnnotation: string(corev1.PodPending)})
 	create("first", nil)
-	first := running("first")
+	runs("first")
+	first := get("first")
 	first.Status.ContainerStatuses[0].Ready, first.Status.ContainerStatuses[0].RestartCount = false, 3
 	first, err := pods.UpdateStatus(ctx, first, metav1.UpdateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	create("last", nil)
-	running("last") // so that what came before has been looked at
-	again, err := pods.Get(ctx, "first", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again.ResourceVersion != first.ResourceVersion {
+	runs("last") // so that what came before has been looked at
+	if again := get("first"); again.ResourceVersion != first.ResourceVersion {
 		t.Errorf("it was written again: %+v", again.Status)
 	}
-	pending, err := pods.Get(ctx, "pending", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pending.Status.Phase != corev1.PodPending || len(pending.Status.ContainerStatuses) > 0 {
+	if pending := get("pending"); pending.Status.Phase != corev1.PodPending || len(pending.Status.ContainerStatuses) > 0 {
 		t.Errorf("it is %+v", pending.Status)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 // launch starts a component on free ports and waits until it is ready. Between
@@ -49,7 +51,7 @@ func (b *controlPlane) await(ctx context.Context, url string, p *Process) error 
 		if err == nil {
 			return nil
 		}
-		if ended := sleep(ctx, 50*time.Millisecond); ended != nil {
+		if ended := program.Pause(ctx, 50*time.Millisecond); ended != nil {
 			err = fmt.Errorf("wait for %s: %w (last: %w)", url, ended, err)
 			if p != nil {
 				err = p.failure(err)

@@ -66,9 +66,7 @@ func TestLaunchTriesOtherPorts(t *testing.T) {
 			b := newTestControlPlane(t, &log)
 			c := newFakeComponent(t, b, test.failures, test.message)
 			ports, err := b.launch(t.Context(), c)
-			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want %q", err, test.want)
-			}
+			complains(t, err, test.want)
 			if err == nil && (len(ports) != 2 || ports[0] == ports[1] || !strings.Contains(log.String(), "a port of fake was taken")) {
 				t.Errorf("ports %v, log %q", ports, log.String())
 			}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 // lock waits until the file is this program's alone, and calls wait once if
@@ -30,18 +32,8 @@ func lock(ctx context.Context, path string, wait func()) (unlock func(), err err
 		if first {
 			wait()
 		}
-		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+		if err := program.Pause(ctx, 200*time.Millisecond); err != nil {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 		}
-	}
-}
-
-// sleep returns the context's error if that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 )
@@ -38,6 +39,29 @@ func startAndStay(dir string) {
 	}
 	fmt.Println("ready")
 	time.Sleep(time.Hour)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isGone fails the test if the folder of a cluster is there.
+func isGone(t *testing.T, folder string) {
+	t.Helper()
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("folder %s: %v", folder, err)
+	}
+}
+
+// complains fails the test unless the error has the text, or is nil if that is empty.
+func complains(t *testing.T, err error, want string) {
+	t.Helper()
+	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
 }
 
 // eventually waits until the condition holds.

@@ -9,9 +9,7 @@ func TestFreePorts(t *testing.T) {
 	seen := map[int]bool{}
 	for range 40 {
 		ports, err := FreePorts(5)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, port := range ports {
 			if seen[port] {
 				t.Errorf("port %d is given twice", port)
@@ -29,9 +27,7 @@ func TestFreePorts(t *testing.T) {
 
 func TestPortIsClaimed(t *testing.T) {
 	ports, err := FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := claim(ports[0]); err == nil {
 		t.Errorf("port %d was given away, and can be claimed again before anything listens there", ports[0])
 	}
@@ -39,9 +35,7 @@ func TestPortIsClaimed(t *testing.T) {
 
 func TestPortInUse(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	port := listener.Addr().(*net.TCPAddr).Port
 	for range 2 { // what was refused is not kept

@@ -13,9 +13,7 @@ import (
 func newTestSupervisor(t *testing.T) *supervisor {
 	t.Helper()
 	s, err := newSupervisor("", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.stop() }) // the error is how the scripts end: what the tests look at
 	return s
 }
@@ -26,9 +24,7 @@ func script(text string) *exec.Cmd { return exec.Command("/bin/sh", "-c", text) 
 func startScript(t *testing.T, s *supervisor, text string) *Process {
 	t.Helper()
 	p, err := s.start("script", script(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	eventually(t, 10*time.Second, "ready", func() bool {
 		out, err := p.output()
 		return err == nil && strings.Contains(out, "ready")
@@ -62,9 +58,7 @@ func TestProcessEnds(t *testing.T) {
 			if !p.ended() {
 				t.Error("it has not ended")
 			}
-			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want %q", err, test.want)
-			}
+			complains(t, err, test.want)
 		})
 	}
 }
@@ -83,10 +77,7 @@ func TestProcessLog(t *testing.T) {
 	s := newTestSupervisor(t)
 	startScript(t, s, "echo first; echo ready").Wait()
 	p := startScript(t, s, "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22; do echo line $i; done; echo ready; exit 1")
-	err := p.Wait()
-	if want := "its log:\nline 4\n"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("error without %q: %v", want, err)
-	}
+	complains(t, p.Wait(), "its log:\nline 4\n")
 	log, readErr := os.ReadFile(p.Log())
 	if readErr != nil || !strings.HasPrefix(string(log), "first\n") || p.Log() != filepath.Join(s.folder, "script.log") {
 		t.Errorf("log %s: %q, %v", p.Log(), log, readErr)
@@ -94,9 +85,8 @@ func TestProcessLog(t *testing.T) {
 
 	silent := startScript(t, s, "echo ready")
 	silent.Wait()
-	if p, err = s.start("silent", script("exit 1")); err != nil {
-		t.Fatal(err)
-	}
+	p, err := s.start("silent", script("exit 1"))
+	must(t, err)
 	if err := p.Wait(); err == nil || !strings.HasSuffix(err.Error(), "its log is empty") {
 		t.Errorf("error: %v", err)
 	}
@@ -112,15 +102,11 @@ func TestSupervisorStops(t *testing.T) {
 		startScript(t, s, text)
 	}
 	<-startScript(t, s, "echo ready; exit 4").Exited()
-	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "exit status 4") {
-		t.Errorf("error: %v", err)
-	}
+	complains(t, s.stop(), "exit status 4")
 	if got, err := os.ReadFile(order); err != nil || string(got) != "c\nb\na\n" {
 		t.Errorf("order: %q, %v", got, err)
 	}
-	if _, err := os.Stat(s.folder); !os.IsNotExist(err) {
-		t.Errorf("folder: %v", err)
-	}
+	isGone(t, s.folder)
 	if _, err := s.start("late", script("true")); err == nil {
 		t.Error("a process was started in a cluster that is stopped")
 	}
@@ -129,17 +115,12 @@ func TestSupervisorStops(t *testing.T) {
 // Nothing that was there before is ever removed.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := newSupervisor(dir, false); err == nil || !strings.Contains(err.Error(), "is not empty") {
-		t.Errorf("error: %v", err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600))
+	_, err := newSupervisor(dir, false)
+	complains(t, err, "is not empty")
 
 	kept, err := newSupervisor(filepath.Join(t.TempDir(), "kept"), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	startScript(t, kept, "echo ready")
 	if err := kept.stop(); err != nil {
 		t.Error(err)

@@ -53,9 +53,7 @@ type child struct {
 
 func startChild(t *testing.T) *child {
 	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// A name that a shell would take apart.
 	c := &child{
 		t:       t,
@@ -67,12 +65,8 @@ func startChild(t *testing.T) *child {
 	c.command.Env = append(os.Environ(), childVariable+"="+c.dir)
 	c.command.Stderr = os.Stderr
 	stdout, err := c.command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.command.Start())
 	t.Cleanup(func() { c.command.Process.Kill() })
 	go func() {
 		line, _ := bufio.NewReader(stdout).ReadString('\n') // empty when the child ends
@@ -101,9 +95,7 @@ func (c *child) has(name string) bool {
 }
 
 func (c *child) kill() {
-	if err := c.command.Process.Kill(); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.command.Process.Kill())
 	c.command.Wait()
 }
 
@@ -113,9 +105,7 @@ func (c *child) kill() {
 // only not looked yet.
 func (c *child) processes() []string {
 	out, err := exec.Command("ps", "-A", "-ww", "-o", "pid=", "-o", "pgid=", "-o", "stat=", "-o", "args=").Output()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	lines := strings.Split(string(out), "\n")
 	for _, line := range lines {
 		if strings.Contains(line, c.dir) {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,21 +121,13 @@ func fingerprint(folder string, flags []string) (string, error) {
 	slices.Sort(files)
 	hash := sha256.New()
 	for _, file := range files {
-		if err := hashFile(hash, file); err != nil {
-			return "", err
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("read source: %w", err)
 		}
+		// With name and length no two files together look like a third.
+		fmt.Fprintf(hash, "%s %d\n%s", filepath.Base(file), len(content), content)
 	}
 	fmt.Fprintf(hash, "%q", flags)
 	return fmt.Sprintf("%x", hash.Sum(nil))[:12], nil
-}
-
-// hashFile writes the file's name and content such that no two files together
-// look like a third.
-func hashFile(hash io.Writer, file string) error {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("read source: %w", err)
-	}
-	_, err = fmt.Fprintf(hash, "%s %d\n%s", filepath.Base(file), len(content), content)
-	return err
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,9 +22,8 @@ import (
 func provideBinaries(t *testing.T) {
 	t.Helper()
 	started := time.Now()
-	if _, err := Build(t.Context(), os.Stderr); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Build(t.Context(), os.Stderr)
+	must(t, err)
 	t.Logf("programs found or built in %s", time.Since(started).Round(time.Millisecond))
 }
 
@@ -35,9 +32,7 @@ func TestCluster(t *testing.T) {
 	provideBinaries(t)
 	started := time.Now()
 	c, err := Start(t.Context(), Options{Scheduler: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Stop() }) // testStop looks at the error
 	t.Logf("started in %s", time.Since(started).Round(time.Millisecond))
 	client := newClient(t, c)
@@ -53,28 +48,14 @@ func TestCluster(t *testing.T) {
 func newClient(t *testing.T, c *Cluster) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(c.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
 func testControllers(t *testing.T, client kubernetes.Interface) {
-	labels := map[string]string{"app": "web"}
-	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "a.example/web:1"}}},
-			},
-		},
-	}
 	ctx := t.Context()
-	if _, err := client.AppsV1().Deployments("default").Create(ctx, deployment, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := client.AppsV1().Deployments("default").Create(ctx, deploymentOf(1), metav1.CreateOptions{})
+	must(t, err)
 	eventually(t, 30*time.Second, "a ReplicaSet", func() bool {
 		sets, err := client.AppsV1().ReplicaSets("default").List(ctx, metav1.ListOptions{})
 		return err == nil && len(sets.Items) == 1 && sets.Items[0].OwnerReferences[0].Name == "web"
@@ -91,10 +72,9 @@ func testAuditLog(t *testing.T, c *Cluster, client kubernetes.Interface) {
 	for i := range 20 {
 		name := fmt.Sprintf("audited-%d", i)
 		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"for": name}}
-		if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		body := findCreation(t, c.AuditLog(), "configmaps", name)
+		_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), config, metav1.CreateOptions{})
+		must(t, err)
+		body := findCreation(t, c, "configmaps", name)
 		var sent corev1.ConfigMap
 		if err := json.Unmarshal(body, &sent); err != nil || sent.Data["for"] != name {
 			t.Fatalf("body of the request for %s: %q, %v", name, body, err)
@@ -104,32 +84,21 @@ func testAuditLog(t *testing.T, c *Cluster, client kubernetes.Interface) {
 
 // findCreation is the body of the request that created the object, or empty if
 // there is no such request in the log.
-func findCreation(t *testing.T, log, resource, name string) []byte {
+func findCreation(t *testing.T, c *Cluster, resource, name string) (body []byte) {
 	t.Helper()
-	file, err := os.Open(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	events := bufio.NewScanner(file)
-	events.Buffer(nil, 10<<20)
-	for events.Scan() {
+	must(t, c.AuditLines(0, func(line []byte) error {
 		var event struct {
 			Verb          string
 			ObjectRef     struct{ Resource, Name string }
 			RequestObject json.RawMessage
 		}
-		if err := json.Unmarshal(events.Bytes(), &event); err != nil {
-			continue // a line that is just being written
-		}
+		err := json.Unmarshal(line, &event)
 		if event.Verb == "create" && event.ObjectRef.Resource == resource && event.ObjectRef.Name == name {
-			return event.RequestObject
+			body = event.RequestObject
 		}
-	}
-	if err := events.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return nil
+		return err
+	}))
+	return body
 }
 
 func testKubectl(t *testing.T, c *Cluster) {
@@ -143,22 +112,14 @@ func testKubectl(t *testing.T, c *Cluster) {
 func testToken(t *testing.T, c *Cluster, client kubernetes.Interface) {
 	ctx := t.Context()
 	token, err := client.CoreV1().ServiceAccounts("default").CreateToken(ctx, "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join(t.TempDir(), "account.kubeconfig")
-	if err := c.WriteKubeconfig(path, "account", token.Status.Token); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.WriteKubeconfig(path, "account", token.Status.Token))
 	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	review, err := kubernetes.NewForConfigOrDie(config).AuthenticationV1().SelfSubjectReviews().
 		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, want := review.Status.UserInfo.Username, "system:serviceaccount:default:default"; got != want {
 		t.Errorf("authenticated as %s, not %s", got, want)
 	}
@@ -170,9 +131,7 @@ func testExisting(t *testing.T, c *Cluster) {
 	t.Setenv("KRAKE_E2E_AUDIT_LOG", c.AuditLog())
 	var log strings.Builder
 	existing, err := Open(t.Context(), Options{Log: &log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.HasPrefix(log.String(), "cluster: existing: ") {
 		t.Errorf("log: %s", log.String())
 	}
@@ -180,9 +139,7 @@ func testExisting(t *testing.T, c *Cluster) {
 		t.Errorf("URL %s, audit log %s, kubelet %t", existing.URL(), existing.AuditLog(), existing.HasKubelet())
 	}
 	sleeper, err := existing.Run("sleeper", exec.Command("sleep", "1000"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := existing.Stop(); err != nil || !sleeper.ended() {
 		t.Errorf("stop: %v; its process has ended: %t", err, sleeper.ended())
 	}
@@ -197,18 +154,14 @@ func testExisting(t *testing.T, c *Cluster) {
 // wait for it to end.
 func testStop(t *testing.T, c *Cluster, client kubernetes.Interface) {
 	watch, err := client.CoreV1().Pods("").Watch(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer watch.Stop()
 	started := time.Now()
 	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
 	t.Logf("stopped in %s", time.Since(started).Round(time.Millisecond))
-	if _, err := os.Stat(c.Dir()); !os.IsNotExist(err) {
-		t.Errorf("folder %s: %v", c.Dir(), err)
-	}
+	isGone(t, c.Dir())
 	for _, p := range c.Processes() {
 		if !p.ended() {
 			t.Errorf("%s has not ended", p.Name())
@@ -240,9 +193,7 @@ func TestStartReportsTheEndOfTheLog(t *testing.T) {
 	if lines := strings.Count(err.Error(), "\n"); lines > 21 {
 		t.Errorf("the error has %d lines", lines)
 	}
-	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("folder %s: %v", dir, err)
-	}
+	isGone(t, dir)
 }
 
 // A start that is given up ends what it has started.
@@ -255,7 +206,5 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	if _, err := Start(ctx, Options{Dir: dir}); err == nil || ctx.Err() == nil {
 		t.Errorf("error: %v, context: %v", err, ctx.Err())
 	}
-	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("folder %s: %v", dir, err)
-	}
+	isGone(t, dir)
 }

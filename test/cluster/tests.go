@@ -19,18 +19,7 @@ const sharedVariable = "KRAKE_TEST_CLUSTER"
 //		os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { server = c.RESTConfig() }))
 //	}
 func RunTests(ctx context.Context, tests interface{ Run() int }, use func(*Cluster)) int {
-	return runTests(ctx, Shared, tests, use)
-}
-
-// RunAlone is [RunTests] with a cluster of this package alone, for tests that change
-// what is cluster-wide.
-func RunAlone(ctx context.Context, tests interface{ Run() int }, use func(*Cluster)) int {
-	alone := func(ctx context.Context) (*Cluster, error) { return Start(ctx, Options{}) }
-	return runTests(ctx, alone, tests, use)
-}
-
-func runTests(ctx context.Context, start func(context.Context) (*Cluster, error), tests interface{ Run() int }, use func(*Cluster)) int {
-	code, err := runOn(ctx, start, tests, use)
+	code, err := runOn(ctx, tests, use)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		return 1
@@ -38,8 +27,8 @@ func runTests(ctx context.Context, start func(context.Context) (*Cluster, error)
 	return code
 }
 
-func runOn(ctx context.Context, start func(context.Context) (*Cluster, error), tests interface{ Run() int }, use func(*Cluster)) (code int, err error) {
-	c, err := start(ctx)
+func runOn(ctx context.Context, tests interface{ Run() int }, use func(*Cluster)) (code int, err error) {
+	c, err := Shared(ctx)
 	if err != nil {
 		return 1, err
 	}

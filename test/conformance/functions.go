@@ -22,13 +22,24 @@ type function func(*state) (map[string]any, error)
 // functions are those that vectors name.
 var functions = map[string]function{
 	"default_schema":         (*state).defaultSchema,
-	"applied_from_spec":      (*state).appliedFromSpec,
-	"applied_from_response":  (*state).appliedFromResponse,
-	"observed_from_response": (*state).observedFromResponse,
-	"delta":                  (*state).delta,
-	"observed_part":          (*state).observedPart,
-	"reverted":               (*state).reverted,
+	"applied_from_spec":      withSchemas((*state).appliedFromSpec),
+	"applied_from_response":  withSchemas((*state).appliedFromResponse),
+	"observed_from_response": withSchemas((*state).observedFromResponse),
+	"delta":                  withSchemas((*state).delta),
+	"observed_part":          withSchemas((*state).observedPart),
+	"reverted":               withSchemas((*state).reverted),
 	"validate":               (*state).validate,
+}
+
+// withSchemas is a function that works by the schemas of the state.
+func withSchemas(f func(*state, schema.Set) (map[string]any, error)) function {
+	return func(s *state) (map[string]any, error) {
+		set, err := parsed(s.mangled)
+		if err != nil {
+			return nil, err
+		}
+		return f(s, set)
+	}
 }
 
 func newState(input map[string]any) *state {
@@ -114,9 +125,6 @@ func (s *state) unchecked() (schema.Set, error) {
 	return set, nil
 }
 
-// set gives the schemas of a vector's state.
-func (s *state) set() (schema.Set, error) { return parsed(s.mangled) }
-
 // parsed reads schemas. They may belong to resources of any list: those that
 // hooks added are in no manifest.
 func parsed(schemas []any) (schema.Set, error) {
@@ -145,11 +153,7 @@ func parsed(schemas []any) (schema.Set, error) {
 	return set, nil
 }
 
-func (s *state) appliedFromSpec() (map[string]any, error) {
-	set, err := s.set()
-	if err != nil {
-		return nil, err
-	}
+func (s *state) appliedFromSpec(set schema.Set) (map[string]any, error) {
 	desired, err := set.Retain(resources(s.resources), resources(s.applied))
 	if err != nil {
 		return nil, err
@@ -158,11 +162,7 @@ func (s *state) appliedFromSpec() (map[string]any, error) {
 	return status("last_applied_manifest", s.applied), nil
 }
 
-func (s *state) appliedFromResponse() (map[string]any, error) {
-	set, err := s.set()
-	if err != nil {
-		return nil, err
-	}
+func (s *state) appliedFromResponse(set schema.Set) (map[string]any, error) {
 	i, own, err := s.find(set, s.response)
 	if err != nil {
 		return nil, err
@@ -173,11 +173,7 @@ func (s *state) appliedFromResponse() (map[string]any, error) {
 	return status("last_applied_manifest", s.applied), nil
 }
 
-func (s *state) observedFromResponse() (map[string]any, error) {
-	set, err := s.set()
-	if err != nil {
-		return nil, err
-	}
+func (s *state) observedFromResponse(set schema.Set) (map[string]any, error) {
 	desired, own, err := s.observing(set)
 	if err != nil {
 		return nil, err
@@ -232,11 +228,7 @@ func (s *state) find(set schema.Set, response map[string]any) (int, schema.Schem
 	return i, schemas[i], nil
 }
 
-func (s *state) delta() (map[string]any, error) {
-	set, err := s.set()
-	if err != nil {
-		return nil, err
-	}
+func (s *state) delta(set schema.Set) (map[string]any, error) {
 	delta, err := s.refined(set).Delta(resources(s.applied), resources(s.current))
 	if err != nil {
 		return nil, err
@@ -246,11 +238,7 @@ func (s *state) delta() (map[string]any, error) {
 	}, nil
 }
 
-func (s *state) observedPart() (map[string]any, error) {
-	set, err := s.set()
-	if err != nil {
-		return nil, err
-	}
+func (s *state) observedPart(set schema.Set) (map[string]any, error) {
 	applied := resources(s.applied)
 	schemas, err := set.Of(applied)
 	if err != nil {
@@ -262,11 +250,7 @@ func (s *state) observedPart() (map[string]any, error) {
 	return map[string]any{"observed_part": list(applied)}, nil
 }
 
-func (s *state) reverted() (map[string]any, error) {
-	set, err := s.set()
-	if err != nil {
-		return nil, err
-	}
+func (s *state) reverted(set schema.Set) (map[string]any, error) {
 	i, own, err := s.find(s.refined(set), s.live)
 	if err != nil {
 		return nil, err

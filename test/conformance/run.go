@@ -197,25 +197,16 @@ func (r runner) call(name string, input map[string]any) (map[string]any, error) 
 	return got, err
 }
 
-// normal gives what JSON makes of a value, with all numbers as floats.
-func normal(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		fields := make(map[string]any, len(value))
-		for name, v := range value {
-			fields[name] = normal(v)
-		}
-		return fields
-	case []any:
-		items := make([]any, len(value))
-		for i, v := range value {
-			items[i] = normal(v)
-		}
-		return items
-	case int64:
-		return float64(value)
+// normal is what JSON makes of a value, for which 1.0 is 1.
+func normal(value any) (plain any) {
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, &plain)
 	}
-	return value
+	if err != nil {
+		return err.Error()
+	}
+	return plain
 }
 
 // findings cuts findings down to what the vectors fix: code and path.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The cases of these tests are about one song of which the tempo is observed.
@@ -34,9 +36,7 @@ func folder(t *testing.T, texts ...string) string {
 	dir := t.TempDir()
 	for i, text := range texts {
 		name := string(rune('a'+i)) + ".json"
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -143,9 +143,7 @@ func TestProblems(t *testing.T) {
 // Data behind the vectors, and notes, may lie in the folder.
 func TestOtherFilesArePassedOver(t *testing.T) {
 	dir := folder(t, `{"about": "manifests", "applications": []}`, vectors("delta", right))
-	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("notes"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(dir, "README.md"), []byte("notes"), 0o600))
 	if printed := expect(t, []string{dir}, 0, "b.json"); strings.Contains(printed, "a.json") {
 		t.Errorf("the data have a line:\n%s", printed)
 	}
@@ -197,9 +195,7 @@ func runWith(t *testing.T, delta function, text string, failed bool) {
 	t.Helper()
 	var out strings.Builder
 	got, err := runner{out: &out, functions: map[string]function{"delta": delta}}.run([]string{folder(t, text)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if got != failed || failed && !strings.Contains(out.String(), "changes its input") {
 		t.Errorf("failed: %t, want %t\n%s", got, failed, out.String())
 	}

@@ -113,9 +113,7 @@ func (e entry) check(t *testing.T) {
 	if e.test != "" {
 		folder, name, _ := strings.Cut(e.test, ".")
 		files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if !slices.ContainsFunc(files, func(file string) bool { return has(t, file, "\nfunc "+name+"(") }) {
 			t.Errorf("%s, which is to run %q, is not there", e.test, e.command)
 		}
@@ -128,9 +126,7 @@ func (e entry) check(t *testing.T) {
 func has(t *testing.T, file, text string) bool {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return strings.Contains(string(content), text)
 }
 
@@ -153,9 +149,7 @@ func scripts(t *testing.T) map[string]bool {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return commands
 }
 
@@ -214,9 +208,7 @@ func scriptWords(line string) []string {
 func pages(t *testing.T) []*Page {
 	t.Helper()
 	all, err := ReadAll(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if len(all) < 10 {
 		t.Fatalf("%d pages are too few", len(all))
 	}

@@ -11,15 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // The picture and the table of docs/concepts.md have the states that there are, and each
 // of them can be reached from the beginning.
 func TestStates(t *testing.T) {
 	page, err := Read(filepath.Join(root, "docs", "concepts.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	at := slices.IndexFunc(page.Sections, func(s Section) bool { return s.Anchor == "the-life-of-an-application" })
 	if at < 0 {
 		t.Fatal("there is no life of an Application")

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const sample = "# A page: it's `one`\n\nSee [that](other.md#there).\n\n    make it      # as it is\n    FOO=1 go run . \\\n      --all\n\n" +
@@ -16,13 +18,9 @@ const sample = "# A page: it's `one`\n\nSee [that](other.md#there).\n\n    make 
 func samplePage(t *testing.T, text string) *Page {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	page, err := Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	page.Path = "page.md"
 	return page
 }
@@ -50,9 +48,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	commands, err := page.Commands()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	wanted := []Command{
 		{Page: "page.md", Line: 5, Words: []string{"make", "it"}},
 		{Page: "page.md", Line: 6, Words: []string{"FOO=1", "go", "run", ".", "--all"}},

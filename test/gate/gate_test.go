@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const tests = `package x
@@ -32,13 +34,9 @@ func testing_(t *testing.T)  {}
 
 func TestMarksInTheBodyDecideTheTier(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x_test.go")
-	if err := os.WriteFile(file, []byte(tests), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(file, []byte(tests), 0o600))
 	found, err := findTests(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	want := []test{
 		{name: "TestAlways", numbers: []string{"A1"}, proves: "a tenant creates a ClusterRole"},
 		{name: "TestLong", long: true, numbers: []string{"A2", "A3", "I1"}, proves: "it takes long"},
@@ -54,6 +52,23 @@ func TestMarksInTheBodyDecideTheTier(t *testing.T) {
 	}
 }
 
+// reportedFailure is the output of a run of packages that has to be reported as a
+// failure. Package y is expected to take a minute.
+func reportedFailure(t *testing.T, events string, paths ...string) string {
+	t.Helper()
+	var packages []pkg
+	for _, path := range paths {
+		packages = append(packages, pkg{path: path})
+	}
+	var out strings.Builder
+	report := newReport(&out, packages, seconds{"y": 60}, 1)
+	kit.Must(t, report.read(strings.NewReader(events)))
+	if err := report.end(); err == nil {
+		t.Error("the run is reported as a success")
+	}
+	return out.String()
+}
+
 func TestReportNamesFailuresSkipsAndPackagesThatDidNotEnd(t *testing.T) {
 	const events = `{"Action":"start","Package":"github.com/krake-observer/krake-observer/x"}
 {"Action":"output","Package":"github.com/krake-observer/krake-observer/x","Test":"TestA","Output":"    a_test.go:3: make verify runs it: a soak\n"}
@@ -64,20 +79,13 @@ func TestReportNamesFailuresSkipsAndPackagesThatDidNotEnd(t *testing.T) {
 {"Action":"fail","Package":"github.com/krake-observer/krake-observer/x","Test":"TestC","Elapsed":0.5}
 {"Action":"fail","Package":"github.com/krake-observer/krake-observer/x","Elapsed":1}
 `
-	var out strings.Builder
-	report := newReport(&out, []pkg{{path: "x"}, {path: "y"}}, seconds{"y": 60}, 1)
-	if err := report.read(strings.NewReader(events)); err != nil {
-		t.Fatal(err)
-	}
-	if err := report.end(); err == nil {
-		t.Error("the run is reported as a success")
-	}
+	out := reportedFailure(t, events, "x", "y")
 	for _, want := range []string{
 		"the colour is red", "1 of 2 packages: FAIL x 1 s; about 1m0s left", "skipped: there is no Docker: x.TestB", "FAIL x.TestC",
 		"1 packages, 1 tests with their subtests, 2 failed, 1 skipped for the reasons above, 1 left to make verify",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is missing in\n%s", want, &out)
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
 		}
 	}
 }
@@ -91,17 +99,10 @@ func TestSummaryRepeatsWhyATestFailed(t *testing.T) {
 {"Action":"fail","Package":"x","Test":"TestA","Elapsed":0}
 {"Action":"fail","Package":"x","Elapsed":0}
 `
-	var out strings.Builder
-	report := newReport(&out, []pkg{{path: "x"}}, seconds{}, 1)
-	if err := report.read(strings.NewReader(events)); err != nil {
-		t.Fatal(err)
-	}
-	if err := report.end(); err == nil {
-		t.Error("a failed test is no error")
-	}
+	out := reportedFailure(t, events, "x")
 	const want = "FAIL x.TestA\n    a_test.go:1: want 2\n--- FAIL: TestA (0.00s)\nFAIL x\n1 packages, 1 tests"
-	if !strings.Contains(out.String(), want) {
-		t.Errorf("want %q in\n%s", want, &out)
+	if !strings.Contains(out, want) {
+		t.Errorf("want %q in\n%s", want, out)
 	}
 }
 
@@ -111,40 +112,26 @@ func TestBuildFailureIsShown(t *testing.T) {
 {"Action":"start","Package":"x"}
 {"Action":"fail","Package":"x","Elapsed":0}
 `
-	var out strings.Builder
-	report := newReport(&out, []pkg{{path: "x"}}, seconds{}, 1)
-	if err := report.read(strings.NewReader(events)); err != nil {
-		t.Fatal(err)
-	}
-	if err := report.end(); err == nil || !strings.Contains(out.String(), "x.go:1: syntax error") {
-		t.Errorf("the error is %v, and the output\n%s", err, &out)
+	if out := reportedFailure(t, events, "x"); !strings.Contains(out, "x.go:1: syntax error") {
+		t.Errorf("the output is\n%s", out)
 	}
 }
 
 func TestPackageThatDidNotEndFailsTheRun(t *testing.T) {
-	report := newReport(&strings.Builder{}, []pkg{{path: "x"}}, seconds{}, 1)
-	if err := report.end(); err == nil {
-		t.Error("a run without a result is a success")
-	}
+	reportedFailure(t, "", "x")
 }
 
 func TestSecondsOfOneTierLeaveTheOther(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.MkdirAll(filepath.Dir(secondsFile), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(secondsFile), 0o755))
 	for _, each := range []struct {
 		tier  string
 		taken seconds
 	}{{tierVerify, seconds{"x": 300}}, {tierCommit, seconds{"x": 20, "y": 3}}, {tierCommit, seconds{"y": 4}}} {
-		if err := each.taken.write(each.tier); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, each.taken.write(each.tier))
 	}
 	text, err := os.ReadFile(secondsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if diff := cmp.Diff("commit x 20\ncommit y 4\nverify x 300\n", string(text)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

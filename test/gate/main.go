@@ -18,29 +18,20 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	options := Options{AtOnce: 3}
-	options.AddFlags(pflag.CommandLine)
-	pflag.Parse()
-	options.Command, options.Packages = pflag.Arg(0), pflag.Args()
-
-	err := options.Validate()
-	if err == nil {
-		options.Packages = options.Packages[1:]
-		err = run(ctx, options, os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gate:", err)
-		os.Exit(1)
-	}
+	options := &Options{AtOnce: 3}
+	program.Main("gate", options, func(ctx context.Context) error {
+		if err := options.take(pflag.Args()); err != nil {
+			return err
+		}
+		return run(ctx, *options, os.Stdout)
+	})
 }
 
 // The tiers, which are commands, too.
@@ -67,8 +58,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Record, "record", o.Record, "write the seconds of each package to "+secondsFile+", by which packages are ordered and the remaining time is estimated")
 }
 
-// Validate reports what does not go together.
-func (o *Options) Validate() error {
+// take takes the arguments, and reports what does not go together.
+func (o *Options) take(arguments []string) error {
+	if len(arguments) > 0 {
+		o.Command, o.Packages = arguments[0], arguments[1:]
+	}
 	switch o.Command {
 	case tierCommit, tierVerify, listTiers, proofs:
 	default:

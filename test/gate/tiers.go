@@ -9,6 +9,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io"
 	"os/exec"
 	"path/filepath"
@@ -107,15 +108,10 @@ func findTests(file string) ([]test, error) {
 		t := test{name: function.Name.Name}
 		t.numbers, t.proves = numbersOf(function.Doc.Text())
 		ast.Inspect(function.Body, func(node ast.Node) bool {
-			call, ok := node.(*ast.CallExpr)
-			if !ok {
-				return true
-			}
-			switch nameOf(call.Fun) {
-			case "kit.Long":
-				t.long = true
-			case "testing.Short":
-				t.sampled = true
+			if call, ok := node.(*ast.CallExpr); ok {
+				function := types.ExprString(call.Fun)
+				t.long = t.long || function == "kit.Long"
+				t.sampled = t.sampled || function == "testing.Short"
 			}
 			return true
 		})
@@ -126,16 +122,4 @@ func findTests(file string) ([]test, error) {
 
 func isTest(name string) bool {
 	return name != "TestMain" && (strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") || strings.HasPrefix(name, "Example"))
-}
-
-// nameOf is PACKAGE.FUNCTION of a call to another package, or empty.
-func nameOf(function ast.Expr) string {
-	selector, ok := function.(*ast.SelectorExpr)
-	if !ok {
-		return ""
-	}
-	if from, ok := selector.X.(*ast.Ident); ok {
-		return from.Name + "." + selector.Sel.Name
-	}
-	return ""
 }

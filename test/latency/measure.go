@@ -8,12 +8,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/kit"
 	"github.com/krake-observer/krake-observer/test/latency/workload"
 )
 
@@ -131,15 +130,13 @@ func (w *world) addPhases(ctx context.Context, c cell, before sums, into results
 		return nil
 	}
 	text := workload.Manifest(c.size<<10, 1)
+	app := kit.Application(namespace, "app", text)
 	started := time.Now()
 	if _, err := manifest.Decode([]byte(text)); err != nil {
 		return err
 	}
 	decoded := time.Now()
-	mutate.PrepareForCreate(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "app", Annotations: map[string]string{application.FormatAnnotation: application.Format}},
-		Data:       map[string]string{application.ManifestKey: text},
-	})
+	mutate.PrepareForCreate(app)
 	into.decoding[c.size] = append(into.decoding[c.size], decoded.Sub(started))
 	into.computing[c.size] = append(into.computing[c.size], time.Since(decoded))
 	return nil

@@ -8,12 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // metrics reads those of our webhook.
@@ -84,27 +78,4 @@ func (s sums) requests() float64 {
 // reviews is how many rights were asked for.
 func (s sums) reviews() float64 {
 	return s[`krake_webhook_access_reviews_total{result="allowed"}`]
-}
-
-// metricsToken is that of a ServiceAccount with the shipped role.
-func metricsToken(ctx context.Context, client kubernetes.Interface) (string, error) {
-	const account = "metrics"
-	_, err := client.CoreV1().ServiceAccounts(namespace).Create(ctx,
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
-	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "latency-metrics"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "krake-metrics-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
-	token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
-	return token.Status.Token, nil
 }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const (
@@ -86,16 +86,13 @@ func prepare(ctx context.Context, c *cluster.Cluster, sizes []int, log io.Writer
 	if err := ours.StopAgent(); err != nil {
 		return nil, fmt.Errorf("stop the agent: %w", err)
 	}
-	if err := grant(ctx, client); err != nil {
+	token, err := grant(ctx, c)
+	if err != nil {
 		return nil, fmt.Errorf("give the users their rights: %w", err)
 	}
 	poster, err := newPoster(c.RESTConfig())
 	if err != nil {
 		return nil, err
-	}
-	token, err := metricsToken(ctx, client)
-	if err != nil {
-		return nil, fmt.Errorf("get a token to read the metrics: %w", err)
 	}
 	w := &world{client: client, poster: poster, metrics: newMetrics(address, token), ours: ours}
 	if err := w.callDirectly(ctx); err != nil {
@@ -128,19 +125,36 @@ func (w *world) callDirectly(ctx context.Context) error {
 	})
 }
 
-// grant makes the namespace, and binds the group there.
-func grant(ctx context.Context, client kubernetes.Interface) error {
-	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	if err != nil {
-		return err
+// grant makes the namespace, binds the group there, and returns a token that may read the
+// metrics.
+func grant(ctx context.Context, c *cluster.Cluster) (string, error) {
+	if text, err := kit.TryKubectl(ctx, c, objects, "apply", "-f", "-"); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, text)
 	}
-	_, err = client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: group},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
-	}, metav1.CreateOptions{})
-	return err
+	token, err := kit.TryKubectl(ctx, c, "", "create", "token", "metrics", "--namespace", namespace)
+	return strings.TrimSpace(token), err
 }
+
+const objects = `apiVersion: v1
+kind: Namespace
+metadata: {name: latency}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {namespace: latency, name: latency}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: latency}]
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: latency, name: metrics}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: latency-metrics}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: krake-metrics-reader}
+subjects: [{kind: ServiceAccount, namespace: latency, name: metrics}]
+`
 
 // newPoster has the administrator impersonate the users.
 func newPoster(config *rest.Config) (*poster, error) {

@@ -17,6 +17,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -140,20 +141,11 @@ func (w *world) registerTrivial(ctx context.Context, url string, ca []byte) erro
 	})
 }
 
-// poll tries until it succeeds, and gives up with the last failure.
-func poll(ctx context.Context, try func() error) error {
-	const patience, pause = time.Minute, 50 * time.Millisecond
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		failure := try()
-		if failure == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return failure
-		case <-time.After(pause):
-		}
-	}
+// poll tries for a minute until it succeeds, and gives up with the last failure.
+func poll(ctx context.Context, try func() error) (failure error) {
+	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		failure = try()
+		return failure == nil, nil
+	})
+	return failure
 }

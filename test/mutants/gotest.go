@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,7 +101,7 @@ func judge(events io.Reader) (verdict, error) {
 			running = e.Test
 		case "fail":
 			if found.failed == "" && found.broken == "" { // a crash names no test: it was the last that began
-				found.failed = firstOf(e.Test, running, "the package as a whole")
+				found.failed = cmp.Or(e.Test, running, "the package as a whole")
 			}
 		}
 		if e.Test == "" && slices.Contains([]string{"pass", "skip", "fail"}, e.Action) {
@@ -115,13 +116,4 @@ func (v verdict) orNothing() verdict {
 		return verdict{}
 	}
 	return v
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }

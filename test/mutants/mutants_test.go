@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const root = "../.."
@@ -29,9 +31,7 @@ func TestTheListsFitTheCode(t *testing.T) {
 
 func TestEveryFileOfTheEngineHasAMutant(t *testing.T) {
 	mutants, err := read(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	has := map[string]bool{}
 	for _, m := range mutants {
 		has[m.File] = true
@@ -150,9 +150,7 @@ func mutated(t *testing.T, overlay string) string {
 		t.Fatalf("changed files %v, error %v", files, err)
 	}
 	text, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return string(text)
 }
 
@@ -203,9 +201,7 @@ func TestMarkdown(t *testing.T) {
 		t.Error("a mutant survived, and all is well")
 	}
 	text, err := os.ReadFile(filepath.Join(dir, (&Options{}).document()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	want := (&Options{}).head() + `
 ## a/a.go
 
@@ -235,8 +231,7 @@ func TestOptions(t *testing.T) {
 		{Options{List: true, Markdown: true}, "--markdown writes the results of all mutants: leave --list, --only and --sample out"},
 	}
 	for _, test := range tests {
-		err := test.options.Validate()
-		if got := message(err); got != test.want {
+		if got := kit.Complaint(test.options.Validate()); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.options, got, test.want)
 		}
 	}
@@ -245,9 +240,7 @@ func TestOptions(t *testing.T) {
 func TestListOnly(t *testing.T) {
 	var out strings.Builder
 	never := func(context.Context, string, string) (verdict, error) { return verdict{}, errors.New("a test was run") }
-	if err := run(t.Context(), Options{Dir: twoFiles(t), List: true, Only: "sec"}, []byte(two), never, &out); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, run(t.Context(), Options{Dir: twoFiles(t), List: true, Only: "sec"}, []byte(two), never, &out))
 	if got, want := strings.Join(strings.Fields(out.String()), " "), "second b/b.go It is a|b."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -323,9 +316,7 @@ func FuzzOne(f *testing.F) {
 		t.Run(test.why, func(t *testing.T) {
 			m := mutant{Name: "m", File: "one.go", Old: "return 1", New: test.body, Packages: []string{"."}}
 			got, err := try(t.Context(), dir, m, goTest(dir))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			got.broken = got.broken[strings.LastIndex(got.broken, "/")+1:] // the folder has another name each time
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
@@ -341,17 +332,6 @@ func FuzzOne(f *testing.F) {
 
 func put(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func message(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
+	kit.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	kit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 }

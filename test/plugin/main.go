@@ -9,32 +9,30 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
-	"syscall"
+	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 func main() {
-	rounds := flag.Int("rounds", 20, "how often each is started")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *rounds, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "plugin:", err)
-		os.Exit(1)
-	}
+	rounds := pflag.Int("rounds", 20, "how often each is started")
+	program.Main("plugin", nil, func(ctx context.Context) error {
+		pflag.Parse()
+		return run(ctx, *rounds, os.Stdout)
+	})
 }
 
-// program is one of the two.
-type program struct {
+// binary is one of the two.
+type binary struct {
 	name string
 	// module is the folder of its module, source its package.
 	module, source string
@@ -43,8 +41,8 @@ type program struct {
 	path    string
 }
 
-func programs() []program {
-	return []program{
+func binaries() []binary {
+	return []binary{
 		{name: "kubectl", module: "test/cluster/kubernetes", source: "k8s.io/kubernetes/cmd/kubectl", version: []string{"version", "--client"}},
 		{name: "kubectl krake", module: ".", source: "./cmd/kubectl-krake", version: []string{"version"}},
 	}
@@ -59,7 +57,7 @@ func run(ctx context.Context, rounds int, out io.Writer) (err error) {
 		return fmt.Errorf("make a folder for the programs: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	both := programs()
+	both := binaries()
 	for i := range both {
 		if err := both[i].build(ctx, folder); err != nil {
 			return err
@@ -87,7 +85,7 @@ func run(ctx context.Context, rounds int, out io.Writer) (err error) {
 }
 
 // build builds the program as make build does.
-func (p *program) build(ctx context.Context, folder string) error {
+func (p *binary) build(ctx context.Context, folder string) error {
 	p.path = filepath.Join(folder, filepath.Base(p.source))
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", p.path, p.source)
 	command.Dir = p.module
@@ -100,13 +98,10 @@ func (p *program) build(ctx context.Context, folder string) error {
 
 // load is that of the machine: a busy one shows little.
 func load() string {
-	var one string
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return "unknown"
 	}
-	if _, err := fmt.Sscan(string(text), &one); err != nil {
-		return "unknown"
-	}
+	one, _, _ := strings.Cut(string(text), " ")
 	return one
 }

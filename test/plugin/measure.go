@@ -14,7 +14,7 @@ import (
 
 // measureAll starts each program in each way, one after the other in each round, and
 // gives the times by program and way: help cold and warm, version cold and warm.
-func measureAll(ctx context.Context, of []program, rounds int) ([][4][]time.Duration, error) {
+func measureAll(ctx context.Context, of []binary, rounds int) ([][4][]time.Duration, error) {
 	times := make([][4][]time.Duration, len(of))
 	for range rounds {
 		for i, p := range of {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 func TestMedian(t *testing.T) {
@@ -29,17 +31,13 @@ func TestMedian(t *testing.T) {
 func TestMeasureAll(t *testing.T) {
 	folder := t.TempDir()
 	log := filepath.Join(folder, "log")
-	scripts := []program{{name: "a", version: []string{"version", "--client"}}, {name: "b", version: []string{"version"}}}
+	scripts := []binary{{name: "a", version: []string{"version", "--client"}}, {name: "b", version: []string{"version"}}}
 	for i := range scripts {
 		scripts[i].path = filepath.Join(folder, scripts[i].name)
-		if err := os.WriteFile(scripts[i].path, []byte("#!/bin/sh\necho "+scripts[i].name+" \"$@\" >> "+log+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(scripts[i].path, []byte("#!/bin/sh\necho "+scripts[i].name+" \"$@\" >> "+log+"\n"), 0o700))
 	}
 	times, err := measureAll(t.Context(), scripts, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for i := range times {
 		for j := range times[i] {
 			if len(times[i][j]) != 2 || median(times[i][j]) <= 0 {
@@ -51,9 +49,7 @@ func TestMeasureAll(t *testing.T) {
 	if text, err := os.ReadFile(log); err != nil || string(text) != round+round {
 		t.Errorf("started: %s, %v", text, err)
 	}
-	if err := os.WriteFile(scripts[1].path, []byte("#!/bin/sh\necho no\nexit 3\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(scripts[1].path, []byte("#!/bin/sh\necho no\nexit 3\n"), 0o700))
 	if _, err := measureAll(t.Context(), scripts, 1); err == nil || !strings.Contains(err.Error(), "exit status 3: no") {
 		t.Errorf("a failure: %v", err)
 	}

@@ -10,23 +10,16 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/pflag"
-
 	"github.com/krake-observer/krake-observer/internal/agent"
 	"github.com/krake-observer/krake-observer/test/program"
 )
 
-func main() { program.Main("profiled", nil, run) }
-
-func run(ctx context.Context) error {
-	var options agent.Options
-	options.AddFlags(pflag.CommandLine)
-	pflag.Parse()
-	if err := options.Validate(); err != nil {
-		return err
-	}
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR1)
-	go profile(ctx, os.Getenv("KRAKE_PROFILES"), asked)
-	return agent.Run(ctx, options)
+func main() {
+	options := new(agent.Options)
+	program.Main("profiled", options, func(ctx context.Context) error {
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGUSR1)
+		go profile(ctx, os.Getenv("KRAKE_PROFILES"), asked)
+		return agent.Run(ctx, *options)
+	})
 }

@@ -1,4 +1,5 @@
-// Package program is the main function of the commands below test/.
+// Package program has what the commands below test/ share: their main function, and how
+// they do things many times.
 package program
 
 import (
@@ -7,8 +8,10 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 )
 
 // Options are the flags of a command. If they have a method Validate() error, what it
@@ -43,4 +46,30 @@ func parse(options Options) error {
 		return checked.Validate()
 	}
 	return nil
+}
+
+// Pause waits for that long. It returns the cause if the context ends before.
+func Pause(ctx context.Context, long time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(long):
+		return nil
+	}
+}
+
+// Each calls do with the numbers below times, atOnce of them at the same time, until one
+// of the calls returns an error.
+func Each(ctx context.Context, times, atOnce int, do func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range times {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return do(ctx, i)
+		})
+	}
+	return group.Wait()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/agent"
 	"github.com/krake-observer/krake-observer/manifests"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // sectionOf gives what is below a heading, up to the next one of its level.
@@ -128,9 +129,7 @@ var (
 func TestQuotations(t *testing.T) {
 	var journeys strings.Builder
 	files, err := filepath.Glob(filepath.Join(root, "test", "journeys", "troubleshooting-*.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, file := range files {
 		journeys.WriteString(read(t, strings.TrimPrefix(file, root)))
 	}
@@ -167,9 +166,7 @@ func alerts(t *testing.T) []string {
 			Rules []struct{ Alert string }
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "manifests/monitoring/alerts.yaml")), &rules); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, yaml.Unmarshal([]byte(read(t, "manifests/monitoring/alerts.yaml")), &rules))
 	var names []string
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
@@ -190,9 +187,7 @@ var (
 func TestMetricsAndAlerts(t *testing.T) {
 	page := read(t, "docs/metrics-and-alerts.md")
 	there, err := metricsOf(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	rows := slices.Concat(rowsOf(sectionOf(t, page, "## Of the agent")), rowsOf(sectionOf(t, page, "## Of the webhook")))
 	same(t, "metrics", slices.Collect(maps.Keys(there)), first(rows))
 	same(t, "alerts", alerts(t), first(rowsOf(sectionOf(t, page, "## Alerts"))))
@@ -227,18 +222,14 @@ func TestPermissions(t *testing.T) {
 	section := sectionOf(t, page, "## The roles")
 	roles, policies, _ := strings.Cut(section, "\n| policy |")
 	found, err := rolesOf()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	titles := map[string]bool{"Role krake-agent-CLUSTER": true} // overlays/spoke calls it so
 	for _, one := range found {
 		titles[one.title()] = true
 	}
 	same(t, "roles", slices.Collect(maps.Keys(titles)), first(rowsOf(roles)))
 	kept, err := namesOf("ValidatingAdmissionPolicy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	same(t, "policies", kept, first(rowsOf("| policy |"+policies)))
 }
 
@@ -246,13 +237,9 @@ func TestPermissions(t *testing.T) {
 func TestSizing(t *testing.T) {
 	for _, file := range []string{"base/webhook", "base/agent", "components/habitat/controller"} {
 		text, err := manifests.Files.ReadFile(file + "/deployment.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var deployment appsv1.Deployment
-		if err := yaml.Unmarshal(text, &deployment); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, yaml.Unmarshal(text, &deployment))
 		container := deployment.Spec.Template.Spec.Containers[0]
 		want := fmt.Sprintf("| `manifests/%s` | %s | %s | %s | %s |", file,
 			container.Resources.Requests.Cpu(), container.Resources.Requests.Memory(),

@@ -11,16 +11,15 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"io"
 	"os"
+
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 func main() {
-	if err := write(os.Stdout, "."); err != nil {
-		fmt.Fprintln(os.Stderr, "reference:", err)
-		os.Exit(1)
-	}
+	program.Main("reference", nil, func(context.Context) error { return write(os.Stdout, ".") })
 }
 
 // write writes the reference of the module in a folder.

@@ -23,18 +23,14 @@ const root = "../.."
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return string(text)
 }
 
 // What is written down is what the code says.
 func TestReferenceIsOfThisCode(t *testing.T) {
 	var now strings.Builder
-	if err := write(&now, root); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, write(&now, root))
 	if diff := cmp.Diff(read(t, "docs/reference.md"), now.String()); diff != "" {
 		t.Errorf("docs/reference.md is not what the code says: make reference (-written +said):\n%s", diff)
 	}
@@ -70,9 +66,7 @@ func TestNothingElseIsSaid(t *testing.T) {
 	s := newSource(root)
 	for _, folder := range speaking() {
 		texts, err := s.textsIn(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for text, at := range texts {
 			if looksLikeReason.MatchString(text) && !told[text] && !isKind(text) && !slices.Contains(silent(), text) {
 				t.Errorf("%s: %q looks like a condition, a reason or a state, and is in no table: add it to that of its package "+
@@ -112,9 +106,7 @@ func isKind(name string) bool {
 // That the words are found at all.
 func TestWordsAreFound(t *testing.T) {
 	texts, err := newSource(root).textsIn("pkg/reconcile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, word := range []string{"RivalManager", "INVALID_TOSCA_MANIFEST", "DriftReverted"} {
 		if _, found := texts[word]; !found || !looksLikeReason.MatchString(word) {
 			t.Errorf("%s was not found in pkg/reconcile", word)
@@ -126,9 +118,7 @@ func TestWordsAreFound(t *testing.T) {
 func TestThePluginIsWhole(t *testing.T) {
 	kit.Long(t, "it links the plugin")
 	output, err := exec.CommandContext(t.Context(), "go", "run", "-C", root, "./cmd/kubectl-krake", "--help").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	_, list, _ := strings.Cut(string(output), "Available Commands:\n")
 	list, _, _ = strings.Cut(list, "\n\n")
 	var has, told []string

@@ -11,10 +11,28 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // root is the checkout.
 var root = filepath.Join("..", "..")
+
+func read(t *testing.T, path ...string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	kit.Must(t, err)
+	return text
+}
+
+// matches are what the group of a pattern has matched.
+func matches(text []byte, pattern string) []string {
+	var found []string
+	for _, match := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
+		found = append(found, string(match[1]))
+	}
+	return found
+}
 
 // workflow is what is looked at of a workflow.
 type workflow struct {
@@ -40,17 +58,11 @@ type step struct {
 func workflows(t *testing.T) map[string]workflow {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	found := map[string]workflow{}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var w workflow
-		if err := yaml.Unmarshal(text, &w); err != nil {
+		if err := yaml.Unmarshal(read(t, file), &w); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
 		found[filepath.Base(file)] = w
@@ -95,10 +107,7 @@ func TestPermissions(t *testing.T) {
 func TestActionsArePinned(t *testing.T) {
 	pinned := regexp.MustCompile(`^[a-z-]+/[a-z-]+@[0-9a-f]{40}$`)
 	for file, w := range workflows(t) {
-		text, err := os.ReadFile(filepath.Join(root, ".github", "workflows", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := read(t, root, ".github", "workflows", file)
 		for name, j := range w.Jobs {
 			for _, s := range j.Steps {
 				if s.Uses == "" {
@@ -119,7 +128,7 @@ func TestActionsArePinned(t *testing.T) {
 // that the runner has. What comes from outside comes by the environment, so that the
 // name of a branch is no script.
 func TestSteps(t *testing.T) {
-	targets := targetsOfMake(t)
+	targets := matches(read(t, root, "Makefile"), `(?m)^([a-z0-9.-]+):`)
 	programs := []string{"make", "docker", "cosign", "gh", "echo", "for", "done", "digest=$(jq", "bin/install.yaml", "bin/kubectl-krake-v*.tar.gz", ".ci/run"}
 	for file, w := range workflows(t) {
 		for name, j := range w.Jobs {
@@ -144,19 +153,6 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-func targetsOfMake(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var targets []string
-	for _, found := range regexp.MustCompile(`(?m)^([a-z0-9.-]+):`).FindAllStringSubmatch(string(text), -1) {
-		targets = append(targets, found[1])
-	}
-	return targets
-}
-
 // A release signs and installs by digest what it has pushed, and publishes all that it
 // makes.
 func TestRelease(t *testing.T) {
@@ -176,17 +172,10 @@ func TestRelease(t *testing.T) {
 
 // Every overlay is in the table of docs/images.md, and nothing else is.
 func TestOverlaysAreTold(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs", "images.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var told []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `overlays/([a-z0-9/-]+)` \\|").FindAllStringSubmatch(string(text), -1) {
-		told = append(told, row[1])
-	}
+	told := matches(read(t, root, "docs", "images.md"), "(?m)^\\| `overlays/([a-z0-9/-]+)` \\|")
 	overlays := filepath.Join(root, "manifests", "overlays")
 	var there []string
-	err = filepath.WalkDir(overlays, func(name string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(overlays, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Name() == "kustomization.yaml" {
 			var folder string
 			folder, err = filepath.Rel(overlays, filepath.Dir(name))
@@ -194,9 +183,7 @@ func TestOverlaysAreTold(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	slices.Sort(told)
 	if slices.Sort(there); !slices.Equal(told, there) {
 		t.Errorf("the table has %v, and there are %v", told, there)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 // layout is how agents read the Applications.
@@ -56,7 +57,7 @@ const costName = "cost"
 
 // prepare makes a ConfigMap for each cluster.
 func (b *bench) prepare(ctx context.Context) error {
-	return each(ctx, b.clusters, func(ctx context.Context, i int) error {
+	return program.Each(ctx, b.clusters, atOnce, func(ctx context.Context, i int) error {
 		cm := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: costName, Labels: map[string]string{application.HolderLabel(clusterOf(i)): "true"}},
 			Data:       map[string]string{"text": strings.Repeat("0123456789", 300), "count": ""},
@@ -66,8 +67,9 @@ func (b *bench) prepare(ctx context.Context) error {
 	})
 }
 
-// writes measures writes while the agents of so many clusters would watch. The
-// write counts until whoever has to hear of it has heard.
+// writes measures writes to the ConfigMaps of all clusters in turn, while the agents of
+// so many clusters would watch. The write counts until all watches that are about it
+// have heard of it.
 func (b *bench) writes(ctx context.Context, in layout, watchers, writes int) (cost, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,31 +78,12 @@ func (b *bench) writes(ctx context.Context, in layout, watchers, writes int) (co
 		return cost{}, err
 	}
 	defer heard.stop()
-	before, err := b.hub.read(ctx)
-	if err != nil {
-		return cost{}, err
-	}
-	took, err := b.write(ctx, writes)
-	if err != nil {
-		return cost{}, err
-	}
-	if err := heard.await(ctx, b.toBeHeard(watchers, writes)); err != nil {
-		return cost{}, err
-	}
-	after, err := b.hub.read(ctx)
-	return costOf(in, watchers, after.since(before), took), err
-}
-
-// write writes so many times, to the ConfigMaps of all clusters in turn.
-func (b *bench) write(ctx context.Context, writes int) ([]time.Duration, error) {
-	took := make([]time.Duration, writes)
-	return took, each(ctx, writes, func(ctx context.Context, i int) error {
-		start := time.Now()
-		patch := fmt.Appendf(nil, `{"data":{"count":"%d %d"}}`, start.UnixNano(), i)
+	write := func(ctx context.Context, i int) error {
+		patch := fmt.Appendf(nil, `{"data":{"count":"%d %d"}}`, time.Now().UnixNano(), i)
 		_, err := b.client.CoreV1().ConfigMaps(clusterOf(i%b.clusters)).Patch(ctx, costName, types.MergePatchType, patch, metav1.PatchOptions{})
-		took[i] = time.Since(start)
 		return err
-	})
+	}
+	return b.cost(ctx, in, watchers, writes, write, func() error { return heard.await(ctx, b.toBeHeard(watchers, writes)) })
 }
 
 // toBeHeard is how many of the writes are to a cluster that is watched.
@@ -110,32 +93,42 @@ func (b *bench) toBeHeard(watchers, writes int) int {
 
 // lists measures lists of metadata, as agents compare them with what they know.
 func (b *bench) lists(ctx context.Context, in layout, times int) (cost, error) {
+	list := func(ctx context.Context, i int) error {
+		_, err := b.metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(in.namespace(i%b.clusters)).
+			List(ctx, metav1.ListOptions{LabelSelector: application.HolderLabel(clusterOf(i % b.clusters))})
+		return err
+	}
+	return b.cost(ctx, in, 0, times, list, func() error { return nil })
+}
+
+// cost measures what is done so many times, until that has ended.
+func (b *bench) cost(
+	ctx context.Context, in layout, watchers, times int, do func(context.Context, int) error, end func() error,
+) (cost, error) {
 	before, err := b.hub.read(ctx)
 	if err != nil {
 		return cost{}, err
 	}
 	took := make([]time.Duration, times)
-	err = each(ctx, times, func(ctx context.Context, i int) error {
+	err = program.Each(ctx, times, atOnce, func(ctx context.Context, i int) error {
 		start := time.Now()
-		_, err := b.metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(in.namespace(i%b.clusters)).
-			List(ctx, metav1.ListOptions{LabelSelector: application.HolderLabel(clusterOf(i % b.clusters))})
+		err := do(ctx, i)
 		took[i] = time.Since(start)
 		return err
 	})
 	if err != nil {
 		return cost{}, err
 	}
+	if err := end(); err != nil {
+		return cost{}, err
+	}
 	after, err := b.hub.read(ctx)
-	return costOf(in, 0, after.since(before), took), err
-}
-
-func costOf(in layout, watchers int, passed reading, took []time.Duration) cost {
-	times := time.Duration(len(took))
+	passed := after.since(before)
 	slices.Sort(took)
 	return cost{
 		layout: in.name, watchers: watchers, took: quantile(took, 0.5), slow: quantile(took, 0.99),
-		cpu: passed.processes[apiServer].CPU / times, etcd: passed.processes[etcd].CPU / times,
-	}
+		cpu: passed.processes[apiServer].CPU / time.Duration(times), etcd: passed.processes[etcd].CPU / time.Duration(times),
+	}, err
 }
 
 // quantile gives the value that so much of the sorted values do not exceed.
@@ -161,7 +154,7 @@ func (b *bench) watch(ctx context.Context, in layout, watchers, events int) (*li
 	if err != nil {
 		return nil, err
 	}
-	err = each(ctx, watchers, func(_ context.Context, i int) (err error) {
+	err = program.Each(ctx, watchers, atOnce, func(_ context.Context, i int) (err error) {
 		l.watches[i], err = b.client.CoreV1().ConfigMaps(in.namespace(i)).Watch(ctx, metav1.ListOptions{
 			LabelSelector: application.HolderLabel(clusterOf(i)), ResourceVersion: now.ResourceVersion, AllowWatchBookmarks: true,
 		})

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +23,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -34,6 +35,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/agent"
 	"github.com/krake-observer/krake-observer/internal/enrol"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 // spoke is one of the simulated clusters: a namespace of the API server that all of
@@ -112,7 +114,7 @@ type fleet struct {
 // enrol makes so many clusters.
 func (f *fleet) enrol(ctx context.Context, clusters int, kubeconfig, folder string) error {
 	spokes := make([]*spoke, clusters)
-	err := each(ctx, clusters, func(ctx context.Context, i int) (err error) {
+	err := program.Each(ctx, clusters, atOnce, func(ctx context.Context, i int) (err error) {
 		spokes[i], err = f.enrolSpoke(ctx, clusterOf(i), kubeconfig, folder)
 		return err
 	})
@@ -156,39 +158,24 @@ type counter struct {
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (c counter) RoundTrip(request *http.Request) (*http.Response, error) {
+func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.fleet.mu.Lock()
-	c.fleet.asked[requestTo(request)]++
+	c.fleet.asked[requestTo(r)]++
 	c.fleet.mu.Unlock()
-	return c.RoundTripper.RoundTrip(request)
+	return c.RoundTripper.RoundTrip(r)
 }
+
+// paths is how the API server reads a path.
+var paths = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
 // requestTo names a request as the API server's metrics would: "list configmaps", and
 // "get" of what is no resource.
-func requestTo(request *http.Request) string {
-	steps := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
-	switch steps[0] {
-	case "api":
-		steps = steps[min(2, len(steps)):]
-	case "apis":
-		steps = steps[min(3, len(steps)):]
-	default:
-		steps = nil
+func requestTo(r *http.Request) string {
+	info, err := paths.NewRequestInfo(r)
+	if err != nil {
+		return err.Error()
 	}
-	if len(steps) > 2 && steps[0] == "namespaces" {
-		steps = steps[2:]
-	}
-	labels := map[string]string{"verb": request.Method, "code": "200"}
-	if len(steps) > 0 {
-		labels["resource"] = steps[0]
-	}
-	if len(steps) == 1 && request.Method == http.MethodGet {
-		labels["verb"] = "list"
-		if request.URL.Query().Get("watch") != "" {
-			labels["verb"] = "watch"
-		}
-	}
-	return requestOf(labels)
+	return requestOf(map[string]string{"verb": info.Verb, "resource": info.Resource, "code": "200"})
 }
 
 // requests are those of all agents to the target.

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
@@ -42,10 +45,8 @@ func (h *hub) read(ctx context.Context) (reading, error) {
 		return reading{}, fmt.Errorf("read the metrics of the hub: %w", err)
 	}
 	r := reading{at: time.Now(), requests: counts{}, events: counts{}, watchers: counts{}, processes: map[string]usage.Usage{}}
-	for line := range strings.Lines(string(text)) {
-		if err := r.take(strings.TrimSuffix(line, "\n")); err != nil {
-			return reading{}, fmt.Errorf("read the metrics of the hub: %s: %w", line, err)
-		}
+	if err := r.take(bytes.NewReader(text)); err != nil {
+		return reading{}, fmt.Errorf("read the metrics of the hub: %w", err)
 	}
 	for _, process := range h.processes {
 		used, err := usage.Of(process.PID())
@@ -57,38 +58,31 @@ func (h *hub) read(ctx context.Context) (reading, error) {
 	return r, nil
 }
 
-var label = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
-
-// take takes a line of the metrics, if it is one that matters.
-func (r *reading) take(line string) error {
-	name, rest, _ := strings.Cut(line, "{")
-	text, value, _ := strings.Cut(rest, "} ")
-	switch name {
-	case "apiserver_request_total", "apiserver_longrunning_requests", "apiserver_watch_events_sizes_count", "apiserver_watch_events_sizes_sum":
-	default:
-		return nil
+// take adds up the metrics that matter.
+func (r *reading) take(text io.Reader) error {
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(text)
+	for _, m := range families["apiserver_request_total"].GetMetric() {
+		r.requests[requestOf(labelsOf(m))] += m.GetCounter().GetValue()
 	}
-	number, err := strconv.ParseFloat(value, 64)
-	if err != nil {
-		return err
-	}
-	labels := map[string]string{}
-	for _, found := range label.FindAllStringSubmatch(text, -1) {
-		labels[found[1]] = found[2]
-	}
-	switch name {
-	case "apiserver_request_total":
-		r.requests[requestOf(labels)] += number
-	case "apiserver_longrunning_requests":
-		if labels["verb"] == "WATCH" {
-			r.watchers[labels["resource"]] += number
+	for _, m := range families["apiserver_longrunning_requests"].GetMetric() {
+		if labels := labelsOf(m); labels["verb"] == "WATCH" {
+			r.watchers[labels["resource"]] += m.GetGauge().GetValue()
 		}
-	case "apiserver_watch_events_sizes_count":
-		r.events[labels["resource"]] += number
-	case "apiserver_watch_events_sizes_sum":
-		r.bytes += number
 	}
-	return nil
+	for _, m := range families["apiserver_watch_events_sizes"].GetMetric() {
+		r.events[labelsOf(m)["resource"]] += float64(m.GetHistogram().GetSampleCount())
+		r.bytes += m.GetHistogram().GetSampleSum()
+	}
+	return err
+}
+
+func labelsOf(m *dto.Metric) map[string]string {
+	labels := map[string]string{}
+	for _, pair := range m.GetLabel() {
+		labels[pair.GetName()] = pair.GetValue()
+	}
+	return labels
 }
 
 // requestOf names a request: "update leases", "get" of what is no resource.

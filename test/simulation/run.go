@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -23,6 +23,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 const (
@@ -125,8 +126,8 @@ func newWorld(c *cluster.Cluster, options Options, log io.Writer) (*world, error
 // asAgents has ConfigMaps in protobuf, as the agents' watches have them.
 func asAgents(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	return config
 }
 
@@ -165,7 +166,7 @@ func (w *world) alone(ctx context.Context, r *results) (err error) {
 
 // window measures the hub for a time.
 func (w *world) window(ctx context.Context, long time.Duration) (window, error) {
-	return w.while(ctx, func() error { return pause(ctx, long) })
+	return w.while(ctx, func() error { return program.Pause(ctx, long) })
 }
 
 // while measures the hub for as long as something is done.
@@ -215,7 +216,7 @@ func (w *world) create(ctx context.Context, r *results) (err error) {
 }
 
 func (w *world) createAll(ctx context.Context) error {
-	return each(ctx, w.Applications, func(ctx context.Context, i int) error {
+	return program.Each(ctx, w.Applications, atOnce, func(ctx context.Context, i int) error {
 		cm, err := applicationOf(i, w.Clusters)
 		if err != nil {
 			return err
@@ -238,7 +239,7 @@ func persist(ctx context.Context, do func() error) error {
 		if !isPassing {
 			return err
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := program.Pause(ctx, time.Second); err != nil {
 			return err
 		}
 	}
@@ -248,12 +249,9 @@ func (w *world) idle(ctx context.Context, r *results) (err error) {
 	if r.idle, err = w.window(ctx, w.Idle); err != nil {
 		return err
 	}
-	leases, err := w.client.CoordinationV1().Leases(application.AgentsNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	r.busiest = busiest(leases.Items)
-	return nil
+	leases, err := w.leases(ctx)
+	r.busiest = busiest(leases)
+	return err
 }
 
 // busiest gives how many Leases were renewed in that second in which most were.
@@ -356,17 +354,22 @@ func (w *world) allRun(ctx context.Context) (bool, error) {
 
 // holders are who holds the Leases of the clusters on the hub.
 func (w *world) holders(ctx context.Context) (map[string]string, error) {
-	leases, err := w.client.CoordinationV1().Leases(application.AgentsNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
+	leases, err := w.leases(ctx)
 	holders := map[string]string{}
-	for _, lease := range leases.Items {
+	for _, lease := range leases {
 		if lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
 			holders[lease.Name] = *lease.Spec.HolderIdentity
 		}
 	}
-	return holders, nil
+	return holders, err
+}
+
+func (w *world) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
+	leases, err := w.client.CoordinationV1().Leases(application.AgentsNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return leases.Items, nil
 }
 
 // allAct tells if each cluster has an agent that acts, and another than formerly.
@@ -407,32 +410,8 @@ func (w *world) await(ctx context.Context, done func(context.Context) (bool, err
 		if yes || err != nil {
 			return err
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := program.Pause(ctx, time.Second); err != nil {
 			return err
 		}
 	}
-}
-
-func pause(ctx context.Context, long time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(long):
-		return nil
-	}
-}
-
-// each does something so many times, some of them at once.
-func each(ctx context.Context, times int, do func(context.Context, int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
-	for i := range times {
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return do(ctx, i)
-		})
-	}
-	return group.Wait()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,13 +23,9 @@ import (
 func TestSmall(t *testing.T) {
 	kit.Long(t, "it is a run of the simulation")
 	options := Options{Clusters: 3, Applications: 30, Idle: 2 * time.Second, Drift: time.Second, PerMinute: 2000, Writes: 30}
-	if err := options.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, options.Validate())
 	var table strings.Builder
-	if err := run(t.Context(), options, &table, writer{t}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, run(t.Context(), options, &table, t.Output()))
 	for _, want := range []string{"at rest for 2s", "drift: repaired after", "memory of an agent", "all namespaces, by label"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q is not in\n%s", want, table.String())
@@ -38,19 +33,9 @@ func TestSmall(t *testing.T) {
 	}
 }
 
-// writer writes to the log of a test.
-type writer struct{ *testing.T }
-
-func (w writer) Write(text []byte) (int, error) {
-	w.Log(strings.TrimSuffix(string(text), "\n"))
-	return len(text), nil
-}
-
-var _ io.Writer = writer{}
-
 func TestTake(t *testing.T) {
 	r := reading{requests: counts{}, events: counts{}, watchers: counts{}}
-	for line := range strings.Lines(`# TYPE apiserver_request_total counter
+	err := r.take(strings.NewReader(`# TYPE apiserver_request_total counter
 apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="PATCH",version="v1"} 3
 apiserver_request_total{code="201",component="apiserver",dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="PATCH",version="v1"} 1
 apiserver_request_total{code="409",component="apiserver",dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="PATCH",version="v1"} 1
@@ -58,17 +43,16 @@ apiserver_request_total{code="200",component="apiserver",dry_run="",group="coord
 apiserver_request_total{code="201",component="apiserver",dry_run="",group="",resource="serviceaccounts",scope="resource",subresource="token",verb="POST",version="v1"} 2
 apiserver_request_total{code="0",component="apiserver",dry_run="",group="",resource="",scope="",subresource="/metrics",verb="GET",version=""} 5
 apiserver_request_duration_seconds_sum{resource="configmaps",verb="PATCH"} 99
+# TYPE apiserver_longrunning_requests gauge
 apiserver_longrunning_requests{component="apiserver",group="",resource="configmaps",scope="namespace",subresource="",verb="WATCH",version="v1"} 200
 apiserver_longrunning_requests{component="apiserver",group="",resource="configmaps",scope="cluster",subresource="",verb="WATCH",version="v1"} 1
 apiserver_longrunning_requests{component="apiserver",group="",resource="pods",scope="resource",subresource="exec",verb="CONNECT",version="v1"} 1
+# TYPE apiserver_watch_events_sizes histogram
 apiserver_watch_events_sizes_sum{group="",resource="configmaps",version="v1"} 16765
 apiserver_watch_events_sizes_count{group="",resource="configmaps",version="v1"} 25
 process_cpu_seconds_total 2.49
-`) {
-		if err := r.take(strings.TrimSuffix(line, "\n")); err != nil {
-			t.Fatal(err)
-		}
-	}
+`))
+	kit.Must(t, err)
 	want := reading{
 		requests: counts{"patch configmaps": 4, "patch configmaps (409)": 1, "update leases": 1e6, "create serviceaccounts/token": 2, "get": 5},
 		watchers: counts{"configmaps": 201}, events: counts{"configmaps": 25}, bytes: 16765,
@@ -76,7 +60,7 @@ process_cpu_seconds_total 2.49
 	if diff := cmp.Diff(want, r, cmp.AllowUnexported(reading{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := r.take(`apiserver_request_total{verb="GET"} many`); err == nil {
+	if err := r.take(strings.NewReader("apiserver_request_total{verb=\"GET\"} many\n")); err == nil {
 		t.Error("what is no number is one")
 	}
 }
@@ -119,11 +103,7 @@ func TestBroken(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			var r results
 			c.make(&r)
-			got := ""
-			if err := r.broken(); err != nil {
-				got = err.Error()
-			}
-			if got != c.want {
+			if got := kit.Complaint(r.broken()); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

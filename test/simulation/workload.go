@@ -5,9 +5,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // servicesIn is of how many Applications one has a Service; all others have a
@@ -35,13 +34,7 @@ func resourceOf(i int) string {
 func applicationOf(i, clusters int) (*corev1.ConfigMap, error) {
 	manifest, err := json.Marshal(objectOf(i))
 	name := clusterOf(i % clusters)
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: name, Name: nameOf(i) + "-application",
-			Annotations: map[string]string{application.FormatAnnotation: application.Format, application.ClusterAnnotation: name},
-		},
-		Data: map[string]string{application.ManifestKey: string(manifest)},
-	}, err
+	return kit.Application(name, nameOf(i)+"-application", string(manifest), kit.On(name)), err
 }
 
 func objectOf(i int) map[string]any {

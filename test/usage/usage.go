@@ -53,11 +53,7 @@ func Age(pid int) (time.Duration, error) {
 
 func ageIn(stat, uptime string) (time.Duration, error) {
 	const started = 19
-	words := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(words) <= started {
-		return 0, fmt.Errorf("there are only %d numbers", len(words))
-	}
-	ticks, err := strconv.ParseInt(words[started], 10, 64)
+	ticks, err := numbersOf(stat, started)
 	if err != nil {
 		return 0, err
 	}
@@ -65,26 +61,35 @@ func ageIn(stat, uptime string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return time.Duration(up*float64(time.Second)) - time.Duration(ticks)*tick, nil
+	return time.Duration(up*float64(time.Second)) - time.Duration(ticks[0])*tick, nil
 }
 
-// ofProcess reads what stands behind the name of a process, which may have spaces
-// and parentheses: user and system time, and the pages that are resident.
+// ofProcess reads user and system time, and the pages that are resident.
 func ofProcess(stat string) (Usage, error) {
 	const user, system, pages = 11, 12, 21
-	words := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(words) <= pages {
-		return Usage{}, fmt.Errorf("there are only %d numbers", len(words))
-	}
-	var numbers [3]int64
-	for i, place := range []int{user, system, pages} {
-		number, err := strconv.ParseInt(words[place], 10, 64)
-		if err != nil {
-			return Usage{}, err
-		}
-		numbers[i] = number
+	numbers, err := numbersOf(stat, user, system, pages)
+	if err != nil {
+		return Usage{}, err
 	}
 	return Usage{CPU: time.Duration(numbers[0]+numbers[1]) * tick, Resident: numbers[2] * int64(os.Getpagesize())}, nil
+}
+
+// numbersOf reads what stands behind the name of a process, which may have spaces and
+// parentheses.
+func numbersOf(stat string, places ...int) ([]int64, error) {
+	words := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	var numbers []int64
+	for _, place := range places {
+		if place >= len(words) {
+			return nil, fmt.Errorf("there are only %d numbers", len(words))
+		}
+		number, err := strconv.ParseInt(words[place], 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, number)
+	}
+	return numbers, nil
 }
 
 // Peak is the most memory that a process has had resident, in bytes.

@@ -41,8 +41,6 @@ type Options struct {
 
 	Poll       time.Duration
 	OnlyDecode bool
-	// Workers is how many PATCHes are under way at most.
-	Workers int
 }
 
 // AddFlags adds the flags with their defaults.
@@ -53,7 +51,6 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Encoding, "encoding", "protobuf", "what the API server is to send: protobuf or json")
 	flags.DurationVar(&o.Poll, "poll", 0, "ask for each object as often as that; 0: watch")
 	flags.BoolVar(&o.OnlyDecode, "only-decode", false, "decode the events to unstructured trees, and do nothing")
-	flags.IntVar(&o.Workers, "workers", 64, "how many repairs are under way at most")
 }
 
 func run(ctx context.Context, o Options) error {
@@ -72,7 +69,7 @@ func run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	r := repairer{kind: kind, clients: clients, selector: workload.SetLabel + "=" + o.Set, workers: o.Workers}
+	r := repairer{kind: kind, clients: clients, selector: workload.SetLabel + "=" + o.Set}
 	switch {
 	case o.OnlyDecode:
 		return r.decode(ctx)

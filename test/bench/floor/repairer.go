@@ -15,26 +15,33 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
-// manager is the field manager of all repairs.
-const manager = "floor"
+const (
+	// manager is the field manager of all repairs.
+	manager = "floor"
+	// workers is how many repairs are under way at most.
+	workers = 64
+)
 
 // repairer guards the objects of a set.
 type repairer struct {
 	kind     workload.Kind
 	clients  workload.Clients
 	selector string
-	workers  int
 }
 
 // guard repairs what the watch shows. The watch begins with all objects, so that
 // one that drifted before is repaired, too.
 func (r repairer) guard(ctx context.Context) error {
 	repairs, ctx := errgroup.WithContext(ctx)
-	repairs.SetLimit(r.workers + 1)
+	watching := func(options metav1.ListOptions) (watch.Interface, error) {
+		return r.kind.Watch(ctx, r.clients, metav1.NamespaceAll, options)
+	}
+	repairs.SetLimit(workers + 1)
 	repairs.Go(func() error {
-		return r.follow(ctx, func(object runtime.Object) {
+		return r.follow(ctx, watching, func(object runtime.Object) {
 			if leaves := r.kind.Drifted(object); len(leaves) > 0 {
 				repairs.Go(func() error { return r.repair(ctx, object, leaves) })
 			}
@@ -43,11 +50,11 @@ func (r repairer) guard(ctx context.Context) error {
 	return repairs.Wait()
 }
 
-// follow hands over each object that the watch shows, and watches anew when the
-// API server ends it.
-func (r repairer) follow(ctx context.Context, take func(runtime.Object)) error {
+// follow hands over each object that a watch shows, and watches anew when the API server
+// ends it.
+func (r repairer) follow(ctx context.Context, begin func(metav1.ListOptions) (watch.Interface, error), take func(runtime.Object)) error {
 	for {
-		events, err := r.kind.Watch(ctx, r.clients, metav1.NamespaceAll, metav1.ListOptions{LabelSelector: r.selector})
+		events, err := begin(metav1.ListOptions{LabelSelector: r.selector})
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
@@ -83,20 +90,10 @@ func (r repairer) repair(ctx context.Context, object runtime.Object, leaves []st
 
 // decode decodes the events to unstructured trees.
 func (r repairer) decode(ctx context.Context) error {
-	for {
-		events, err := r.clients.Dynamic.Resource(r.kind.Resource).Watch(ctx, metav1.ListOptions{LabelSelector: r.selector})
-		if err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-		for event := range events.ResultChan() {
-			if event.Type == watch.Error {
-				return errors.FromObject(event.Object)
-			}
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	watching := func(options metav1.ListOptions) (watch.Interface, error) {
+		return r.clients.Dynamic.Resource(r.kind.Resource).Watch(ctx, options)
 	}
+	return r.follow(ctx, watching, func(runtime.Object) {})
 }
 
 // poll asks for each object by itself, each at a time of its own.
@@ -112,14 +109,14 @@ func (r repairer) poll(ctx context.Context, config *rest.Config, every time.Dura
 	polls, ctx := errgroup.WithContext(ctx)
 	for i, object := range all.Items {
 		polls.Go(func() error {
-			if err := pause(ctx, every*time.Duration(i)/time.Duration(len(all.Items))); err != nil {
+			if err := program.Pause(ctx, every*time.Duration(i)/time.Duration(len(all.Items))); err != nil {
 				return err
 			}
 			for {
 				if err := r.look(ctx, object.Namespace, object.Name); err != nil {
 					return err
 				}
-				if err := pause(ctx, every); err != nil {
+				if err := program.Pause(ctx, every); err != nil {
 					return err
 				}
 			}
@@ -137,13 +134,4 @@ func (r repairer) look(ctx context.Context, namespace, name string) error {
 		return r.repair(ctx, object, leaves)
 	}
 	return nil
-}
-
-func pause(ctx context.Context, long time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(long):
-		return nil
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
+	"github.com/krake-observer/krake-observer/test/program"
 	"github.com/krake-observer/krake-observer/test/usage"
 )
 
@@ -29,22 +30,18 @@ func (w *world) idleScenario(ctx context.Context, s *set) error {
 	if err := w.become(ctx, ours, s); err != nil {
 		return err
 	}
-	mark, err := w.mark()
-	if err != nil {
-		return err
-	}
 	meter, err := w.meter()
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, time.Duration(w.Seconds)*time.Second); err != nil {
+	if err := program.Pause(ctx, time.Duration(w.Seconds)*time.Second); err != nil {
 		return err
 	}
 	used, err := meter.read()
 	if err != nil {
 		return err
 	}
-	requests, err := w.requests(mark, oursUser, s)
+	requests, err := w.requests(meter.mark, oursUser, s)
 	if err != nil {
 		return err
 	}
@@ -97,15 +94,11 @@ func (w *world) churnScenario(ctx context.Context, s *set) error {
 	about := comparison{Scenario: "churn", Base: decoder, Metric: eventCPU}
 	var total atomic.Int64
 	return w.paired(ctx, about, s, []string{ours}, func(ctx context.Context) (sample, error) {
-		mark, err := w.mark()
-		if err != nil {
-			return sample{}, err
-		}
 		meter, err := w.meter()
 		if err != nil {
 			return sample{}, err
 		}
-		err = each(ctx, w.Churn, atOnce, func(ctx context.Context, i int) error {
+		err = program.Each(ctx, w.Churn, atOnce, func(ctx context.Context, i int) error {
 			// No two are equal: a write that changes nothing is no event.
 			patch := fmt.Appendf(nil, `{"status":{"collisionCount":%d}}`, total.Add(1))
 			_, err := w.clients.Typed.AppsV1().Deployments(s.namespace(i%s.size)).
@@ -126,7 +119,7 @@ func (w *world) churnScenario(ctx context.Context, s *set) error {
 		if err != nil {
 			return sample{}, err
 		}
-		requests, err := w.requests(mark, user(w.running), s)
+		requests, err := w.requests(meter.mark, user(w.running), s)
 		if err != nil {
 			return sample{}, err
 		}
@@ -148,7 +141,7 @@ func (w *world) unrelatedScenario(ctx context.Context, s *set) error {
 	if err != nil {
 		return err
 	}
-	err = each(ctx, w.Unrelated, atOnce, func(ctx context.Context, i int) error {
+	err = program.Each(ctx, w.Unrelated, atOnce, func(ctx context.Context, i int) error {
 		cm := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("unrelated-%d", i)}, Data: map[string]string{"text": strings.Repeat("unrelated ", 256<<10/10)},
 		}

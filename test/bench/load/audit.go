@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/test/kit"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 // counts are the requests of one user by what they are.
@@ -20,9 +21,6 @@ type asked struct {
 	// set, in milliseconds.
 	patching []float64
 }
-
-// mark is a place in the audit log: its end now.
-func (w *world) mark() (kit.Mark, error) { return kit.MarkAudit(w.cluster) }
 
 // classOf is what a request is, as "target patch", "hub patch" or "event". What is
 // about Leases, and the watches, is none.
@@ -70,7 +68,7 @@ func (w *world) settle(ctx context.Context, from kit.Mark, user string, s *set) 
 			return now, nil
 		}
 		before = now
-		if err := pause(ctx, 1500*time.Millisecond); err != nil {
+		if err := program.Pause(ctx, 1500*time.Millisecond); err != nil {
 			return asked{}, err
 		}
 	}

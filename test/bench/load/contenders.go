@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/krake-observer/krake-observer/test/program"
 	"github.com/krake-observer/krake-observer/test/usage"
 )
 
@@ -62,7 +63,7 @@ func (w *world) start(ctx context.Context, contender string, s *set) (err error)
 		return err
 	}
 	arguments := []string{"--kubeconfig", w.kubeconfig, "--kind", s.kind.Name, "--set", s.name}
-	program := "floor"
+	name := "floor"
 	switch contender {
 	case nothing:
 		return nil
@@ -70,7 +71,7 @@ func (w *world) start(ctx context.Context, contender string, s *set) (err error)
 		w.running = ours
 		return w.ours.StartAgent(ctx)
 	case gitops:
-		program = "gitops"
+		name = "gitops"
 		arguments = append(arguments, "--per-application", strconv.Itoa(s.perApplication))
 	case poller:
 		arguments = append(arguments, "--poll", "2s", "--encoding", "json")
@@ -79,7 +80,7 @@ func (w *world) start(ctx context.Context, contender string, s *set) (err error)
 	case decoder:
 		arguments = append(arguments, "--only-decode")
 	}
-	w.process, err = w.cluster.Run(contender, exec.Command(filepath.Join(w.programs, program), arguments...))
+	w.process, err = w.cluster.Run(contender, exec.Command(filepath.Join(w.programs, name), arguments...))
 	w.running, w.guarded = contender, s
 	return err
 }
@@ -149,7 +150,7 @@ func (w *world) quiet(ctx context.Context) error {
 		return err
 	}
 	for calm, steps := 0, 0; calm < enough && steps < most; steps++ {
-		if err := pause(ctx, step); err != nil {
+		if err := program.Pause(ctx, step); err != nil {
 			return err
 		}
 		now, err := usage.Of(w.pid())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/krake-observer/krake-observer/test/program"
 	"github.com/krake-observer/krake-observer/test/usage"
 )
 
@@ -65,10 +66,6 @@ func (w *world) drift(ctx context.Context, s *set, concurrency int) (sample, err
 
 // measured measures what a drifter does, and stops it.
 func (w *world) measured(ctx context.Context, d *drifter, act func() error) (sample, error) {
-	mark, err := w.mark()
-	if err != nil {
-		return sample{}, err
-	}
 	meter, err := w.meter()
 	if err != nil {
 		return sample{}, err
@@ -81,7 +78,7 @@ func (w *world) measured(ctx context.Context, d *drifter, act func() error) (sam
 		return sample{}, err
 	}
 	// What is written late belongs to it, a field that falls back as well.
-	requests, err := w.settle(ctx, mark, user(w.running), d.set)
+	requests, err := w.settle(ctx, meter.mark, user(w.running), d.set)
 	if err != nil {
 		return sample{}, err
 	}
@@ -186,18 +183,11 @@ func (d *drifter) bare(ctx context.Context, concurrency int) error {
 			if err := d.putBack(ctx, i, begun[i].leaf); err != nil {
 				return err
 			}
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-d.blind:
-				return d.lack
-			case <-begun[i].done:
-				d.keep(begun[i])
-				return nil
-			}
+			_, err := d.await(ctx, begun[i], nil)
+			return err
 		},
 	} {
-		if err := each(ctx, d.set.size, concurrency, act); err != nil {
+		if err := program.Each(ctx, d.set.size, concurrency, act); err != nil {
 			return err
 		}
 	}

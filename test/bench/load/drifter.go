@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 // managers is how many managers the drifter goes by, so that none comes to fight over
@@ -49,6 +50,7 @@ type drifter struct {
 
 // drift is one change and what became of it.
 type drift struct {
+	object      int
 	leaf, value string
 	// sent is when the PATCH was sent, answered when it was answered, seen when the
 	// watch showed it, back when the watch showed the right value again.
@@ -154,13 +156,9 @@ func (d *drifter) take(name string, object runtime.Object, now time.Time) {
 // soon as the one before is repaired.
 func (d *drifter) run(ctx context.Context, drifts, concurrency int) error {
 	var begun atomic.Int64
-	return each(ctx, concurrency, concurrency, func(ctx context.Context, _ int) error {
+	return program.Each(ctx, concurrency, concurrency, func(ctx context.Context, _ int) error {
 		for int(begun.Add(1)) <= drifts {
-			i, err := d.next(ctx)
-			if err != nil {
-				return err
-			}
-			if err := d.one(ctx, i); err != nil {
+			if err := d.one(ctx); err != nil {
 				return err
 			}
 		}
@@ -171,12 +169,8 @@ func (d *drifter) run(ctx context.Context, drifts, concurrency int) error {
 // storm drifts every object once, some at once, and waits for no repair but the last.
 func (d *drifter) storm(ctx context.Context, concurrency int) error {
 	repairs := make(chan *drift, d.set.size)
-	err := each(ctx, d.set.size, concurrency, func(ctx context.Context, _ int) error {
-		i, err := d.next(ctx)
-		if err != nil {
-			return err
-		}
-		one, err := d.begin(ctx, i)
+	err := program.Each(ctx, d.set.size, concurrency, func(ctx context.Context, _ int) error {
+		one, err := d.beginAny(ctx)
 		repairs <- one
 		return err
 	})
@@ -186,27 +180,22 @@ func (d *drifter) storm(ctx context.Context, concurrency int) error {
 	close(repairs)
 	end := time.After(d.patience)
 	for one := range repairs {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-end:
+		if repaired, err := d.await(ctx, one, end); err != nil {
+			return err
+		} else if !repaired {
 			return fmt.Errorf("the storm is not over after %s: %d drifts are left", d.patience, d.left())
-		case <-d.blind:
-			return d.lack
-		case <-one.done:
-			d.keep(one)
 		}
 	}
 	return nil
 }
 
-// next is an object that has no drift.
-func (d *drifter) next(ctx context.Context) (int, error) {
+// beginAny makes a drift of an object that has none.
+func (d *drifter) beginAny(ctx context.Context) (*drift, error) {
 	select {
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case i := <-d.free:
-		return i, nil
+		return d.begin(ctx, i)
 	}
 }
 
@@ -217,25 +206,32 @@ func (d *drifter) left() int {
 }
 
 // one makes a drift and waits until it is repaired.
-func (d *drifter) one(ctx context.Context, i int) error {
-	one, err := d.begin(ctx, i)
+func (d *drifter) one(ctx context.Context) error {
+	one, err := d.beginAny(ctx)
 	if err != nil {
 		return err
 	}
+	repaired, err := d.await(ctx, one, time.After(d.patience))
+	if err == nil && !repaired {
+		err = d.revert(ctx, one.object)
+	}
+	d.free <- one.object
+	return err
+}
+
+// await waits for the repair of a drift, and reports false if the end comes before it.
+func (d *drifter) await(ctx context.Context, one *drift, end <-chan time.Time) (repaired bool, err error) {
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	case <-d.blind:
-		return d.lack
+		return false, d.lack
+	case <-end:
+		return false, nil
 	case <-one.done:
 		d.keep(one)
-	case <-time.After(d.patience):
-		if err := d.revert(ctx, i); err != nil {
-			return err
-		}
+		return true, nil
 	}
-	d.free <- i
-	return nil
 }
 
 func (d *drifter) keep(one *drift) {
@@ -250,7 +246,7 @@ func (d *drifter) begin(ctx context.Context, i int) (*drift, error) {
 	s := d.set
 	times := s.drifted[i]
 	s.drifted[i]++
-	one := &drift{leaf: workload.Leaf(times % s.kind.Leaves), value: fmt.Sprintf("drift-%d", times), done: make(chan struct{})}
+	one := &drift{object: i, leaf: workload.Leaf(times % s.kind.Leaves), value: fmt.Sprintf("drift-%d", times), done: make(chan struct{})}
 	patch, err := s.kind.Patch(map[string]string{one.leaf: one.value, workload.Free: one.value})
 	if err != nil {
 		return nil, err

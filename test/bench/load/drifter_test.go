@@ -1,13 +1,20 @@
 package main
 
 import (
+	"encoding/json"
+	"maps"
 	"testing"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // guarded is an object of the set whose leaves are as they should be but for these.
@@ -16,9 +23,7 @@ func guarded(name string, leaves map[string]string) *corev1.ConfigMap {
 	for i := range workload.ConfigMaps().Leaves {
 		data[workload.Leaf(i)] = workload.Kept
 	}
-	for leaf, value := range leaves {
-		data[leaf] = value
-	}
+	maps.Copy(data, leaves)
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}, Data: data}
 }
 
@@ -91,9 +96,7 @@ func TestStrayed(t *testing.T) {
 func TestKinds(t *testing.T) {
 	for name, kind := range workload.Kinds() {
 		patch, err := kind.Patch(map[string]string{workload.Leaf(0): "drift-0"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		live := liveOf(t, kind, kind.Manifest("many", "a"))
 		if found := kind.Drifted(live); len(found) > 0 {
 			t.Errorf("%s: a new object has drifted: %v", name, found)
@@ -102,11 +105,42 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s: a drift of one leaf is %v", name, found)
 		}
 		repair, err := kind.Repair([]string{workload.Leaf(0)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if found := kind.Drifted(patched(t, patched(t, live, patch), repair)); len(found) > 0 {
 			t.Errorf("%s: after the repair these have drifted: %v", name, found)
 		}
 	}
+}
+
+// liveOf is an object as a client decodes it.
+func liveOf(t *testing.T, kind workload.Kind, manifest map[string]any) runtime.Object {
+	t.Helper()
+	text, err := json.Marshal(manifest)
+	kit.Must(t, err)
+	var object runtime.Object
+	switch kind.Name {
+	case "configmap":
+		object = &corev1.ConfigMap{}
+	case "deployment":
+		object = &appsv1.Deployment{}
+	default:
+		object = &unstructured.Unstructured{}
+	}
+	kit.Must(t, json.Unmarshal(text, object))
+	return object
+}
+
+// patched is an object after a merge patch.
+func patched(t *testing.T, object runtime.Object, patch []byte) runtime.Object {
+	t.Helper()
+	text, err := json.Marshal(object)
+	kit.Must(t, err)
+	text, err = jsonpatch.MergePatch(text, patch)
+	kit.Must(t, err)
+	result := object.DeepCopyObject()
+	if custom, ok := result.(*unstructured.Unstructured); ok {
+		custom.Object = nil
+	}
+	kit.Must(t, json.Unmarshal(text, result))
+	return result
 }

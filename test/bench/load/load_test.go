@@ -22,9 +22,7 @@ func flagged(t *testing.T, arguments ...string) Options {
 	var o Options
 	flags := pflag.NewFlagSet("load", pflag.ContinueOnError)
 	o.AddFlags(flags)
-	if err := flags.Parse(arguments); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, flags.Parse(arguments))
 	return o
 }
 
@@ -35,21 +33,15 @@ func TestQuick(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "load.json")
 	plots := t.TempDir()
 	options := flagged(t, "--quick", "--scenarios", "drift", "--kinds", "configmap", "--contenders", ours, "--sizes", "20", "--json", to, "--plots", plots)
-	if err := options.Complete(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, options.Complete())
 	var out, log strings.Builder
 	if err := run(t.Context(), options, &out, &log); err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
 	text, err := os.ReadFile(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var r report
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal(text, &r))
 	if len(r.Comparisons) != 2 {
 		t.Fatalf("%d comparisons, want one at a time and eight:\n%s", len(r.Comparisons), out.String())
 	}
@@ -158,10 +150,7 @@ func TestBroken(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			r := kept()
 			c.change(r)
-			got := ""
-			if err := r.broken(); err != nil {
-				got = err.Error()
-			}
+			got := kit.Complaint(r.broken())
 			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

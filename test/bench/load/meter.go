@@ -8,13 +8,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/krake-observer/krake-observer/test/kit"
 	"github.com/krake-observer/krake-observer/test/usage"
 )
 
 // meter measures what processes use for a while.
 type meter struct {
-	w       *world
-	began   time.Time
+	w     *world
+	began time.Time
+	// mark is the end of the audit log at that time.
+	mark    kit.Mark
 	machine time.Duration
 	before  map[int]time.Duration
 }
@@ -32,6 +35,9 @@ func (u used) cores(cpu time.Duration) float64 { return cpu.Seconds() / u.long.S
 func (w *world) meter() (*meter, error) {
 	m := &meter{w: w, began: time.Now()}
 	var err error
+	if m.mark, err = kit.MarkAudit(w.cluster); err != nil {
+		return nil, err
+	}
 	if m.before, err = w.processes(); err != nil {
 		return nil, err
 	}

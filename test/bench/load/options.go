@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -118,11 +119,4 @@ func known(flag string, words, all []string) error {
 }
 
 // names are the sorted keys.
-func names[V any](of map[string]V) []string {
-	var found []string
-	for name := range of {
-		found = append(found, name)
-	}
-	slices.Sort(found)
-	return found
-}
+func names[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -29,23 +30,17 @@ func (r *report) plot(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("write plots: %w", err)
 	}
-	var failures []string
+	var failures []error
 	for name, c := range map[string]chart{
 		"drift.svg":   r.chart("From a drift to its repair, median, one at a time", p50, func(c comparison) bool { return c.Concurrency == 1 }, sizeOf),
 		"p99.svg":     r.chart("From a drift to its repair, 99 of 100, one at a time", p99, func(c comparison) bool { return c.Concurrency == 1 }, sizeOf),
 		"repairs.svg": r.chart("Repairs a second, by how many drifts there are at once", rate, func(comparison) bool { return true }, concurrencyOf),
 	} {
-		if len(c.groups) == 0 {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(c.svg()), 0o644); err != nil {
-			failures = append(failures, err.Error())
+		if len(c.groups) > 0 {
+			failures = append(failures, os.WriteFile(filepath.Join(folder, name), []byte(c.svg()), 0o644))
 		}
 	}
-	if len(failures) > 0 {
-		return fmt.Errorf("write plots: %s", strings.Join(failures, "; "))
-	}
-	return nil
+	return errors.Join(failures...)
 }
 
 func sizeOf(c comparison) string { return fmt.Sprintf("%d %ss", c.Size, c.Kind) }

@@ -6,7 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
-	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -34,10 +34,6 @@ type report struct {
 
 	out  io.Writer
 	json string
-}
-
-func newReport(out io.Writer, to string) *report {
-	return &report{Began: time.Now(), Processors: runtime.NumCPU(), Command: os.Args[1:], out: out, json: to}
 }
 
 // compared takes comparisons in, and prints each.
@@ -161,14 +157,10 @@ func (c comparison) columns() []string {
 		p50, p90, p99, answered50, rate, seconds, latency50, latency99, eventsEach, requestsEach, hubWrites, eventWrites, strayed, relapsed, unrepaired,
 		cpuEach, serverCPUEach, resident, eventCPU,
 	}
-	var shown []string
-	for _, name := range all {
-		for _, r := range c.Rounds {
-			if _, ok := r.Subject.Values[name]; ok {
-				shown = append(shown, name)
-				break
-			}
-		}
-	}
-	return shown
+	return slices.DeleteFunc(all, func(name string) bool {
+		return !slices.ContainsFunc(c.Rounds, func(r round) bool {
+			_, ok := r.Subject.Values[name]
+			return ok
+		})
+	})
 }

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/krake-observer/krake-observer/test/program"
 	"github.com/krake-observer/krake-observer/test/usage"
 )
 
@@ -78,11 +79,7 @@ func (w *world) driftedRestart(ctx context.Context, s *set) (sample, error) {
 	defer d.stop()
 	var begun []*drift
 	for range min(20, s.size) {
-		i, err := d.next(ctx)
-		if err != nil {
-			return sample{}, err
-		}
-		one, err := d.begin(ctx, i)
+		one, err := d.beginAny(ctx)
 		if err != nil {
 			return sample{}, err
 		}
@@ -102,17 +99,13 @@ func (w *world) driftedRestart(ctx context.Context, s *set) (sample, error) {
 	started := time.Now().Add(-age)
 	var last time.Time
 	for _, one := range begun {
-		select {
-		case <-ctx.Done():
-			return sample{}, context.Cause(ctx)
-		case <-d.blind:
-			return sample{}, d.lack
-		case <-time.After(10 * time.Minute):
+		if repaired, err := d.await(ctx, one, time.After(10*time.Minute)); err != nil {
+			return sample{}, err
+		} else if !repaired {
 			return sample{}, errors.New("what had drifted before the start is not repaired")
-		case <-one.done:
-			if one.back.After(last) {
-				last = one.back
-			}
+		}
+		if one.back.After(last) {
+			last = one.back
 		}
 	}
 	used, err := meter.read()
@@ -129,7 +122,7 @@ func (w *world) quietRestart(ctx context.Context, s *set) error {
 	if err := w.start(ctx, nothing, s); err != nil {
 		return err
 	}
-	mark, err := w.mark()
+	meter, err := w.meter()
 	if err != nil {
 		return err
 	}
@@ -139,7 +132,7 @@ func (w *world) quietRestart(ctx context.Context, s *set) error {
 	if err := w.quiet(ctx); err != nil {
 		return err
 	}
-	requests, err := w.settle(ctx, mark, oursUser, s)
+	requests, err := w.settle(ctx, meter.mark, oursUser, s)
 	if err != nil {
 		return err
 	}
@@ -167,7 +160,7 @@ func (w *world) memory(ctx context.Context) (peak, settled int64, err error) {
 		if settled == 0 || now.Resident < settled {
 			settled = now.Resident
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := program.Pause(ctx, time.Second); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -175,15 +168,21 @@ func (w *world) memory(ctx context.Context) (peak, settled int64, err error) {
 	return peak, settled, err
 }
 
-// base is the memory of an agent without Applications.
-func (w *world) base(ctx context.Context, s *set) error {
+// fresh is the memory of our agent when it has just started, and has come to rest.
+func (w *world) fresh(ctx context.Context, s *set) (int64, error) {
 	if err := w.start(ctx, ours, s); err != nil {
-		return err
+		return 0, err
 	}
 	if err := w.quiet(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	_, settled, err := w.memory(ctx)
+	return settled, err
+}
+
+// base is the memory of an agent without Applications.
+func (w *world) base(ctx context.Context, s *set) error {
+	settled, err := w.fresh(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -196,18 +195,13 @@ func (w *world) memoryScenario(ctx context.Context, s *set) error {
 	if err := w.start(ctx, nothing, s); err != nil {
 		return err
 	}
-	if err := w.start(ctx, ours, s); err != nil {
-		return err
-	}
-	if err := w.quiet(ctx); err != nil {
-		return err
-	}
-	_, settled, err := w.memory(ctx)
+	settled, err := w.fresh(ctx, s)
 	if err != nil {
 		return err
 	}
 	// Only now: a profile of the heap is preceded by a collection.
-	if _, err := w.profiled(fmt.Sprintf("memory-%s-%d", s.kind.Name, s.size), func() (sample, error) { return sample{}, pause(ctx, time.Second) }); err != nil {
+	rest := func() (sample, error) { return sample{}, program.Pause(ctx, time.Second) }
+	if _, err := w.profiled(fmt.Sprintf("memory-%s-%d", s.kind.Name, s.size), rest); err != nil {
 		return err
 	}
 	if w.settled == nil {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
+	"time"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
 )
@@ -70,7 +72,7 @@ func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
 
 // measure measures what was chosen.
 func measure(ctx context.Context, options Options, out, log io.Writer) (*report, error) {
-	r := newReport(out, options.JSON)
+	r := &report{Began: time.Now(), Processors: runtime.NumCPU(), Command: os.Args[1:], out: out, json: options.JSON}
 	for _, name := range options.Kinds {
 		if err := runKind(ctx, options, workload.Kinds()[name], r, log); err != nil {
 			return nil, err

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/bench/workload"
+	"github.com/krake-observer/krake-observer/test/kit"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 const (
@@ -55,7 +55,7 @@ func (w *world) grow(ctx context.Context, s *set, size int) error {
 	fmt.Fprintf(w.log, "load: %s: %d more Applications of %d objects\n", s.name, to-from, s.perApplication)
 	s.size = to * s.perApplication
 	s.drifted = append(s.drifted, make([]int, s.size-len(s.drifted))...)
-	return each(ctx, to-from, atOnce, func(ctx context.Context, i int) error {
+	return program.Each(ctx, to-from, atOnce, func(ctx context.Context, i int) error {
 		cm, err := s.application(from + i)
 		if err != nil {
 			return err
@@ -78,14 +78,7 @@ func (s *set) application(n int) (*corev1.ConfigMap, error) {
 	if s.companions {
 		documents = append(documents, strings.ReplaceAll(companions, "NAME", s.object(n)))
 	}
-	data := map[string]string{application.ManifestKey: strings.Join(documents, "\n---\n")}
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:        fmt.Sprintf("%s%s-%05d", applicationPrefix, s.name, n),
-			Annotations: map[string]string{application.FormatAnnotation: application.Format},
-		},
-		Data: data,
-	}, nil
+	return kit.Application("", fmt.Sprintf("%s%s-%05d", applicationPrefix, s.name, n), strings.Join(documents, "\n---\n")), nil
 }
 
 // companions are what a small service has beside its ConfigMap.
@@ -123,7 +116,7 @@ func (w *world) carryOut(ctx context.Context, s *set) (time.Duration, error) {
 			took := time.Since(start)
 			return took, w.quiet(ctx)
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := program.Pause(ctx, 200*time.Millisecond); err != nil {
 			return 0, fmt.Errorf("%d of %d objects are there: %w", there, s.size, err)
 		}
 	}
@@ -145,24 +138,5 @@ func (w *world) count(ctx context.Context, s *set) (int, error) {
 			return sum, nil
 		}
 		options.Continue = page.Continue
-	}
-}
-
-// each does something so many times, some of them at once.
-func each(ctx context.Context, times, atOnce int, do func(context.Context, int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
-	for i := range times {
-		group.Go(func() error { return do(ctx, i) })
-	}
-	return group.Wait()
-}
-
-func pause(ctx context.Context, long time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(long):
-		return nil
 	}
 }

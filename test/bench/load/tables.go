@@ -58,7 +58,8 @@ func writeComparisons(b *strings.Builder, name string, all []comparison) {
 		heads = append(heads, "ratio of p99")
 	}
 	heads = append(heads, shown...)
-	fmt.Fprintf(b, "\n### %s\n\n| %s |\n|%s\n", title(name), strings.Join(heads, " | "), strings.Repeat("---|", len(heads)))
+	title := strings.ToUpper(name[:1]) + name[1:]
+	fmt.Fprintf(b, "\n### %s\n\n| %s |\n|%s\n", title, strings.Join(heads, " | "), strings.Repeat("---|", len(heads)))
 	for _, c := range all {
 		best, _ := c.best()
 		cells := []string{fmt.Sprintf("%d %ss", c.Size, c.Kind), fmt.Sprint(max(1, c.Concurrency)), c.Contender, c.rounds(), c.verdict()}
@@ -93,5 +94,3 @@ func (c comparison) verdict() string {
 	}
 	return "**" + number(best.Ratio) + "**"
 }
-
-func title(name string) string { return strings.ToUpper(name[:1]) + name[1:] }

@@ -9,19 +9,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // module is the one of the product, wherever it is.
@@ -86,7 +82,7 @@ func open(ctx context.Context, options Options, r *report, log io.Writer) (w *wo
 	if w.metadata, err = metadata.NewForConfig(c.RESTConfig()); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{w.install, w.build, w.admit, w.makeNamespaces} {
+	for _, step := range []func(context.Context) error{w.install, w.build, w.admit} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -135,46 +131,35 @@ func (w *world) build(ctx context.Context) error {
 	return nil
 }
 
-// admit gives the contenders an account, which authenticates as our agent's does,
-// and all rights.
+// admit makes the namespaces, and gives the contenders an account, which authenticates as
+// our agent's does, and all rights.
 func (w *world) admit(ctx context.Context) error {
-	core := w.clients.Typed.CoreV1()
-	if err := w.makeNamespace(ctx, contenderAccount); err != nil {
-		return err
+	objects := contender
+	for i := range namespaces {
+		objects += fmt.Sprintf("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n", namespaceOf(i))
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: contenderAccount}}
-	if _, err := core.ServiceAccounts(contenderAccount).Create(ctx, account, metav1.CreateOptions{}); err != nil {
-		return err
+	if text, err := kit.TryKubectl(ctx, w.cluster, objects, "apply", "-f", "-"); err != nil {
+		return fmt.Errorf("make the contenders' objects: %w\n%s", err, text)
 	}
-	_, err := w.clients.Typed.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: contenderAccount},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: contenderAccount, Name: contenderAccount}},
-	}, metav1.CreateOptions{})
+	token, err := kit.TryKubectl(ctx, w.cluster, "", "create", "token", contenderAccount, "-n", contenderAccount, "--duration", "24h")
 	if err != nil {
-		return err
-	}
-	long := int64((24 * time.Hour).Seconds())
-	token, err := core.ServiceAccounts(contenderAccount).CreateToken(ctx, contenderAccount,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &long}}, metav1.CreateOptions{})
-	if err != nil {
-		return err
+		return fmt.Errorf("make the contenders' token: %w\n%s", err, token)
 	}
 	w.kubeconfig = filepath.Join(w.cluster.Dir(), "contender.kubeconfig")
-	return w.cluster.WriteKubeconfig(w.kubeconfig, contenderAccount, token.Status.Token)
+	return w.cluster.WriteKubeconfig(w.kubeconfig, contenderAccount, strings.TrimSpace(token))
 }
 
-func (w *world) makeNamespaces(ctx context.Context) error {
-	for i := range namespaces {
-		if err := w.makeNamespace(ctx, namespaceOf(i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *world) makeNamespace(ctx context.Context, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := w.clients.Typed.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
-	return err
-}
+const contender = `apiVersion: v1
+kind: Namespace
+metadata: {name: contender}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: contender, name: contender}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: contender}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, namespace: contender, name: contender}]
+`

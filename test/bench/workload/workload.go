@@ -7,8 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,12 +62,15 @@ type Kind struct {
 	// not, an object of the built-in kinds has twenty.
 	Leaves int
 
+	// Values are the leaves of a live object, with whatever is beside them.
+	Values func(object runtime.Object) map[string]string
+	// Watch watches objects of this kind, Get reads one, and Write sends it a merge patch.
+	Watch func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error)
+	Get   func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error)
+	Write func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error)
+
 	manifest func(leaves map[string]any) map[string]any
-	values   func(object runtime.Object) map[string]string
 	patch    func(values map[string]string) any
-	watch    func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error)
-	get      func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error)
-	write    func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error)
 }
 
 // Kinds are those that there are, by their names.
@@ -88,20 +89,20 @@ func ConfigMaps() Kind {
 		manifest: func(leaves map[string]any) map[string]any {
 			return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": leaves}
 		},
-		values: func(object runtime.Object) map[string]string {
+		Values: func(object runtime.Object) map[string]string {
 			if cm, ok := object.(*corev1.ConfigMap); ok {
 				return cm.Data
 			}
 			return nil
 		},
 		patch: func(values map[string]string) any { return map[string]any{"data": values} },
-		watch: func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error) {
+		Watch: func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error) {
 			return c.Typed.CoreV1().ConfigMaps(namespace).Watch(ctx, options)
 		},
-		get: func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error) {
+		Get: func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error) {
 			return c.Typed.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		write: func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
+		Write: func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
 			return c.Typed.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 		},
 	}
@@ -127,20 +128,20 @@ func Deployments() Kind {
 				},
 			}
 		},
-		values: func(object runtime.Object) map[string]string {
+		Values: func(object runtime.Object) map[string]string {
 			if deployment, ok := object.(*appsv1.Deployment); ok {
 				return deployment.Spec.Template.Annotations
 			}
 			return nil
 		},
 		patch: func(values map[string]string) any { return inTemplate(values) },
-		watch: func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error) {
+		Watch: func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error) {
 			return c.Typed.AppsV1().Deployments(namespace).Watch(ctx, options)
 		},
-		get: func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error) {
+		Get: func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error) {
 			return c.Typed.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		write: func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
+		Write: func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
 			return c.Typed.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 		},
 	}
@@ -160,7 +161,7 @@ func Custom() Kind {
 				"spec": map[string]any{"leaves": leaves, "sections": sections()},
 			}
 		},
-		values: func(object runtime.Object) map[string]string {
+		Values: func(object runtime.Object) map[string]string {
 			if custom, ok := object.(*unstructured.Unstructured); ok {
 				values, _, _ := unstructured.NestedStringMap(custom.Object, "spec", "leaves")
 				return values
@@ -170,13 +171,13 @@ func Custom() Kind {
 		patch: func(values map[string]string) any {
 			return map[string]any{"spec": map[string]any{"leaves": values}}
 		},
-		watch: func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error) {
+		Watch: func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error) {
 			return in(c, namespace).Watch(ctx, options)
 		},
-		get: func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error) {
+		Get: func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error) {
 			return in(c, namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		write: func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
+		Write: func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
 			return in(c, namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 		},
 	}
@@ -232,12 +233,9 @@ func (k Kind) Manifest(set, name string) map[string]any {
 	return manifest
 }
 
-// Values are the leaves of a live object, with whatever is beside them.
-func (k Kind) Values(object runtime.Object) map[string]string { return k.values(object) }
-
 // Drifted are the leaves that are not what they are to be, sorted.
 func (k Kind) Drifted(object runtime.Object) []string {
-	values := k.values(object)
+	values := k.Values(object)
 	var found []string
 	for i := range k.Leaves {
 		if leaf := Leaf(i); values[leaf] != Kept {
@@ -252,26 +250,9 @@ func (k Kind) Patch(values map[string]string) ([]byte, error) { return json.Mars
 
 // Repair is the merge patch that puts leaves back.
 func (k Kind) Repair(leaves []string) ([]byte, error) {
-	return k.Patch(maps.Collect(func(yield func(string, string) bool) {
-		for _, leaf := range slices.Sorted(slices.Values(leaves)) {
-			if !yield(leaf, Kept) {
-				return
-			}
-		}
-	}))
-}
-
-// Watch watches objects of this kind.
-func (k Kind) Watch(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error) {
-	return k.watch(ctx, c, namespace, options)
-}
-
-// Get reads an object.
-func (k Kind) Get(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error) {
-	return k.get(ctx, c, namespace, name)
-}
-
-// Write sends a merge patch.
-func (k Kind) Write(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
-	return k.write(ctx, c, namespace, name, patch, options)
+	values := map[string]string{}
+	for _, leaf := range leaves {
+		values[leaf] = Kept
+	}
+	return k.Patch(values)
 }

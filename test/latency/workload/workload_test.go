@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // A manifest that were refused, or warned of, would not be measured as usual
@@ -20,10 +17,7 @@ func TestManifestIsAdmittedWithoutAWarning(t *testing.T) {
 			if len(text) != size {
 				t.Errorf("it has %d bytes", len(text))
 			}
-			prepared := mutate.PrepareForCreate(&corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app", Annotations: map[string]string{application.FormatAnnotation: application.Format}},
-				Data:       map[string]string{application.ManifestKey: text},
-			})
+			prepared := mutate.PrepareForCreate(kit.Application("default", "app", text))
 			if len(prepared.Refusals)+len(prepared.Warnings) > 0 {
 				t.Errorf("refusals %v, warnings %v", prepared.Refusals, prepared.Warnings)
 			}
