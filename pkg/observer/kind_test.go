@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -86,7 +87,7 @@ func (s songs) create(t *testing.T, namespace string) {
 	}}
 	kit.Eventually(t, func() string {
 		_, err := s.client.Resource(s.resource).Namespace(namespace).Create(t.Context(), song, metav1.CreateOptions{})
-		return kit.Complaint(err) // the storage of a new kind takes a moment
+		return check.Message(err) // the storage of a new kind takes a moment
 	})
 }
 

@@ -159,7 +159,7 @@ func (f *fixture) forbidden(t *testing.T, owner Owner, target Target) {
 	t.Helper()
 	kit.Eventually(t, func() string {
 		if err := f.Observe(owner, []Target{target})[0].Err; !apierrors.IsForbidden(err) {
-			return "the error is not that it is forbidden: " + kit.Complaint(err)
+			return "the error is not that it is forbidden: " + check.Message(err)
 		}
 		return ""
 	})

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -92,7 +93,7 @@ func mustStartPod(t *testing.T, at *kit.Plane, namespace, deployment string) pod
 	kit.Eventually(t, func() string {
 		var err error
 		started, err = podOf(t.Context(), at, namespace, deployment)
-		return kit.Complaint(err)
+		return check.Message(err)
 	})
 	return started
 }
@@ -215,7 +216,7 @@ func (p pod) mustAnswer(t *testing.T, s *spoke, what string, r request, code int
 // isHeard complains unless a request is accepted now, or the Application is gone.
 func (p pod) isHeard(t *testing.T, s *spoke, hook application.Hook) string {
 	t.Helper()
-	return kit.Complaint(p.tryHook(t.Context(), s, p.says(hook)))
+	return check.Message(p.tryHook(t.Context(), s, p.says(hook)))
 }
 
 func (p pod) tryHook(ctx context.Context, s *spoke, r request) error {

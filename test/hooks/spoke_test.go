@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -89,7 +90,7 @@ func (s *spoke) ready(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		return kit.Complaint(connection.Close())
+		return check.Message(connection.Close())
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
@@ -130,7 +131,7 @@ func (p *Plane) NewNamespaceOfApps(t testing.TB, prefix string) string {
 			if err == nil && len(remaining.Items) > 0 {
 				return fmt.Sprintf("%d Applications are not deleted yet", len(remaining.Items))
 			}
-			return Complaint(err)
+			return check.Message(err)
 		})
 	})
 	return name

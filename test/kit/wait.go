@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // Timeout limits every wait of a test. It is long because test machines are slow;
@@ -38,9 +40,9 @@ func EventuallyWithin(t testing.TB, limit time.Duration, check func() (complaint
 }
 
 // EventuallyNil is [Eventually] for a check that returns an error.
-func EventuallyNil(t testing.TB, check func() error) {
+func EventuallyNil(t testing.TB, try func() error) {
 	t.Helper()
-	Eventually(t, func() string { return Complaint(check()) })
+	Eventually(t, func() string { return check.Message(try()) })
 }
 
 // EventuallyTrue is [Eventually] for a condition. What is wrong until then needs no more
@@ -76,20 +78,10 @@ func Wait(ctx context.Context, what string, done func() (bool, error)) error {
 	}
 }
 
-// Complaint is the text of an error, and empty for nil.
-func Complaint(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-// Must fails the test if there is an error.
+// Must is [check.Must], for suites that need no more of that package.
 func Must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 }
 
 // ErrorOf is the error of a call whose other result is not needed.

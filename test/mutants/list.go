@@ -79,8 +79,8 @@ func (m *mutant) changed(dir string) (string, error) {
 	return before + m.New + after, nil
 }
 
-// check tells every mutant that does not fit its file.
-func check(dir string, mutants []mutant) error {
+// validate reports every mutant whose old text is not in its file exactly once.
+func validate(dir string, mutants []mutant) error {
 	var mistakes []error
 	for _, m := range mutants {
 		_, err := m.changed(dir)

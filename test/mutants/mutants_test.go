@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -21,7 +22,7 @@ func TestTheListsFitTheCode(t *testing.T) {
 	for name, list := range map[string][]byte{"mutants.yaml": list, "faults.yaml": faults} {
 		mutants, err := read(list)
 		if err == nil {
-			err = check(root, mutants)
+			err = validate(root, mutants)
 		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -231,7 +232,7 @@ func TestOptions(t *testing.T) {
 		{Options{List: true, Markdown: true}, "--markdown writes the results of all mutants: leave --list, --only and --sample out"},
 	}
 	for _, test := range tests {
-		if got := kit.Complaint(test.options.Validate()); got != test.want {
+		if got := check.Message(test.options.Validate()); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.options, got, test.want)
 		}
 	}

@@ -48,7 +48,7 @@ func run(ctx context.Context, options Options, list []byte, test tester, out io.
 	if err != nil {
 		return err
 	}
-	if err := check(options.Dir, all); err != nil {
+	if err := validate(options.Dir, all); err != nil {
 		return err
 	}
 	mutants, err := choose(all, options.Only)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -103,7 +104,7 @@ func TestBroken(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			var r results
 			c.make(&r)
-			if got := kit.Complaint(r.broken()); got != c.want {
+			if got := check.Message(r.broken()); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -150,7 +151,7 @@ func TestBroken(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			r := kept()
 			c.change(r)
-			got := kit.Complaint(r.broken())
+			got := check.Message(r.broken())
 			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
