@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -139,4 +140,13 @@ func TestSecondsOfOneTierLeaveTheOther(t *testing.T) {
 	if err != nil || commit.of("x") != 20 || commit.of("new") != 5 {
 		t.Errorf("read %v, %v", commit, err)
 	}
+}
+
+func TestFileIsShownBeforeTheSummary(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.md")
+	kit.Must(t, os.WriteFile(file, []byte("a table\n"), 0o600))
+	var out strings.Builder
+	kit.Must(t, show(file, &out))
+	check.Equal(t, "shown", "\na table\n", out.String())
+	check.Fails(t, "a file that is missing", show(file+".none", &out), "--show: open ")
 }

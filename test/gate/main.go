@@ -48,6 +48,7 @@ type Options struct {
 	Packages []string // patterns; all of the module if there are none
 	AtOnce   int
 	Results  string
+	Show     string
 	Record   bool
 }
 
@@ -55,6 +56,7 @@ type Options struct {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.AtOnce, "at-once", o.AtOnce, "how many packages run at the same time")
 	flags.StringVar(&o.Results, "results", o.Results, "write every test and subtest with its result and seconds to this file")
+	flags.StringVar(&o.Show, "show", o.Show, "print this file, which the tests have written, before the summary")
 	flags.BoolVar(&o.Record, "record", o.Record, "write the seconds of each package to "+secondsFile+", by which packages are ordered and the remaining time is estimated")
 }
 

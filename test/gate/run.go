@@ -62,10 +62,24 @@ func runTier(ctx context.Context, options Options, packages []pkg, out io.Writer
 		arguments = append(arguments, "./"+p.path)
 	}
 	report := newReport(out, packages, expected, options.AtOnce)
-	if err := onShared(ctx, out, func(environment []string) error { return goTest(ctx, arguments, environment, report) }); err != nil {
-		return errors.Join(err, report.end())
+	err = onShared(ctx, out, func(environment []string) error { return goTest(ctx, arguments, environment, report) })
+	if err == nil {
+		err = errors.Join(report.write(options), show(options.Show, out))
 	}
-	return errors.Join(report.end(), report.write(options))
+	return errors.Join(err, report.end())
+}
+
+// show prints a file, if one is named.
+func show(path string, out io.Writer) error {
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("--show: %w", err)
+	}
+	_, err = fmt.Fprintf(out, "\n%s", text)
+	return err
 }
 
 // list prints each test with its tiers.
