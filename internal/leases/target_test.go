@@ -183,7 +183,7 @@ func TestStoppedProcess(t *testing.T) {
 				if !test.before {
 					return true, stopped(func() { <-goOn })
 				}
-				<-goOn // whatever the context says: nobody looks at it
+				<-goOn // the end of the context is not looked at
 				return false, context.DeadlineExceeded
 			})
 			sleep(DefaultRenewDeadline - 1)

@@ -240,8 +240,8 @@ func lose(live *unstructured.Unstructured, names ...string) {
 	live.SetAnnotations(annotations)
 }
 
-// Whatever somebody changes three times a second for five minutes, and whatever
-// else is the matter with the object, it costs at most twenty writes.
+// A rival that changes an object three times a second for five minutes costs at most
+// twenty writes, whatever else is wrong with the object.
 func TestFightBesides(t *testing.T) {
 	rivals := func(t *testing.T, w *world, round int) {
 		t.Helper()

@@ -275,8 +275,8 @@ func TestAdoptedInAnotherVersion(t *testing.T) {
 	}
 }
 
-// As long as an adoption cannot be written down, there is none: who crashed after
-// it would delete what was somebody else's.
+// An adoption that cannot be recorded does not happen: after a crash, the agent would
+// delete an object that it does not own.
 func TestNoAdoptionWithoutARecord(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.alien(nil)
@@ -311,8 +311,8 @@ func TestAnAdoptionThatWasOnlyLookedAt(t *testing.T) {
 	check.Equal(t, "the object", before, w.objects["ConfigMap config"])
 }
 
-// Anybody may write the name of an Application on objects in his namespace. It
-// cannot have created them there, so it does not even look.
+// Every user can write the name of an Application on objects in another namespace. The
+// Application cannot have created them there, so the agent does not look for them.
 func TestStraysOutOfReach(t *testing.T) {
 	w := running(t, oneObject, "")
 	for i := range 50 {

@@ -1131,7 +1131,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// tapes gives so many rows of so many choices, the same each time.
+// tapes returns rows of choices. Equal arguments return equal rows.
 func tapes(t *testing.T, seed byte, length, count int) iter.Seq[tape] {
 	t.Helper()
 	return func(yield func(tape) bool) {

@@ -11,8 +11,8 @@ import (
 // sharedVariable names the folder of a cluster that several test programs share.
 const sharedVariable = "KRAKE_TEST_CLUSTER"
 
-// RunTests gives the tests of a package a cluster with [Shared], hands it to use, runs
-// the tests, and stops the cluster. It returns the exit code of the test program;
+// RunTests starts a cluster with [Shared], hands it to use, runs the tests of a package,
+// and stops the cluster. It returns the exit code of the test program;
 // an error of the cluster is printed to standard error.
 //
 //	func TestMain(m *testing.M) {

@@ -156,8 +156,8 @@ func (l *lane) reachAll(ctx context.Context, a *app, hold bool) (held bool, err 
 	return held, err
 }
 
-// meetsBystanders makes an object of somebody else that carries a copy of the marks of
-// another object of the Application, as the API server copies them, and a ConfigMap that
+// meetsBystanders makes a foreign object that carries a copy of the marks of another
+// object of the Application, as the API server copies them, and a ConfigMap that
 // is no Application.
 func (a *app) meetsBystanders(ctx context.Context) error {
 	a.bystander = true

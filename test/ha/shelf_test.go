@@ -53,7 +53,7 @@ func newShelf(t *testing.T, apps, each int) *shelf {
 	return s
 }
 
-// disturb changes one object, as somebody else does.
+// disturb changes one object as another client.
 func (s *shelf) disturb(ctx context.Context, name string) error {
 	return hub.TryChange(ctx, kit.ConfigMaps, s.namespace, name, `{"data": {"color": "`+drift+`"}}`)
 }

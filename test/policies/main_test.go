@@ -131,7 +131,7 @@ func (i identity) does(do func(context.Context, kubernetes.Interface) error) fun
 	}
 }
 
-// refusedBy tells if it is this policy that refuses a write.
+// refusedBy reports whether the error is the refusal of this policy.
 func refusedBy(policy string, write func(context.Context) error) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		err := write(ctx)

@@ -23,7 +23,7 @@ func main() {
 		if err := run(ctx, *options); ctx.Err() == nil {
 			return err
 		}
-		return nil // whoever interrupts it has what it wants
+		return nil // an interrupt is the usual end
 	})
 }
 

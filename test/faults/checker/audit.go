@@ -57,8 +57,8 @@ func keyOf(r *Request) key {
 	return key{r.Object.Group, r.Object.Resource, r.Object.Namespace, r.Name()}
 }
 
-// answerOf gives the object as the API server had it after the request, and nil if it
-// answered with something else.
+// answerOf returns the object as the API server had it after the request. It is nil if
+// the answer is not an object.
 func answerOf(r *Request) object {
 	var answer object
 	if !r.IsAccepted() || utiljson.Unmarshal(r.Answer, &answer) != nil || answer["kind"] == "Status" {
@@ -67,7 +67,7 @@ func answerOf(r *Request) object {
 	return answer
 }
 
-// deletedBy gives the UID of what a deletion has removed at once, if it has.
+// deletedBy returns the UID of the object that a deletion removed at once, empty if none.
 func deletedBy(r *Request) string {
 	var answer struct {
 		Kind    string `json:"kind"`
