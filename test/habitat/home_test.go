@@ -299,24 +299,6 @@ func uids(pods map[string]corev1.Pod) map[string]types.UID {
 	return found
 }
 
-// at reads what is below a value by its path: fields, and indices of lists.
-func at(value any, path []any) any {
-	for _, step := range path {
-		switch step := step.(type) {
-		case string:
-			fields, _ := value.(object)
-			value = fields[step]
-		case int:
-			items, _ := value.([]any)
-			if step >= len(items) {
-				return nil
-			}
-			value = items[step]
-		}
-	}
-	return value
-}
-
 // await gives what check complains about when the time is over, if anything.
 func await(atMost time.Duration, check func() (complaint string)) string {
 	deadline := time.Now().Add(atMost)

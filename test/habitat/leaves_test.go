@@ -72,11 +72,11 @@ func (l leaf) in(expected, live object) leaf {
 	for _, step := range l.path {
 		if index, ok := step.(int); ok {
 			step = placeOf(list, want, have, index)
-			want = at(want, []any{index})
+			want = kit.At(want, index)
 		} else {
-			want, list = at(want, []any{step}), step.(string)
+			want, list = kit.At(want, step), step.(string)
 		}
-		have = at(have, []any{step})
+		have = kit.At(have, step)
 		found.path = append(found.path, step)
 	}
 	found.value = have
@@ -91,8 +91,8 @@ func placeOf(list string, expected, live any, index int) int {
 	if key == "" {
 		return index
 	}
-	wanted := at(expected, []any{index, key})
-	place := slices.IndexFunc(items, func(item any) bool { return at(item, []any{key}) == wanted })
+	wanted := kit.At(expected, index, key)
+	place := slices.IndexFunc(items, func(item any) bool { return kit.At(item, key) == wanted })
 	if place < 0 {
 		return len(items)
 	}
@@ -187,7 +187,7 @@ func volumesOf(live *unstructured.Unstructured) []any {
 	var names []any
 	volumes, _ := kit.Field(live, "spec", "template", "spec", "volumes").([]any)
 	for i := range volumes {
-		names = append(names, at(volumes, []any{i, "name"}))
+		names = append(names, kit.At(volumes, i, "name"))
 	}
 	return names
 }

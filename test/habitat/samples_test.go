@@ -262,7 +262,7 @@ func project(name string, expected, live any) any {
 		}
 		var found []any
 		for i, below := range expected {
-			found = append(found, project("", below, at(items, []any{placeOf(name, expected, items, i)})))
+			found = append(found, project("", below, kit.At(items, placeOf(name, expected, items, i))))
 		}
 		return found
 	}
@@ -353,7 +353,7 @@ func (s sample) change(t *testing.T, h home, resource schema.GroupVersionResourc
 			}
 			return ""
 		})
-		if at(after.Object, before.path) == nil {
+		if kit.At(after.Object, before.path...) == nil {
 			who = "by somebody"
 		}
 		return []string{before.told(), who}

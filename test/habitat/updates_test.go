@@ -354,6 +354,6 @@ func (h home) mustBeCarriedOut(t *testing.T, name string) {
 }
 
 func listOf(workload object, name string) []any {
-	list, _ := at(workload, []any{"spec", "template", "spec", "containers", 0, name}).([]any)
+	list, _ := kit.At(workload, "spec", "template", "spec", "containers", 0, name).([]any)
 	return list
 }

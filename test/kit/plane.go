@@ -249,10 +249,15 @@ func (p *Plane) EventuallyGone(t testing.TB, resource schema.GroupVersionResourc
 // Field reads a value of an object by its path: names of fields, and indices of
 // lists. It is nil where the path leads nowhere, and for a nil object.
 func Field(object *unstructured.Unstructured, path ...any) any {
-	var value any
-	if object != nil {
-		value = object.Object
+	if object == nil {
+		return nil
 	}
+	return At(object.Object, path...)
+}
+
+// At is the value at a path of field names and indices of lists; nil where the path leads
+// nowhere.
+func At(value any, path ...any) any {
 	for _, step := range path {
 		switch step := step.(type) {
 		case string:
