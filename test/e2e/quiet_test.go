@@ -3,6 +3,7 @@ package e2e
 import (
 	"testing"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -51,11 +52,26 @@ func TestARestartWritesNothing(t *testing.T) {
 }
 
 // settle waits until the agent has seen everything that went before: it repairs
-// a change that is made now, and says so.
+// a change that is made now, says so, and records it.
 func settle(t *testing.T, namespace string) {
 	t.Helper()
+	before := recordedRepairs(t, namespace)
 	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
 	hub.EventuallyField(t, int64(80), kit.Services, namespace, "nginx", "spec", "ports", 0, "targetPort")
 	eventuallyNotes(t, namespace, "DriftReverted", func(notes []string) bool { return len(notes) > 0 })
+	kit.EventuallyTrue(t, "the status does not record the repair", func() bool {
+		return recordedRepairs(t, namespace) > before || hub.App(namespace, "nginx").Condition(t, application.TooLargeCondition).Type != ""
+	})
 	awaitCalm(t, namespace)
+}
+
+// recordedRepairs is how many repairs the status of the Application records.
+func recordedRepairs(t *testing.T, namespace string) (repairs int) {
+	t.Helper()
+	for _, drift := range hub.App(namespace, "nginx").Read(t).Status.Drifts {
+		if drift.Repaired != "" {
+			repairs += drift.Count
+		}
+	}
+	return repairs
 }
