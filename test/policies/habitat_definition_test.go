@@ -389,9 +389,7 @@ func TestDefinitionOfHabitats(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			of := habitatOf(c.habitat(), c.change)
 			_, err := dryCreation(t.Context(), administrator, namespace, of)
-			if got := reasons(err); got != c.want {
-				t.Errorf("the server says\n%q, want\n%q", got, c.want)
-			}
+			checkReasons(t, err, c.want)
 			var named []string
 			_, mistakes := habitat.Parse(of.Object)
 			for _, mistake := range mistakes {
@@ -482,9 +480,7 @@ func TestChangesOfHabitats(t *testing.T) {
 			kit.Must(t, err)
 			stored.Object = merge(stored.Object, mustRead(c.updated))
 			_, err = resource.Update(t.Context(), stored, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
-			if got := reasons(err); got != c.want {
-				t.Errorf("the server says\n%q, want\n%q", got, c.want)
-			}
+			checkReasons(t, err, c.want)
 			if err := resource.Delete(t.Context(), stored.GetName(), metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}

@@ -284,11 +284,18 @@ func TestRightsOfHooksInStrictMode(t *testing.T) {
 // the right to be the account in everything, which the roles of strict mode do not grant.
 func needsConstrainedImpersonation(t *testing.T) {
 	t.Helper()
-	version, err := server.Discovery().ServerVersion()
-	kit.Must(t, err)
-	if minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+")); err == nil && minor < 36 {
-		t.Skipf("Kubernetes %s does not know constrained impersonation, which the roles of strict mode need: it came with 1.36", version.GitVersion)
+	if version, older := isBefore136(t); older {
+		t.Skipf("Kubernetes %s does not know constrained impersonation, which the roles of strict mode need: it came with 1.36", version)
 	}
+}
+
+// isBefore136 returns the version of the server, and whether it is before Kubernetes 1.36.
+func isBefore136(t *testing.T) (version string, older bool) {
+	t.Helper()
+	info, err := server.Discovery().ServerVersion()
+	kit.Must(t, err)
+	minor, err := strconv.Atoi(strings.TrimRight(info.Minor, "+"))
+	return info.GitVersion, err == nil && minor < 36
 }
 
 // agentAs is the client of an agent that acts as the account of a namespace.
