@@ -81,3 +81,13 @@ func TestServiceAccount(t *testing.T) {
 		})
 	}
 }
+
+// The account is one of the namespace in which the objects are, not of one on the target
+// that happens to have the name of the Application's namespace.
+func TestServiceAccountIsOfTheMappedNamespace(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.Namespaces.Map = map[string]string{"demo": "tenant"}
+	w.annotate(application.ServiceAccountAnnotation, "deployer")
+	w.mustReconcile(t)
+	check.Equal(t, "accounts", []string{"As tenant deployer"}, w.callsOf("As"))
+}
