@@ -132,7 +132,7 @@ func (s source) objection(target string) string {
 		return target + ", which is in no layer: only tests may"
 	case !ok:
 		return ""
-	case other >= s.layer:
+	case other > s.layer, other == s.layer && !isRoomOf(target, s.pkg):
 		return fmt.Sprintf("%s of layer %d: %s, of layer %d, imports only layers below its own", target, other, s.pkg, s.layer)
 	case knowsNoApplication(s.pkg) && isApplication(target):
 		return fmt.Sprintf("%s: %s knows no Application", target, s.pkg)

@@ -10,6 +10,9 @@
 //	1  pkg/schema                                       the observer-schema engine
 //	0  pkg/manifest                                     resources and their identity
 //
+// The rooms of a package, which are folders below it, may be of its layer. The
+// package imports its rooms, and they import neither it nor each other.
+//
 // The design counts pkg/schema and pkg/manifest as one layer; within it a
 // schema belongs to a resource, so manifest lies below.
 //

@@ -26,11 +26,16 @@ func layerOf(path string) (layer, bool) {
 		return 4, true
 	case "pkg/reconcile", "internal/options", "internal/reach", "internal/certificates", "internal/leases", "internal/fetch", "internal/hooks", "internal/habitat":
 		return 5, true
-	case "internal/webhook", "internal/agent", "internal/cli", "internal/enrol":
+	case "internal/webhook", "internal/agent", "internal/agent/connection", "internal/agent/hub", "internal/agent/sources", "internal/agent/target", "internal/agent/telemetry",
+		"internal/cli", "internal/enrol":
 		return 6, true
 	}
 	return 7, strings.HasPrefix(path, "cmd/")
 }
+
+// isRoomOf tells if a package is a room of another one of the same layer: that one
+// imports it, and the rooms do not import each other.
+func isRoomOf(room, house string) bool { return strings.HasPrefix(room, house+"/") }
 
 // needsLayer tells if the package belongs to the product. This one does not:
 // it is imported by nobody.

@@ -35,6 +35,14 @@ func TestCheckReports(t *testing.T) {
 			"pkg/manifest/a.go:3: imports pkg/schema of layer 1: pkg/manifest, of layer 0, imports only layers below its own",
 		},
 		{
+			"a room that imports its house", "internal/agent/hub/a.go", `import "example.org/m/internal/agent"`,
+			"internal/agent/hub/a.go:3: imports internal/agent of layer 6: internal/agent/hub, of layer 6, imports only layers below its own",
+		},
+		{
+			"a room that imports another one", "internal/agent/hub/a.go", `import "example.org/m/internal/agent/target"`,
+			"internal/agent/hub/a.go:3: imports internal/agent/target of layer 6: internal/agent/hub, of layer 6, imports only layers below its own",
+		},
+		{
 			"an import of a neighbour", "pkg/observer/a.go", `import _ "example.org/m/pkg/apply"`,
 			"pkg/observer/a.go:3: imports pkg/apply of layer 4: pkg/observer, of layer 4, imports only layers below its own",
 		},
@@ -109,6 +117,7 @@ func TestCheckAllows(t *testing.T) {
 		{"a length of time", "pkg/mutate/a.go", "import \"time\"\n\nconst d = 3 * time.Second"},
 		{"a field that is called as a clock is", "pkg/mutate/a.go", "type a struct{ Now int }\n\nfunc f(time a) int { return time.Now }"},
 		{"a package of that name that is not ours", "pkg/manifest/a.go", `import "example.org/other/pkg/schema"`},
+		{"a package imports its rooms", "internal/agent/a.go", `import "example.org/m/internal/agent/hub"`},
 		{"the test of a package imports it", "pkg/manifest/a_test.go", `import "example.org/m/pkg/manifest"`},
 		{"a test may log, wait and read files", "pkg/manifest/a_test.go", "import (\n\"os\"\n\"time\"\n)\n\nvar _, _ = os.Args, time.Now()"},
 		{"a test applies what users apply", "pkg/apply/a_test.go", `import "example.org/m/manifests"`},
