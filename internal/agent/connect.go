@@ -13,10 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/krake-observer/krake-observer/internal/leases"
+	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/observer"
@@ -46,7 +47,7 @@ func (a *agent) connect() error {
 		Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
 	reconciler := &reconcile.Reconciler{
-		ClusterName: a.options.Cluster, Target: a.who.uid, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
+		ClusterName: a.options.Cluster, Target: a.who.UID, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
 		Namespaces:   reconcile.Namespaces{Map: a.options.Namespaces.mapping(), Allowed: a.options.Namespaces.Target},
 		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, FieldManager: name, MaxHold: a.options.MaxHold,
 		Report: newReporter(a.events.hub, a.events.target, a.configs.Logger, a.counts, time.Now).report, Now: time.Now,
@@ -63,11 +64,11 @@ func (a *agent) connect() error {
 	}
 	definitions := newDefinitions(target.metadata, kinds.redefined, a.configs.Logger.WithName("kinds"))
 	for _, run := range []func(context.Context) error{observers.Resync, applications.run, definitions.Start} {
-		if err := a.manager.Add(onceActing(a.tenure, run)); err != nil {
+		if err := a.manager.Add(manager.RunnableFunc(right.OnceActing(a.tenure, run))); err != nil {
 			return err
 		}
 	}
-	return a.addLoop(store, &loop{confirmed{a.tenure, applications.confirmed}, kinds, reconciler})
+	return a.addLoop(store, &loop{right.Confirmed(a.tenure, applications.confirmed), kinds, reconciler})
 }
 
 // newHubResync compares the Applications with what is known of them.
@@ -115,42 +116,6 @@ func (a *agent) addLoop(store *store, loop *loop) error {
 			MaxConcurrentReconciles: a.options.Concurrency, RateLimiter: newBackoff(), CacheSyncTimeout: math.MaxInt64,
 		}).
 		Complete(loop)
-}
-
-// passes are what an Application can be given: a pass, or one while the target
-// does not answer.
-type passes interface {
-	Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error)
-	Unreachable(ctx context.Context, request ctrl.Request) (ctrl.Result, error)
-}
-
-// unsureFor is how long a replica leaves an Application alone that cannot tell
-// for now whether it may act.
-const unsureFor = time.Second
-
-// loop passes over Applications while this replica may act. One that may not
-// keeps them waiting.
-type loop struct {
-	right  right
-	kinds  *kinds
-	passes passes
-}
-
-// Reconcile implements reconcile.Reconciler.
-func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if l.right.Wait(ctx) != nil {
-		return ctrl.Result{}, nil // the agent ends
-	}
-	ctx, done := outliving(ctx, l.right.Grace())
-	defer done()
-	switch err := l.right.Target(); {
-	case errors.Is(err, leases.ErrTargetUnreachable):
-		return l.passes.Unreachable(ctx, request)
-	case err != nil: // somebody else may act by now: it will show
-		return ctrl.Result{RequeueAfter: unsureFor}, nil
-	}
-	l.kinds.forget(request.NamespacedName)
-	return l.passes.Reconcile(ctx, request)
 }
 
 // intentChanged leaves out the events of what webhook and agents write and the

@@ -16,6 +16,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/options"
 	"github.com/krake-observer/krake-observer/internal/reach"
+	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
@@ -30,7 +31,7 @@ type Options struct {
 	Logging    options.Logging
 	Reach      reach.Options
 	Metrics    options.Metrics
-	Lease      Lease
+	Lease      right.Lease
 	Namespaces Namespaces
 	Hooks      Hooks
 	Sources    Sources
@@ -63,7 +64,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Logging.AddFlags(flags)
 	o.Reach.AddFlags(flags)
 	o.Metrics.AddFlags(flags, ":8443")
-	o.Lease.addFlags(flags)
+	o.Lease.AddFlags(flags)
 	o.Namespaces.addFlags(flags)
 	o.Hooks.addFlags(flags)
 	o.Sources.addFlags(flags)
@@ -81,7 +82,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 // Validate reports every flag that cannot be used.
 func (o *Options) Validate() error {
-	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.validate(o.RequireServiceAccount), o.Habitat.validate(o)}
+	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.Validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.validate(o.RequireServiceAccount), o.Habitat.validate(o)}
 	if problems := validation.IsDNS1123Label(o.Cluster); len(problems) > 0 {
 		failures = append(failures, fmt.Errorf("--cluster: %q: %s", o.Cluster, strings.Join(problems, ", ")))
 	}

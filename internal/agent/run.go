@@ -14,8 +14,8 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/krake-observer/krake-observer/internal/habitat"
-	"github.com/krake-observer/krake-observer/internal/leases"
 	"github.com/krake-observer/krake-observer/internal/options"
+	"github.com/krake-observer/krake-observer/internal/right"
 )
 
 // name is the agent's user agent, field manager and event source.
@@ -95,13 +95,13 @@ type agent struct {
 	notifications *notifications
 
 	hub, target connection
-	who         *identity // the target
+	who         *right.TargetIdentity // the target
 	manager     manager.Manager
 	folding     *folding
 	known       *applications
 	events      *recorders
 	changes     *changes
-	tenure      *leases.Tenure
+	tenure      *right.Tenure
 }
 
 // newAgent makes an agent that knows the Applications and asks for the Leases,
@@ -130,7 +130,9 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*agent, er
 		renewTarget: a.target.renew, renewHub: a.hub.renew, recorder: a.events.hub,
 	}
 	a.counts.act(options.Cluster, false)
-	if a.tenure, err = newTenure(options, configs, a.who.ask, a.changes.tell); err != nil {
+	if a.tenure, err = right.Connect(right.Options{
+		Lease: options.Lease, Cluster: options.Cluster, Namespace: options.Namespace, TargetUID: a.who.Ask, Changed: a.changes.tell, Logger: configs.Logger.WithName("leases"),
+	}, configs.Target, configs.Hub); err != nil {
 		return nil, err
 	}
 	a.changes.refusal = a.tenure.Refusal
@@ -140,7 +142,7 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*agent, er
 // reach makes the connections to hub and target.
 func (a *agent) reach() error {
 	var err error
-	if a.who, err = newIdentity(apart(a.configs.Target)); err != nil {
+	if a.who, err = right.NewTargetIdentity(a.configs.Target); err != nil {
 		return err
 	}
 	if a.target, err = newConnection(a.configs.Target); err != nil {

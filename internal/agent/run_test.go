@@ -21,8 +21,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/krake-observer/krake-observer/internal/leases"
+	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -106,7 +107,7 @@ func TestTheStandbyIsWarm(t *testing.T) {
 		}
 		return nil
 	})
-	if err := standby.tenure.Target(); !errors.Is(err, leases.ErrNotActing) || acts(t, standby) {
+	if err := standby.tenure.Target(); !errors.Is(err, right.ErrNotActing) || acts(t, standby) {
 		t.Errorf("it acts, or does not know why not: %v", err)
 	}
 }
@@ -120,7 +121,7 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 	createNamespace(t, clients, application.AgentsNamespace)
 	ending := newReplica(t, cluster)
 	begun, atTheEnd := make(chan struct{}), error(nil)
-	err := ending.manager.Add(onceActing(ending.tenure, func(ctx context.Context) error { // as a pass under way
+	err := ending.manager.Add(manager.RunnableFunc(right.OnceActing(ending.tenure, func(ctx context.Context) error { // as a pass under way
 		close(begun)
 		<-ctx.Done()
 		<-time.After(500 * time.Millisecond) // what it does until it notices
@@ -129,7 +130,7 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 			atTheEnd = errors.New("nobody holds the Lease")
 		}
 		return nil
-	}))
+	})))
 	kit.Must(t, err)
 	stop := start(t, ending)
 	<-begun
@@ -174,7 +175,7 @@ func TestTheLeaseIsTaken(t *testing.T) {
 	})
 	select {
 	case err := <-ended:
-		if !errors.Is(err, leases.ErrLost) {
+		if !errors.Is(err, right.ErrLost) {
 			t.Errorf("it ended: %v", err)
 		}
 	case <-time.After(patience):
@@ -268,26 +269,5 @@ func createNamespace(t *testing.T, clients kubernetes.Interface, name string) {
 	_, err := clients.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
-	}
-}
-
-// What is under way when the agent is to end has a moment more, and no longer.
-func TestOutliving(t *testing.T) {
-	ending, end := context.WithCancel(t.Context())
-	longer, done := outliving(ending, 50*time.Millisecond)
-	defer done()
-	end()
-	if longer.Err() != nil {
-		t.Error("it ends with the other")
-	}
-	select {
-	case <-longer.Done():
-	case <-time.After(patience):
-		t.Error("it does not end")
-	}
-	longer, done = outliving(t.Context(), time.Hour)
-	done()
-	if longer.Err() == nil {
-		t.Error("it goes on when the pass is over")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/krake-observer/krake-observer/internal/leases"
+	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -414,9 +414,9 @@ func TestUpdateIsBounded(t *testing.T) {
 func TestUpdateWithoutTheRight(t *testing.T) {
 	h := newHub(t)
 	app := h.mustGet(t)
-	h.may = func() error { return leases.ErrNotActing }
+	h.may = func() error { return right.ErrNotActing }
 	app.Status.State = application.StateRunning
-	if err := h.Update(t.Context(), app); !errors.Is(err, leases.ErrNotActing) || len(h.patches) > 0 {
+	if err := h.Update(t.Context(), app); !errors.Is(err, right.ErrNotActing) || len(h.patches) > 0 {
 		t.Errorf("updated: %v, with %v", err, h.patches)
 	}
 }

@@ -89,7 +89,7 @@ func ofPrograms() []group {
 			{"internal/agent", "eventsOfAll", false, "further ones in a second"},
 			{"internal/agent", "longestEventWait", false, "how long an Event waits for its turn; later ones are left out"},
 			{"internal/agent", "leastResync", false, "the shortest `--resync`"},
-			{"internal/agent", "leastHeartbeat", false, "the shortest `--heartbeat`"},
+			{"internal/right", "leastHeartbeat", false, "the shortest `--heartbeat`"},
 			{"internal/enrol", "leastDuration", false, "the shortest `--token-duration`"},
 		}},
 		{"Of templates, archives and URLs", []limit{

@@ -39,7 +39,7 @@ func TestReferenceIsOfThisCode(t *testing.T) {
 // speaking are the folders whose code says conditions, reasons, Events and states.
 func speaking() []string {
 	return []string{
-		"pkg/application", "pkg/reconcile", "internal/agent", "internal/habitat", "internal/hooks", "internal/leases",
+		"pkg/application", "pkg/reconcile", "internal/agent", "internal/habitat", "internal/hooks", "internal/right",
 		"internal/certificates", "internal/webhook",
 	}
 }

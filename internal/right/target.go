@@ -1,4 +1,4 @@
-package leases
+package right
 
 import (
 	"context"
@@ -19,9 +19,10 @@ const failuresOfTarget = 2
 
 // target keeps the Lease on the target.
 type target struct {
-	tenure *Tenure
-	lease  *lease
-	held   chan struct{} // closed when it was had for the first time
+	options  Options
+	standing *standing
+	lease    *lease
+	held     chan struct{} // closed when it was had for the first time
 
 	// Of the Lease as it was then, and must be ever after.
 	uid  types.UID
@@ -33,10 +34,10 @@ type target struct {
 	lost     error // the target is lost, by this failure
 }
 
-func newTarget(t *Tenure) *target {
-	options := t.options
+func newTarget(options Options, standing *standing) *target {
 	return &target{
-		tenure: t,
+		options:  options,
+		standing: standing,
 		lease: &lease{
 			client:    options.Target.Leases(options.Namespace),
 			namespace: options.Namespace,
@@ -56,7 +57,7 @@ func (t *target) keep(ctx context.Context) error {
 		if err := t.step(ctx); err != nil {
 			return err
 		}
-		if !pause(ctx, t.tenure.options.RetryPeriod-time.Since(began)) {
+		if !pause(ctx, t.options.RetryPeriod-time.Since(began)) {
 			return nil
 		}
 	}
@@ -65,8 +66,7 @@ func (t *target) keep(ctx context.Context) error {
 // step is one request for the Lease. Two of them have room before the renewal
 // is overdue, be it that the target swallows both.
 func (t *target) step(ctx context.Context) error {
-	options := t.tenure.options
-	request, cancel := context.WithTimeout(ctx, (options.RenewDeadline-options.RetryPeriod)/failuresOfTarget)
+	request, cancel := context.WithTimeout(ctx, (t.options.RenewDeadline-t.options.RetryPeriod)/failuresOfTarget)
 	defer cancel()
 	from, err := t.lease.ask(request, t.isHeld(), t.lease.claim, t.mayTake)
 	switch {
@@ -93,7 +93,7 @@ func (t *target) isHeld() bool {
 	}
 }
 
-// mayTake finds out whether somebody else has, or has had, what was ours. A Lease
+// mayTake finds out whether another process has, or has had, what was ours. A Lease
 // that is gone may be that of another cluster at the same address.
 func (t *target) mayTake() (bool, error) {
 	if !t.isHeld() {
@@ -108,19 +108,19 @@ func (t *target) mayTake() (bool, error) {
 	return true, nil
 }
 
-// failed notes that a request failed. Of those in a row the first is logged.
+// failed records that a request failed. Of those in a row the first is logged.
 func (t *target) failed(err error) {
 	first, lost := t.fail(err)
 	if first {
-		t.tenure.options.Logger.Info("a request for the Lease on the target failed, and is made again", "error", err.Error())
+		t.options.Logger.Info("a request for the Lease on the target failed, and is made again", "error", err.Error())
 	}
 	if lost {
-		t.tenure.options.Logger.Error(err, "the target is lost")
-		t.tenure.tell(TargetLost)
+		t.options.Logger.Error(err, "the target is lost")
+		t.standing.tell(TargetLost)
 	}
 }
 
-// fail tells if this is the first failure, and if the target is lost by it.
+// fail reports whether this is the first failure, and whether the target is lost by it.
 func (t *target) fail(err error) (first, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,27 +131,27 @@ func (t *target) fail(err error) (first, lost bool) {
 	return t.failures == 1, lost
 }
 
-// answered notes that the Lease is somebody else's.
+// answered records that another process holds the Lease.
 func (t *target) answered() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failures = 0
 }
 
-// succeeded notes from when on the Lease is ours, or is so again.
+// succeeded records since when the Lease is ours, or is so again.
 func (t *target) succeeded(from time.Time) {
 	if t.succeed(from) {
-		t.tenure.options.Logger.Info("the target is back")
-		t.tenure.tell(TargetBack)
+		t.options.Logger.Info("the target is back")
+		t.standing.tell(TargetBack)
 	}
 	if !t.isHeld() {
 		t.uid, t.term = t.lease.known.UID, t.lease.term()
-		t.tenure.options.Logger.Info("holds the Lease on the target")
+		t.options.Logger.Info("holds the Lease on the target")
 		close(t.held)
 	}
 }
 
-// succeed tells if the target is back by this.
+// succeed reports whether the target is back by this.
 func (t *target) succeed(from time.Time) (back bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,18 +176,7 @@ func (t *target) check() error {
 	return fmt.Errorf("%w: %s was not renewed in time", ErrNotActing, t.lease)
 }
 
-// isOverdueLocked is decided by the monotonic clock, whoever asks.
+// isOverdueLocked is decided by the monotonic clock.
 func (t *target) isOverdueLocked() bool {
-	return time.Since(t.renewed) >= t.tenure.options.RenewDeadline
-}
-
-// pause waits, and tells if the context has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	return ctx.Err() == nil
+	return time.Since(t.renewed) >= t.options.RenewDeadline
 }

@@ -1,4 +1,4 @@
-package leases
+package right
 
 import (
 	"context"
@@ -26,17 +26,20 @@ const (
 
 // hub keeps the Lease on the hub. It asks for it when that on the target was had.
 type hub struct {
-	tenure    *Tenure
+	options   Options
+	standing  *standing
+	target    *target // nil: without a Lease there
 	lease     *lease
 	targetUID types.UID // who the target is
 	ours      bool      // it was had
 	failing   bool
 }
 
-func newHub(t *Tenure) *hub {
-	options := t.options
+func newHub(options Options, standing *standing, target *target) *hub {
 	return &hub{
-		tenure: t,
+		options:  options,
+		standing: standing,
+		target:   target,
 		lease: &lease{
 			client:    options.Hub.Leases(application.AgentsNamespace),
 			namespace: application.AgentsNamespace,
@@ -65,11 +68,11 @@ func (h *hub) keep(ctx context.Context) error {
 }
 
 // awaitTarget waits until the Lease on the target was had, and asks who the
-// target is. It tells if the context has not ended.
+// target is. It reports whether the context has not ended.
 func (h *hub) awaitTarget(ctx context.Context) bool {
-	if target := h.tenure.target; target != nil {
+	if h.target != nil {
 		select {
-		case <-target.held:
+		case <-h.target.held:
 		case <-ctx.Done():
 			return false
 		}
@@ -81,21 +84,21 @@ func (h *hub) awaitTarget(ctx context.Context) bool {
 			return true
 		}
 		if first {
-			h.tenure.options.Logger.Error(err, "the target's identity is not known, and is asked for again")
+			h.options.Logger.Error(err, "the target's identity is not known, and is asked for again")
 		}
-		if !pause(ctx, h.tenure.options.RetryPeriod) {
+		if !pause(ctx, h.options.RetryPeriod) {
 			return false
 		}
 	}
 }
 
 func (h *hub) askTarget(ctx context.Context) (types.UID, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.tenure.options.RenewDeadline)
+	ctx, cancel := context.WithTimeout(ctx, h.options.RenewDeadline)
 	defer cancel()
-	return h.tenure.options.TargetUID(ctx)
+	return h.options.TargetUID(ctx)
 }
 
-// step is one request for the Lease, and says when the next one is due.
+// step is one request for the Lease, and returns when the next one is due.
 func (h *hub) step(ctx context.Context) (next time.Duration, err error) {
 	request, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
@@ -110,14 +113,14 @@ func (h *hub) step(ctx context.Context) (next time.Duration, err error) {
 		return h.soon(), nil
 	}
 	h.answered()
-	if from.IsZero() && h.tenure.Refusal() == "" {
+	if from.IsZero() && h.standing.refusal() == "" {
 		return h.soon(), nil
 	}
 	if !from.IsZero() && !h.ours {
 		h.ours = true
-		h.tenure.act()
+		h.standing.act()
 	}
-	return jittered(h.tenure.options.Heartbeat), nil
+	return jittered(h.options.Heartbeat), nil
 }
 
 // jittered is a heartbeat, give or take a tenth: agents that have found their hub
@@ -125,7 +128,7 @@ func (h *hub) step(ctx context.Context) (next time.Duration, err error) {
 func jittered(heartbeat time.Duration) time.Duration { return wait.Jitter(heartbeat*9/10, 2.0/9) }
 
 func (h *hub) soon() time.Duration {
-	return min(h.tenure.options.Heartbeat, wait.Jitter(retry, retrySpread))
+	return min(h.options.Heartbeat, wait.Jitter(retry, retrySpread))
 }
 
 // claim binds the Lease to our target.
@@ -141,10 +144,10 @@ func (h *hub) claim() *coordinationv1.Lease {
 
 // targetLease is the UID of the Lease on the target.
 func (h *hub) targetLease() types.UID {
-	if h.tenure.target == nil {
+	if h.target == nil {
 		return ""
 	}
-	return h.tenure.target.uid
+	return h.target.uid
 }
 
 // mayTake finds out who has the cluster's name.
@@ -156,7 +159,7 @@ func (h *hub) mayTake() (bool, error) {
 		return h.isStillOurs()
 	}
 	if bound := h.annotation(application.TargetAnnotation); bound != "" && bound != string(h.targetUID) {
-		h.tenure.refuse(fmt.Sprintf("DuplicateAgent: %s belongs to the agent of another target, %s, of which the last holder is %q; this target is %s. "+
+		h.standing.refuse(fmt.Sprintf("DuplicateAgent: %s belongs to the agent of another target, %s, of which the last holder is %q; this target is %s. "+
 			"If it is to have the name, stop that agent and delete the Lease", h.lease, bound, h.lease.holder(), h.targetUID))
 		return false, nil
 	}
@@ -165,14 +168,14 @@ func (h *hub) mayTake() (bool, error) {
 	}
 	if h.annotation(application.TargetLeaseAnnotation) == string(h.targetLease()) {
 		// A replica of ours had it, and has lost the Lease on the target to us.
-		return h.tenure.target == nil || h.tenure.target.check() == nil, nil
+		return h.target == nil || h.target.check() == nil, nil
 	}
-	h.tenure.refuse(fmt.Sprintf("DuplicateAgent: %s is held by another agent of this target, %q, which is none of its replicas; "+
+	h.standing.refuse(fmt.Sprintf("DuplicateAgent: %s is held by another agent of this target, %q, which is none of its replicas; "+
 		"it is waited for until that agent is silent for %s", h.lease, h.lease.holder(), h.lease.lasts))
 	return false, nil
 }
 
-// isStillOurs: nobody else had it since the last heartbeat.
+// isStillOurs: no other process had it since the last heartbeat.
 func (h *hub) isStillOurs() (bool, error) {
 	if h.annotation(application.TargetAnnotation) != string(h.targetUID) || h.lease.holder() != "" && !h.lease.isOurs() {
 		return false, fmt.Errorf("%w: %s was taken, its holder is %q", ErrLost, h.lease, h.lease.holder())
@@ -187,8 +190,8 @@ func (h *hub) failed(err error) {
 		return
 	}
 	h.failing = true
-	h.tenure.options.Logger.Error(err, "the hub is lost")
-	h.tenure.tell(HubLost)
+	h.options.Logger.Error(err, "the hub is lost")
+	h.standing.tell(HubLost)
 }
 
 func (h *hub) answered() {
@@ -196,6 +199,6 @@ func (h *hub) answered() {
 		return
 	}
 	h.failing = false
-	h.tenure.options.Logger.Info("the hub is back")
-	h.tenure.tell(HubBack)
+	h.options.Logger.Info("the hub is back")
+	h.standing.tell(HubBack)
 }

@@ -1,65 +1,13 @@
 package agent
 
 import (
-	"context"
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/krake-observer/krake-observer/internal/leases"
+	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
-
-// right is the right to act: a [leases.Tenure].
-type right interface {
-	Wait(ctx context.Context) error
-	Target() error
-	Grace() time.Duration
-}
-
-// confirmed is the right to act on what was compared with what there is.
-type confirmed struct {
-	right
-
-	compared <-chan struct{}
-}
-
-// Wait implements right.
-func (c confirmed) Wait(ctx context.Context) error {
-	if err := c.right.Wait(ctx); err != nil {
-		return err
-	}
-	select {
-	case <-c.compared:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// onceActing is a runnable that begins when this replica may act.
-func onceActing(right right, run func(context.Context) error) manager.RunnableFunc {
-	return func(ctx context.Context) error {
-		if err := right.Wait(ctx); err != nil {
-			return err // that of the context: the agent ends
-		}
-		return run(ctx)
-	}
-}
-
-// outliving gives a context that ends that much later than another one: a request
-// that is cut off may have been carried out, and nobody would tell of it.
-func outliving(ctx context.Context, grace time.Duration) (longer context.Context, done func()) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
-	return longer, func() {
-		stop()
-		cancel()
-	}
-}
 
 // changes does what a change of the right to act calls for. None of it waits for
 // an API server.
@@ -83,23 +31,23 @@ type changes struct {
 }
 
 // tell is called with one change after the other, which are logged already.
-func (c *changes) tell(change leases.Change) {
+func (c *changes) tell(change right.Change) {
 	switch change {
-	case leases.Acting:
+	case right.Acting:
 		c.acting(c.cluster, true)
-	case leases.Refused:
+	case right.Refused:
 		c.acting(c.cluster, false)
 		c.refused(c.refusal())
-	case leases.TargetLost:
+	case right.TargetLost:
 		c.renewTarget()
 		c.wake(c.known()) // to say so
-	case leases.TargetBack:
+	case right.TargetBack:
 		c.renewTarget()
 		c.resyncTarget()
 		c.wake(c.known())
-	case leases.HubLost:
+	case right.HubLost:
 		c.renewHub()
-	case leases.HubBack:
+	case right.HubBack:
 		c.renewHub()
 		c.resyncHub()
 		c.wake(c.pending())

@@ -1,4 +1,4 @@
-package leases
+package right
 
 import (
 	"context"
@@ -29,10 +29,10 @@ func (l *lease) String() string {
 	return fmt.Sprintf("Lease %s/%s on the %s", l.namespace, l.name, l.server)
 }
 
-// judge says if the Lease, as it is known, may be taken or renewed.
+// judge decides whether the Lease, as it is known, may be taken or renewed.
 type judge func() (take bool, err error)
 
-// ask takes the Lease or renews it, and gives the time from which it lasts; zero
+// ask takes the Lease or renews it, and returns the time from which it lasts; zero
 // if it is not ours. What is ours is renewed without being read first.
 func (l *lease) ask(ctx context.Context, ours bool, claim func() *coordinationv1.Lease, may judge) (from time.Time, err error) {
 	if ours {
@@ -47,12 +47,12 @@ func (l *lease) ask(ctx context.Context, ours bool, claim func() *coordinationv1
 		return time.Time{}, err
 	}
 	if from, err = l.write(ctx, claim()); !ours && isOutdated(err) {
-		return time.Time{}, nil // somebody was quicker
+		return time.Time{}, nil // another process was quicker
 	}
 	return from, err
 }
 
-// isOutdated tells of a write that rested on a Lease that is not so any more.
+// isOutdated holds for a write that rested on an older version of the Lease.
 func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
@@ -70,8 +70,8 @@ func (l *lease) read(ctx context.Context) error {
 	return nil
 }
 
-// write gives when it began: the server cannot have done it earlier, so that who
-// counts from then has the shorter time.
+// write returns when it began: the server cannot have done it earlier, so that a
+// count from then ends first.
 func (l *lease) write(ctx context.Context, wanted *coordinationv1.Lease) (began time.Time, err error) {
 	began = time.Now()
 	var written *coordinationv1.Lease
@@ -87,7 +87,7 @@ func (l *lease) write(ctx context.Context, wanted *coordinationv1.Lease) (began 
 	return began, nil
 }
 
-// claim is the Lease as it is when we hold it. The times are for who reads it.
+// claim is the Lease as it is when we hold it. Its times are for readers.
 func (l *lease) claim() *coordinationv1.Lease {
 	now := metav1.NowMicro()
 	wanted := l.known.DeepCopy()
@@ -126,7 +126,7 @@ func (l *lease) giveBack(ctx context.Context) error {
 
 func (l *lease) isOurs() bool { return l.holder() == l.identity }
 
-// holder is empty if nobody has it.
+// holder is empty if no process has it.
 func (l *lease) holder() string {
 	if l.known == nil {
 		return ""
@@ -142,8 +142,8 @@ func (l *lease) term() int32 {
 	return ptr.Deref(l.known.Spec.LeaseTransitions, 0)
 }
 
-// isFree tells of a Lease that may be taken: nobody has it, or who has it has let
-// its whole duration pass, by our clock, without renewing it.
+// isFree holds for a Lease that may be taken: it has no holder, or its holder has
+// let its whole duration pass, by our clock, without renewing it.
 func (l *lease) isFree() bool {
 	if l.holder() == "" || l.isOurs() {
 		return true
@@ -153,4 +153,15 @@ func (l *lease) isFree() bool {
 		lasts = time.Duration(seconds) * time.Second
 	}
 	return time.Since(l.since) >= lasts
+}
+
+// pause waits, and reports whether the context has not ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
 }

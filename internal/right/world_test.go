@@ -1,4 +1,4 @@
-package leases
+package right
 
 import (
 	"cmp"
@@ -270,7 +270,7 @@ func (w *world) start(t *testing.T, identity string, edits ...func(*Options)) *a
 		Cluster:   cluster,
 		Namespace: application.AgentsNamespace,
 		Identity:  identity,
-		Elect:     true,
+		Lease:     Lease{Elect: true},
 		Target:    link{server: w.target, identity: identity},
 		Hub:       link{server: w.hub, identity: identity},
 		TargetUID: func(context.Context) (types.UID, error) { return ourTarget, nil },

@@ -1,4 +1,4 @@
-package agent
+package right
 
 import (
 	"errors"
@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/krake-observer/krake-observer/internal/leases"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -42,13 +41,13 @@ func TestFence(t *testing.T) {
 		want  []string // the methods that arrive
 	}{
 		{"with the right to act", nil, []string{"GET", "POST", "PUT", "PATCH", "DELETE", "DELETE"}},
-		{"without it", leases.ErrNotActing, []string{"GET"}},
-		{"while the target is known not to answer", leases.ErrTargetUnreachable, nil},
+		{"without it", ErrNotActing, []string{"GET"}},
+		{"while the target is known not to answer", ErrTargetUnreachable, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			config, asked := methods(t)
-			behind := fenced(config, func() error { return c.right })
+			behind := Fence(config, func() error { return c.right })
 			behind.Impersonate.UserName = "system:serviceaccount:demo:deployer" // as one for an account does
 			services := dynamic.NewForConfigOrDie(behind).Resource(kit.Services).Namespace("demo")
 			service := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"}}}
@@ -74,14 +73,14 @@ func TestFence(t *testing.T) {
 func TestTheFenceLooksEachTime(t *testing.T) {
 	config, asked := methods(t)
 	var right error
-	services := dynamic.NewForConfigOrDie(fenced(config, func() error { return right })).Resource(kit.Services)
+	services := dynamic.NewForConfigOrDie(Fence(config, func() error { return right })).Resource(kit.Services)
 	remove := func() error { return services.Delete(t.Context(), "web", metav1.DeleteOptions{}) }
 	first := remove()
-	right = leases.ErrNotActing
+	right = ErrNotActing
 	second := remove()
 	right = nil
 	third := remove()
-	if first != nil || !errors.Is(second, leases.ErrNotActing) || third != nil || len(*asked) != 2 {
+	if first != nil || !errors.Is(second, ErrNotActing) || third != nil || len(*asked) != 2 {
 		t.Errorf("%v, %v, %v, and %d requests", first, second, third, len(*asked))
 	}
 }

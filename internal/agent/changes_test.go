@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/internal/right"
+	"github.com/krake-observer/krake-observer/test/check"
+)
+
+// diary takes note of what is called.
+type diary struct{ entries []string }
+
+func (d *diary) note(format string, arguments ...any) {
+	d.entries = append(d.entries, fmt.Sprintf(format, arguments...))
+}
+
+func (d *diary) noted(entry string) func() { return func() { d.note("%s", entry) } }
+
+// newChanges are changes of which everything is noted, of an agent with two
+// Applications, one of them not stored yet.
+func newChanges(refusal *string) (*changes, *diary, *recorder) {
+	var noted diary
+	var told recorder
+	return &changes{
+		cluster: "edge",
+		acting:  func(cluster string, acting bool) { noted.note("%s acting: %v", cluster, acting) },
+		refusal: func() string { return *refusal },
+		known:   func() []types.NamespacedName { return []types.NamespacedName{appName, otherName} },
+		pending: func() []types.NamespacedName { return []types.NamespacedName{otherName} },
+		wake: func(names []types.NamespacedName) {
+			for _, name := range names {
+				noted.note("wake %s", name)
+			}
+		},
+		renewTarget: noted.noted("renew target"), renewHub: noted.noted("renew hub"),
+		resyncTarget: noted.noted("resync target"), resyncHub: noted.noted("resync hub"),
+		recorder: &told,
+	}, &noted, &told
+}
+
+// What a change calls for: those whose objects may have changed unseen are looked
+// at, and of what is new on the hub the hub is asked, not waited for.
+func TestChanges(t *testing.T) {
+	one, other := "wake "+appName.String(), "wake "+otherName.String()
+	cases := []struct {
+		change right.Change
+		want   []string
+	}{
+		{right.Acting, []string{"edge acting: true"}},
+		{right.Refused, []string{"edge acting: false"}},
+		{right.TargetLost, []string{"renew target", one, other}},
+		{right.TargetBack, []string{"renew target", "resync target", one, other}},
+		{right.HubLost, []string{"renew hub"}},
+		{right.HubBack, []string{"renew hub", "resync hub", other}},
+	}
+	for _, c := range cases {
+		t.Run(c.change.String(), func(t *testing.T) {
+			changes, noted, _ := newChanges(new(string))
+			changes.tell(c.change)
+			check.Equal(t, "done", c.want, noted.entries)
+		})
+	}
+}
+
+// Why an agent does not act is told by an Event of the Lease that it does not get:
+// who looks for the reason looks there.
+func TestRefused(t *testing.T) {
+	why := "DuplicateAgent: somebody else"
+	changes, _, events := newChanges(&why)
+	changes.tell(right.Refused)
+	lease := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: "krake-agents", Name: "krake-cluster-edge"}
+	want := []told{{Regarding: lease, Text: "Warning DuplicateAgent DuplicateAgent: somebody else"}}
+	check.Equal(t, "events", want, events.events)
+}

@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/krake-observer/krake-observer/internal/right"
+)
+
+// passes are the loop over one Application: a pass, or a pass while the target does
+// not answer.
+type passes interface {
+	Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error)
+	Unreachable(ctx context.Context, request ctrl.Request) (ctrl.Result, error)
+}
+
+// unsureFor is how long a replica that cannot know for now whether it may act
+// leaves an Application alone.
+const unsureFor = time.Second
+
+// loop passes over Applications while this replica may act. One that may not
+// keeps them waiting.
+type loop struct {
+	right  right.Grant
+	kinds  *kinds
+	passes passes
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if l.right.Wait(ctx) != nil {
+		return ctrl.Result{}, nil // the agent ends
+	}
+	ctx, done := right.Outlive(ctx, l.right.Grace())
+	defer done()
+	switch err := l.right.Target(); {
+	case errors.Is(err, right.ErrTargetUnreachable):
+		return l.passes.Unreachable(ctx, request)
+	case err != nil: // another replica may act by now: it will show
+		return ctrl.Result{RequeueAfter: unsureFor}, nil
+	}
+	l.kinds.forget(request.NamespacedName)
+	return l.passes.Reconcile(ctx, request)
+}

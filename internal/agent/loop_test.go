@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/krake-observer/krake-observer/internal/right"
+	"github.com/krake-observer/krake-observer/test/check"
+	"github.com/krake-observer/krake-observer/test/kit"
+)
+
+// granted is a right to act, or what stands against it.
+type granted struct{ wait, target error }
+
+func (g granted) Wait(ctx context.Context) error { return errors.Join(g.wait, ctx.Err()) }
+func (g granted) Target() error                  { return g.target }
+func (g granted) Grace() time.Duration           { return time.Minute }
+
+// passed takes note of the passes.
+type passed struct {
+	diary
+
+	ctx context.Context
+}
+
+func (p *passed) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	p.ctx = ctx
+	p.note("pass of %s", request)
+	return ctrl.Result{}, nil
+}
+
+func (p *passed) Unreachable(_ context.Context, request ctrl.Request) (ctrl.Result, error) {
+	p.note("%s is told to be unreachable", request)
+	return ctrl.Result{}, nil
+}
+
+// A pass needs the right to act. Where only the target is away, that is said; one
+// that may not act says nothing, for somebody else may.
+func TestLoop(t *testing.T) {
+	cases := []struct {
+		name  string
+		right granted
+		want  []string
+		again time.Duration
+	}{
+		{"it may act", granted{}, []string{"pass of demo/app"}, 0},
+		{"the target is away", granted{target: fmt.Errorf("%w: no route", right.ErrTargetUnreachable)}, []string{"demo/app is told to be unreachable"}, 0},
+		{"it was stopped, and somebody else may act", granted{target: right.ErrNotActing}, nil, unsureFor},
+		{"it ends before its turn", granted{wait: context.Canceled}, nil, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var passes passed
+			kinds := newKinds(nil, nil, time.Now)
+			result, err := (&loop{c.right, kinds, &passes}).Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
+			if err != nil || result.RequeueAfter != c.again {
+				t.Errorf("result %v, error %v", result, err)
+			}
+			check.Equal(t, "passes", c.want, passes.entries)
+		})
+	}
+}
+
+// A pass under way outlives the agent's context by the Lease's grace: what it has
+// begun it can record.
+func TestPassesOutlive(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	kept := &keptPass{end: end}
+	_, err := (&loop{granted{}, newKinds(nil, nil, time.Now), kept}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
+	kit.Must(t, err)
+	if kept.during != nil {
+		t.Errorf("the pass was cut off: %v", kept.during)
+	}
+}
+
+// keptPass is a pass during which the agent is to end.
+type keptPass struct {
+	passed
+
+	end    context.CancelFunc
+	during error
+}
+
+func (k *keptPass) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	k.end()
+	k.during = ctx.Err()
+	return ctrl.Result{}, nil
+}

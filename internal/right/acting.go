@@ -1,0 +1,57 @@
+package right
+
+import (
+	"context"
+	"time"
+)
+
+// Grant is the right to act as the work that needs it sees it: a [Tenure], or one
+// that [Confirmed] makes of it.
+type Grant interface {
+	Wait(ctx context.Context) error
+	Target() error
+	Grace() time.Duration
+}
+
+// Confirmed is the right to act on what was compared with the API server.
+func Confirmed(grant Grant, compared <-chan struct{}) Grant { return confirmed{grant, compared} }
+
+type confirmed struct {
+	Grant
+
+	compared <-chan struct{}
+}
+
+// Wait implements Grant.
+func (c confirmed) Wait(ctx context.Context) error {
+	if err := c.Grant.Wait(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-c.compared:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// OnceActing returns what runs once this replica may act.
+func OnceActing(grant Grant, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := grant.Wait(ctx); err != nil {
+			return err // that of the context: the agent ends
+		}
+		return run(ctx)
+	}
+}
+
+// Outlive returns a context that ends that much later than another one: a request
+// that is cut off may have been carried out, and its result would be lost.
+func Outlive(ctx context.Context, grace time.Duration) (longer context.Context, done func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}

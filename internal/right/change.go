@@ -1,0 +1,41 @@
+package right
+
+import "errors"
+
+// Why a process may not write.
+var (
+	// ErrLost ends a process: another process has, or has had, a Lease of ours.
+	ErrLost = errors.New("the Lease was lost")
+	// ErrTargetUnreachable means that the Lease on the target cannot be renewed, and
+	// that no other process is known to have taken it.
+	ErrTargetUnreachable = errors.New("the target is unreachable")
+	// ErrNotActing means that this process has no right to act, or cannot know.
+	ErrNotActing = errors.New("this agent does not act")
+
+	errEnded = errors.New("it ends")
+)
+
+// Change is a change of the right to act.
+type Change int
+
+const (
+	// Acting means that this process may act from now on. It comes once.
+	Acting Change = iota
+	// Refused means that it may not; [Tenure.Refusal] is the reason.
+	Refused
+	// TargetLost means that the target does not answer, and that nothing may be
+	// written to it.
+	TargetLost
+	// TargetBack means that it answers again, and that no other process acted in
+	// between.
+	TargetBack
+	// HubLost means that the hub does not answer. Writes to it wait.
+	HubLost
+	// HubBack means that it answers again.
+	HubBack
+)
+
+// String returns the name of the constant.
+func (c Change) String() string {
+	return [...]string{"Acting", "Refused", "TargetLost", "TargetBack", "HubLost", "HubBack"}[c]
+}

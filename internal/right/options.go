@@ -1,0 +1,90 @@
+package right
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+// What Options without times have.
+const (
+	DefaultDuration      = 15 * time.Second
+	DefaultRenewDeadline = 10 * time.Second
+	DefaultRetryPeriod   = 2 * time.Second
+	DefaultHeartbeat     = 20 * time.Second
+)
+
+// leastHeartbeat keeps the heartbeat from becoming a load.
+const leastHeartbeat = time.Second
+
+// Lease is how a process gets the right to act and keeps it.
+type Lease struct {
+	// Elect has one of several replicas act: the holder of the Lease on the target.
+	// Without it a process acts without a Lease there.
+	Elect bool
+	// Duration is how long the Lease on the target lasts, RenewDeadline how long it
+	// may go without a renewal until this process writes no more, and RetryPeriod
+	// the interval of the renewals.
+	Duration, RenewDeadline, RetryPeriod time.Duration
+	// Heartbeat is the interval in which the Lease on the hub is renewed, which
+	// lasts four times as long.
+	Heartbeat time.Duration
+}
+
+// AddFlags adds the flags with their defaults.
+func (l *Lease) AddFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&l.Elect, "leader-elect", true, "act only while holding the Lease, so that several replicas can run")
+	flags.DurationVar(&l.Duration, "leader-elect-lease-duration", DefaultDuration, "how long a replica that is gone keeps the others from acting")
+	flags.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", DefaultRenewDeadline, "how long the replica that acts tries to renew the Lease before it stops")
+	flags.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", DefaultRetryPeriod, "how often the Lease is asked for, or renewed")
+	flags.DurationVar(&l.Heartbeat, "heartbeat", DefaultHeartbeat, "how often to tell the hub that this cluster's agent lives")
+}
+
+// Validate reports every flag that cannot be used.
+func (l *Lease) Validate() error {
+	var failures []error
+	if l.RenewDeadline >= l.Duration {
+		failures = append(failures, errors.New("--leader-elect-renew-deadline: must be less than --leader-elect-lease-duration"))
+	}
+	if l.RetryPeriod <= 0 || 2*l.RetryPeriod > l.RenewDeadline { // a renewal may fail once
+		failures = append(failures, errors.New("--leader-elect-retry-period: must be more than 0, and at most half of --leader-elect-renew-deadline"))
+	}
+	if l.Heartbeat < leastHeartbeat {
+		failures = append(failures, fmt.Errorf("--heartbeat: must be at least %s", leastHeartbeat))
+	}
+	return errors.Join(failures...)
+}
+
+// Options are the process that is to act, and the Leases that decide about it.
+type Options struct {
+	Lease
+
+	Cluster   string
+	Namespace string // of the Lease on the target
+	Identity  string // of this process; no other process ever has it
+
+	Target, Hub coordinationv1client.LeasesGetter
+	// TargetUID reads the UID of the target's namespace kube-system.
+	TargetUID func(ctx context.Context) (types.UID, error)
+	// Changed is called with every change, one after the other. It must not block.
+	Changed func(Change)
+	Logger  logr.Logger
+}
+
+func (o Options) withDefaults() Options {
+	o.Duration = cmp.Or(o.Duration, DefaultDuration)
+	o.RenewDeadline = cmp.Or(o.RenewDeadline, DefaultRenewDeadline)
+	o.RetryPeriod = cmp.Or(o.RetryPeriod, DefaultRetryPeriod)
+	o.Heartbeat = cmp.Or(o.Heartbeat, DefaultHeartbeat)
+	if o.Changed == nil {
+		o.Changed = func(Change) {}
+	}
+	return o
+}
