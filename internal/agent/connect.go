@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/apply"
@@ -40,7 +41,7 @@ func (a *agent) connect() error {
 	if err != nil {
 		return err
 	}
-	kinds := newKinds(target.discovery, a.notifications.notifyAfter, time.Now)
+	kinds := discovery.NewKinds(target.discovery, a.notifications.notifyAfter, time.Now)
 	observers := observer.New(a.ctx, observer.Options{
 		Client: target.objects, Streams: target.streams, Metadata: target.lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
 		Notify: a.notifications.notify, Summarise: reconcile.Summarise, Summarised: reconcile.Summarised(), OwnerOf: application.OwnerOf,
@@ -62,7 +63,7 @@ func (a *agent) connect() error {
 	if err := a.register(observers, kinds, reconciler); err != nil {
 		return err
 	}
-	definitions := newDefinitions(target.metadata, kinds.redefined, a.configs.Logger.WithName("kinds"))
+	definitions := discovery.NewDefinitions(target.metadata, kinds.Redefine, a.configs.Logger.WithName("kinds"))
 	for _, run := range []func(context.Context) error{observers.Resync, applications.run, definitions.Start} {
 		if err := a.manager.Add(manager.RunnableFunc(right.OnceActing(a.tenure, run))); err != nil {
 			return err
@@ -93,12 +94,12 @@ func (a *agent) newHubResync(store *store) (*hubResync, error) {
 }
 
 // register has the metrics of the agent served, if anybody reads them.
-func (a *agent) register(observers *observer.Observers, kinds *kinds, reconciler *reconcile.Reconciler) error {
+func (a *agent) register(observers *observer.Observers, kinds *discovery.Kinds, reconciler *reconcile.Reconciler) error {
 	registry := a.configs.Registry
 	if registry == nil {
 		return nil
 	}
-	kindOf := func(resource schema.GroupVersionResource) string { return a.counts.kinds.of(kinds.kindOf(resource)) }
+	kindOf := func(resource schema.GroupVersionResource) string { return a.counts.kinds.of(kinds.KindOf(resource)) }
 	return errors.Join(
 		a.counts.register(registry),
 		registry.Register(newGauges(a.known.count, observers.Stats, reconciler.Contended, kindOf)),

@@ -7,6 +7,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/internal/right"
 )
 
@@ -25,7 +26,7 @@ const unsureFor = time.Second
 // keeps them waiting.
 type loop struct {
 	right  right.Grant
-	kinds  *kinds
+	kinds  *discovery.Kinds
 	passes passes
 }
 
@@ -42,6 +43,6 @@ func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 	case err != nil: // another replica may act by now: it will show
 		return ctrl.Result{RequeueAfter: unsureFor}, nil
 	}
-	l.kinds.forget(request.NamespacedName)
+	l.kinds.Forget(request.NamespacedName)
 	return l.passes.Reconcile(ctx, request)
 }

@@ -25,6 +25,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
+var deployment = manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
+
 // exposed is a registry with all metrics of an agent to which something happened.
 func exposed(t *testing.T, counts *metrics) *prometheus.Registry {
 	t.Helper()

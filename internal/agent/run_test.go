@@ -28,6 +28,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
+// patience is how long the tests wait.
+const patience = 30 * time.Second
+
 // newReplica makes one of several agents of a cluster, with its loop left out.
 func newReplica(t *testing.T, cluster string) *agent {
 	t.Helper()

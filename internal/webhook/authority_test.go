@@ -12,14 +12,11 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -223,64 +220,5 @@ func TestAgentThatMeetsTheWebhook(t *testing.T) {
 		if response.Allowed != want || len(response.Patch) > 0 {
 			t.Errorf("allowed is %v, want %v, with the patch %s", response.Allowed, want, response.Patch)
 		}
-	}
-}
-
-// counting counts the questions that reach a mapper.
-type counting struct {
-	meta.RESTMapper
-	asked int
-	err   error
-}
-
-func (c *counting) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	c.asked++
-	if c.err != nil {
-		return nil, c.err
-	}
-	return c.RESTMapper.RESTMapping(kind, versions...)
-}
-
-// A kind that the hub does not know costs it one question in a while, however
-// many Applications name it.
-func TestUnknownKinds(t *testing.T) {
-	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	known := meta.NewDefaultRESTMapper(nil)
-	mapper := &counting{RESTMapper: known}
-	k := newKinds(mapper, clock)
-	opera := manifest.ID{APIVersion: "music.example.com/v1", Kind: "Opera", Name: "tosca"}
-	look := func(why, resource string, clusterScoped bool, asked int) {
-		t.Helper()
-		mapper.asked = 0
-		objects, err := k.objects([]manifest.ID{opera, {}, opera})
-		check.Must(t, err)
-		if got := objects[2]; got.Resource.Resource != resource || got.ClusterScoped != clusterScoped || got.ID != opera {
-			t.Errorf("%s: it is %+v", why, got)
-		}
-		check.Equal(t, why+": questions", asked, mapper.asked)
-	}
-	look("guessed", "operas", false, 1)
-	look("not asked for again", "operas", false, 0)
-	known.AddSpecific(opera.GroupVersionKind(), schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "opere"},
-		schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "opera"}, meta.RESTScopeRoot)
-	clock.SetTime(clock.Now().Add(unknownFor + time.Second))
-	look("known after a while", "opere", true, 1)
-	look("and remembered", "opere", true, 0)
-	clock.SetTime(clock.Now().Add(foundFor + time.Second))
-	mapper.err = errors.New("no answer")
-	if _, err := k.objects([]manifest.ID{opera}); err == nil {
-		t.Error("no error where the hub does not answer")
-	}
-	mapper.err = nil
-
-	// A flood of kinds is guessed.
-	mapper.asked = 0
-	for i := range 10 * questionsAtOnce {
-		if _, err := k.objects([]manifest.ID{{APIVersion: "v1", Kind: fmt.Sprintf("Flood%d", i), Name: "a"}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if mapper.asked > questionsAtOnce {
-		t.Errorf("%d questions at once, want at most %d", mapper.asked, questionsAtOnce)
 	}
 }

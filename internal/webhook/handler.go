@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
@@ -29,7 +30,7 @@ type handler struct {
 	accounts mutate.Accounts
 	// urlSources: agents fetch what is behind URLs.
 	urlSources bool
-	kinds      *kinds
+	kinds      *discovery.Guesser
 	authority  *authority
 	// computing bounds what is computed at once: a text of 256 KiB can take 50 MiB
 	// while it is read, and more than there are processors at once gain nothing.
@@ -125,12 +126,12 @@ func complete(operation admissionv1.Operation, cm, stored *corev1.ConfigMap) mut
 // place finds where the objects are, those of the spec and those of the former
 // one, and refuses what the Application may not reach.
 func (h *handler) place(home mutate.Home, prepared *mutate.Prepared) (refs, former []manifest.Ref, refusals field.ErrorList, err error) {
-	wanted, err := h.kinds.objects(prepared.Wanted)
+	wanted, err := h.kinds.Objects(prepared.Wanted)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	prepared.Warnings = append(prepared.Warnings, mutate.RelocateTexts(unknownKinds(wanted), prepared.Spec)...)
-	formerly, err := h.kinds.objects(prepared.Former)
+	formerly, err := h.kinds.Objects(prepared.Former)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
+	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -55,7 +56,7 @@ func newTestHandler(may func(*authorizationv1.SubjectAccessReview) (bool, error)
 	}
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 	return &handler{
-		kinds:     newKinds(mapper, clock.RealClock{}),
+		kinds:     discovery.NewGuesser(mapper, clock.RealClock{}),
 		authority: newAuthority(reviewer.SubjectAccessReviews(), clock.RealClock{}),
 		computing: semaphore.NewWeighted(computingAtOnce),
 		now:       time.Now,

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/krake-observer/krake-observer/internal/certificates"
+	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
@@ -100,7 +101,7 @@ func newHandler(mgr manager.Manager, options Options) (*handler, error) {
 		scope:      options.Reach.Scope,
 		accounts:   mutate.Accounts{Required: options.RequireServiceAccount},
 		urlSources: options.URLSources,
-		kinds:      newKinds(mgr.GetRESTMapper(), clock.RealClock{}),
+		kinds:      discovery.NewGuesser(mgr.GetRESTMapper(), clock.RealClock{}),
 		authority:  newAuthority(reviews.SubjectAccessReviews(), clock.RealClock{}),
 		computing:  semaphore.NewWeighted(computingAtOnce),
 		now:        time.Now,

@@ -1,4 +1,4 @@
-package agent
+package discovery
 
 import (
 	"context"
@@ -13,26 +13,27 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// definitions watches the CustomResourceDefinitions of the target, of which it
-// needs no more than that they change. Without the right to watch them the agent
-// goes on: it notices a new kind some seconds later.
-type definitions struct {
+// Definitions watches the CustomResourceDefinitions of the target, of which it needs
+// no more than that they change. Without the right to watch them the agent goes on:
+// it notices a new kind some seconds later.
+type Definitions struct {
 	client metadata.Interface
-	// redefined is told the name of each that came, went, or changed.
-	redefined func(name string)
-	logger    logr.Logger
+	// redefine is called with the name of each that came, went or changed.
+	redefine func(name string)
+	logger   logr.Logger
 
 	mu sync.Mutex
-	// told are the reasons for failures that were logged already.
-	told map[metav1.StatusReason]bool
+	// logged are the reasons for failures that were logged already.
+	logged map[metav1.StatusReason]bool
 }
 
-func newDefinitions(client metadata.Interface, redefined func(name string), logger logr.Logger) *definitions {
-	return &definitions{client: client, redefined: redefined, logger: logger, told: map[metav1.StatusReason]bool{}}
+// NewDefinitions makes Definitions that call redefine, which is [Kinds.Redefine].
+func NewDefinitions(client metadata.Interface, redefine func(name string), logger logr.Logger) *Definitions {
+	return &Definitions{client: client, redefine: redefine, logger: logger, logged: map[metav1.StatusReason]bool{}}
 }
 
-// Start implements manager.Runnable.
-func (d *definitions) Start(ctx context.Context) error {
+// Start watches until the context ends. It implements manager.Runnable.
+func (d *Definitions) Start(ctx context.Context) error {
 	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	informer := metadatainformer.NewFilteredMetadataInformer(d.client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
 	if err := informer.SetTransform(nameOnly); err != nil {
@@ -48,9 +49,9 @@ func (d *definitions) Start(ctx context.Context) error {
 	return nil
 }
 
-// handler tells of changes: not of what was there at first, and not of what a
-// new list only repeats.
-func (d *definitions) handler() cache.ResourceEventHandler {
+// handler reports changes: not what was there at first, and not what a new list only
+// repeats.
+func (d *Definitions) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initially bool) {
 			if !initially {
@@ -66,22 +67,22 @@ func (d *definitions) handler() cache.ResourceEventHandler {
 	}
 }
 
-func (d *definitions) changed(object any) {
+func (d *Definitions) changed(object any) {
 	// The key of a cluster-scoped object is its name, that of a tombstone as well.
 	if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
-		d.redefined(name)
+		d.redefine(name)
 	}
 }
 
-// failed tells of each reason once: the informer tries again for ever.
-func (d *definitions) failed(_ context.Context, _ *cache.Reflector, err error) {
+// failed logs each reason once: the informer tries again for ever.
+func (d *Definitions) failed(_ context.Context, _ *cache.Reflector, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	reason := apierrors.ReasonForError(err)
-	if d.told[reason] || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+	if d.logged[reason] || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
 	}
-	d.told[reason] = true
+	d.logged[reason] = true
 	d.logger.Info("CustomResourceDefinitions cannot be watched: kinds that change are noticed later", "error", err.Error())
 }
 

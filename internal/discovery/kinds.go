@@ -1,4 +1,4 @@
-package agent
+package discovery
 
 import (
 	"maps"
@@ -19,21 +19,18 @@ const (
 	// foundFor is how long a kind is taken to be served as it was found, if no
 	// CustomResourceDefinition says otherwise.
 	foundFor = 10 * time.Minute
-	// unknownFor is how long the target is not asked again for a kind that it
-	// does not serve: each question reads all that it serves.
-	unknownFor = 10 * time.Second
-	// settling is how long after a change of a CustomResourceDefinition the
-	// target may not say yet what it serves, and settlingStep how often it is
-	// asked meanwhile.
+	// settling is how long after a change of a CustomResourceDefinition the target
+	// may still serve the former kinds, and settlingStep how often it is asked
+	// meanwhile.
 	settling     = 10 * time.Second
 	settlingStep = time.Second
 )
 
-// kinds finds where the target serves a kind, and remembers it: a repair waits
-// for no discovery. What changes is told to the Applications that asked for a
-// kind of that group.
-type kinds struct {
-	target lister
+// Kinds finds where a target serves a kind, and remembers it: a repair waits for no
+// discovery. It notifies the Applications that asked for a kind of a group when the
+// definitions of that group change.
+type Kinds struct {
+	target Lister
 	notify func(owner types.NamespacedName, after time.Duration)
 	now    func() time.Time
 
@@ -60,10 +57,10 @@ type foundKind struct {
 	since   time.Time
 }
 
-// newKinds makes kinds that ask a target. notify is told of Applications that
+// NewKinds makes Kinds that ask a target. It calls notify with the Applications that
 // have to look again, at once or after a time.
-func newKinds(target lister, notify func(types.NamespacedName, time.Duration), now func() time.Time) *kinds {
-	return &kinds{
+func NewKinds(target Lister, notify func(types.NamespacedName, time.Duration), now func() time.Time) *Kinds {
+	return &Kinds{
 		target:  target,
 		notify:  notify,
 		now:     now,
@@ -73,9 +70,9 @@ func newKinds(target lister, notify func(types.NamespacedName, time.Duration), n
 	}
 }
 
-// Locate implements reconcile.Kinds. For a kind that the target says not to
-// serve, and for nothing else, meta.IsNoMatchError holds.
-func (k *kinds) Locate(owner types.NamespacedName, id manifest.ID) (mutate.Object, error) {
+// Locate implements reconcile.Kinds. For a kind that the target does not serve by its
+// own answer, and for nothing else, meta.IsNoMatchError holds.
+func (k *Kinds) Locate(owner types.NamespacedName, id manifest.ID) (mutate.Object, error) {
 	mapping, err := k.find(owner, id.GroupVersionKind())
 	if err != nil {
 		return mutate.Object{}, err
@@ -83,17 +80,17 @@ func (k *kinds) Locate(owner types.NamespacedName, id manifest.ID) (mutate.Objec
 	return mutate.ObjectAt(id, mapping), nil
 }
 
-// forget is called at the start of each pass: what the Application needs, it
-// asks for again, and one that is gone asks for nothing.
-func (k *kinds) forget(owner types.NamespacedName) {
+// Forget forgets what an Application asked for. A pass calls it at its start: what the
+// Application needs, it asks for again, and one that is gone asks for nothing.
+func (k *Kinds) Forget(owner types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.asked, owner)
 }
 
-// kindOf gives the kind of a resource, as "Deployment.apps", or the resource
-// itself where no Application asked for it.
-func (k *kinds) kindOf(resource schema.GroupVersionResource) string {
+// KindOf returns the kind of a resource, as "Deployment.apps", or the resource itself
+// where no Application asked for it.
+func (k *Kinds) KindOf(resource schema.GroupVersionResource) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for gvk, found := range k.found {
@@ -104,13 +101,13 @@ func (k *kinds) kindOf(resource schema.GroupVersionResource) string {
 	return resource.GroupResource().String()
 }
 
-func (k *kinds) find(owner types.NamespacedName, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+func (k *Kinds) find(owner types.NamespacedName, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	known, changes := k.recall(owner, gvk)
 	if known != nil {
 		return known, nil
 	}
 	mapping, err := k.ask(gvk)
-	if err != nil && k.mayReread(gvk.Group) {
+	if err != nil && k.dropStale(gvk.Group) {
 		mapping, err = k.ask(gvk)
 	}
 	k.remember(owner, gvk, mapping, changes)
@@ -118,10 +115,10 @@ func (k *kinds) find(owner types.NamespacedName, gvk schema.GroupVersionKind) (*
 }
 
 // ask looks into the catalogue, and reads it if there is none.
-func (k *kinds) ask(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+func (k *Kinds) ask(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	k.reading.Lock()
 	defer k.reading.Unlock()
-	known, changes := k.catalogue(gvk.Group)
+	known, changes := k.current(gvk.Group)
 	if known == nil {
 		at := k.now()
 		var err error
@@ -133,9 +130,9 @@ func (k *kinds) ask(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return known.find(gvk)
 }
 
-// catalogue is what was read last. An answer that was read while the definitions of the
-// group changed may be stale: it is dropped once they have settled.
-func (k *kinds) catalogue(group string) (known *catalogue, changes int) {
+// current returns the catalogue that was read last. An answer that was read while the
+// definitions of the group changed may be stale: it is dropped once they have settled.
+func (k *Kinds) current(group string) (known *catalogue, changes int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if changed, ok := k.changed[group]; ok && k.unsettledLocked(group) == 0 && k.servedAt.Before(changed.Add(settling)) {
@@ -145,7 +142,7 @@ func (k *kinds) catalogue(group string) (known *catalogue, changes int) {
 }
 
 // keep keeps a catalogue, unless something has changed while it was read.
-func (k *kinds) keep(fresh *catalogue, changes int, at time.Time) {
+func (k *Kinds) keep(fresh *catalogue, changes int, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if changes == k.changes {
@@ -153,8 +150,8 @@ func (k *kinds) keep(fresh *catalogue, changes int, at time.Time) {
 	}
 }
 
-// recall gives what is known of a kind, and takes note of who asked.
-func (k *kinds) recall(owner types.NamespacedName, gvk schema.GroupVersionKind) (known *meta.RESTMapping, changes int) {
+// recall returns what is known of a kind, and records who asked.
+func (k *Kinds) recall(owner types.NamespacedName, gvk schema.GroupVersionKind) (known *meta.RESTMapping, changes int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if strings.Contains(gvk.Group, ".") && !slices.Contains(k.asked[owner], gvk.Group) { // other groups have no custom resources
@@ -170,9 +167,9 @@ func (k *kinds) recall(owner types.NamespacedName, gvk schema.GroupVersionKind) 
 	return nil, k.changes
 }
 
-// remember keeps what was found. While definitions of the group change, nothing
-// is kept, and the Application looks again: the target may tell of yesterday.
-func (k *kinds) remember(owner types.NamespacedName, gvk schema.GroupVersionKind, mapping *meta.RESTMapping, changes int) {
+// remember keeps what was found. While definitions of the group change, nothing is
+// kept, and the Application looks again: the target may answer with the former kinds.
+func (k *Kinds) remember(owner types.NamespacedName, gvk schema.GroupVersionKind, mapping *meta.RESTMapping, changes int) {
 	k.mu.Lock()
 	left := k.unsettledLocked(gvk.Group)
 	if mapping != nil && left == 0 && changes == k.changes {
@@ -188,8 +185,9 @@ func (k *kinds) remember(owner types.NamespacedName, gvk schema.GroupVersionKind
 	k.notify(owner, left)
 }
 
-// mayReread drops the catalogue if it is time to read it anew, and tells so.
-func (k *kinds) mayReread(group string) bool {
+// dropStale drops the catalogue if it is time to read it anew, and reports whether
+// it is.
+func (k *Kinds) dropStale(group string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	least := unknownFor
@@ -204,7 +202,7 @@ func (k *kinds) mayReread(group string) bool {
 }
 
 // unsettledLocked is for how long the target may not be sure yet of a group.
-func (k *kinds) unsettledLocked(group string) time.Duration {
+func (k *Kinds) unsettledLocked(group string) time.Duration {
 	changed, ok := k.changed[group]
 	if !ok {
 		return 0
@@ -212,18 +210,18 @@ func (k *kinds) unsettledLocked(group string) time.Duration {
 	return max(0, settling-k.now().Sub(changed))
 }
 
-// redefined takes note that a CustomResourceDefinition came, went, or changed.
+// Redefine invalidates a group whose CustomResourceDefinition came, went or changed.
 // Its name is that of the resource and of the group: widgets.example.com.
-func (k *kinds) redefined(name string) {
+func (k *Kinds) Redefine(name string) {
 	_, group, _ := strings.Cut(name, ".")
 	for _, owner := range k.invalidate(group) {
 		k.notify(owner, 0)
 	}
 }
 
-// invalidate forgets the catalogue and what was found of a group, and gives the Applications that
-// asked for it.
-func (k *kinds) invalidate(group string) []types.NamespacedName {
+// invalidate forgets the catalogue and what was found of a group, and returns the
+// Applications that asked for it.
+func (k *Kinds) invalidate(group string) []types.NamespacedName {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()

@@ -1,4 +1,4 @@
-package agent
+package discovery
 
 import (
 	"context"
@@ -31,7 +31,7 @@ const (
 
 // live are kinds that follow the definitions of the API server.
 type live struct {
-	*kinds
+	*Kinds
 
 	woken chan types.NamespacedName
 	log   chan string
@@ -44,13 +44,13 @@ func newLive(t *testing.T, config *rest.Config) *live {
 	l := &live{woken: make(chan types.NamespacedName, 1000), log: make(chan string, 1000)}
 	client, definitions := discovery.NewDiscoveryClientForConfigOrDie(config), metadata.NewForConfigOrDie(config)
 	began := time.Now()
-	l.kinds = newKinds(client, func(owner types.NamespacedName, after time.Duration) {
+	l.Kinds = NewKinds(client, func(owner types.NamespacedName, after time.Duration) {
 		time.AfterFunc(after/haste, func() { l.woken <- owner }) // as the queue does
 	}, func() time.Time { return began.Add(haste * time.Since(began)) })
 	logger := funcr.New(func(_, text string) { l.log <- text }, funcr.Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- newDefinitions(definitions, l.redefined, logger).Start(ctx) }()
+	go func() { ended <- NewDefinitions(definitions, l.Redefine, logger).Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -103,6 +103,10 @@ func define(t *testing.T, group string, scope string) (id manifest.ID, remove fu
 	}
 }
 
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // A kind that somebody installs is found as soon as the API server serves it,
 // one that goes is gone, and one that comes back with another scope is found
 // with that: each time the Application that asked is woken by itself.
@@ -129,7 +133,10 @@ func TestDefinitionsForbidden(t *testing.T) {
 	nobody.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
 	var requests atomic.Int32
 	nobody.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return countedTransport{next, func(string) { requests.Add(1) }, ""}
+		return transportFunc(func(r *http.Request) (*http.Response, error) {
+			requests.Add(1)
+			return next.RoundTrip(r)
+		})
 	})
 	l := newLive(t, nobody)
 	select {

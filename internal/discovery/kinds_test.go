@@ -1,4 +1,4 @@
-package agent
+package discovery
 
 import (
 	"slices"
@@ -21,6 +21,7 @@ import (
 var (
 	deployment = manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
 	widget     = manifest.ID{APIVersion: "example.com/v1", Kind: "Widget", Namespace: "demo", Name: "one"}
+	appName    = types.NamespacedName{Namespace: "demo", Name: "app"}
 	otherName  = types.NamespacedName{Namespace: "demo", Name: "other"}
 )
 
@@ -32,7 +33,7 @@ type notice struct {
 
 // world is a target that says what it serves, as it is told to, and a clock.
 type world struct {
-	*kinds
+	*Kinds
 
 	lists   []*metav1.APIResourceList
 	failure error
@@ -47,7 +48,7 @@ type world struct {
 func newWorld(others ...*metav1.APIResourceList) *world {
 	w := &world{time: time.Unix(1e9, 0), meanwhile: func() {}}
 	w.serve(others...)
-	w.kinds = newKinds(w, func(owner types.NamespacedName, after time.Duration) {
+	w.Kinds = NewKinds(w, func(owner types.NamespacedName, after time.Duration) {
 		w.notices = append(w.notices, notice{owner.Name, after})
 	}, func() time.Time { return w.time })
 	return w
@@ -60,7 +61,7 @@ func (w *world) serve(others ...*metav1.APIResourceList) {
 	}, others...)
 }
 
-// ServerGroupsAndResources implements lister.
+// ServerGroupsAndResources implements Lister.
 func (w *world) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	w.rereads++
 	lists, failure := w.lists, w.failure
@@ -167,10 +168,10 @@ func TestFoundKindsAreRemembered(t *testing.T) {
 	if _, err := w.Locate(appName, deployment); err == nil || w.rereads == before {
 		t.Errorf("the target was not asked again, error %v", err)
 	}
-	if got := w.kindOf(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}); got != "Deployment.apps" {
+	if got := w.KindOf(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}); got != "Deployment.apps" {
 		t.Errorf("the kind is %s", got)
 	}
-	if got := w.kindOf(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "others"}); got != "others.apps" {
+	if got := w.KindOf(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "others"}); got != "others.apps" {
 		t.Errorf("a kind that is not known is %s", got)
 	}
 }
@@ -205,9 +206,9 @@ func TestKindsThatAppear(t *testing.T) {
 	w.missing(t, widget)
 	_, err := w.Locate(otherName, deployment)
 	kit.Must(t, err)
-	w.redefined("gadgets.example.org")
+	w.Redefine("gadgets.example.org")
 	w.expect(t)
-	w.redefined("widgets.example.com")
+	w.Redefine("widgets.example.com")
 	w.expect(t, notice{"app", 0})
 	w.missing(t, widget) // not served yet
 	w.expect(t, notice{"app", settlingStep})
@@ -233,11 +234,11 @@ func TestKindsThatChange(t *testing.T) {
 	w.mustLocate(t, widget)
 	w.mustLocate(t, deployment)
 	w.serve()
-	w.redefined("widgets.example.com")
+	w.Redefine("widgets.example.com")
 	w.expect(t, notice{"app", 0})
 	w.missing(t, widget)
 	w.serve(widgets(false))
-	w.redefined("widgets.example.com")
+	w.Redefine("widgets.example.com")
 	if object, err := w.Locate(appName, widget); err != nil || !object.ClusterScoped {
 		t.Errorf("found %v, error %v", object, err)
 	}
@@ -251,7 +252,7 @@ func TestAnswersOfYesterdayAreNotKept(t *testing.T) {
 	w := newWorld(widgets(true))
 	w.meanwhile = func() {
 		w.serve(widgets(false))
-		w.redefined("gadgets.example.org")
+		w.Redefine("gadgets.example.org")
 		w.meanwhile = func() {}
 	}
 	w.mustLocate(t, widget) // of yesterday
@@ -265,7 +266,7 @@ func TestAnswersOfYesterdayAreNotKept(t *testing.T) {
 func TestAnswersThatWereReadWhileADefinitionSettledAreDropped(t *testing.T) {
 	w := newWorld(widgets(true))
 	w.mustLocate(t, widget)
-	w.redefined("widgets.example.com") // it is deleted, and the target still serves it
+	w.Redefine("widgets.example.com") // it is deleted, and the target still serves it
 	w.mustLocate(t, widget)
 	w.expect(t, notice{"app", 0}, notice{"app", settling})
 	w.serve()
@@ -283,14 +284,14 @@ func TestAnswersThatWereReadWhileADefinitionSettledAreDropped(t *testing.T) {
 func TestForget(t *testing.T) {
 	w := newWorld()
 	w.missing(t, widget)
-	w.forget(appName)
-	w.redefined("widgets.example.com")
+	w.Forget(appName)
+	w.Redefine("widgets.example.com")
 	w.expect(t)
 	if len(w.asked) != 0 {
 		t.Errorf("kept: %v", w.asked)
 	}
 	for i := range 100 { // definitions come and go
-		w.redefined(string(rune('a'+i%26)) + ".group" + string(rune('a'+i)) + ".example.com")
+		w.Redefine(string(rune('a'+i%26)) + ".group" + string(rune('a'+i)) + ".example.com")
 		w.time = w.time.Add(time.Second)
 	}
 	if len(w.changed) > int(settling/time.Second) {

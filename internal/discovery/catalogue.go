@@ -1,4 +1,4 @@
-package agent
+package discovery
 
 import (
 	"errors"
@@ -11,23 +11,23 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// lister says what a target serves: a discovery client.
-type lister interface {
+// Lister lists what a target serves: a discovery client.
+type Lister interface {
 	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
 
 // catalogue is all that a target serves, as it said at one time.
 type catalogue struct {
 	mapper meta.RESTMapper
-	// failed are the groups that the target serves and knows nothing of now.
+	// failed are the groups that the target serves and cannot describe now.
 	failed map[schema.GroupVersion]error
 }
 
-// errHidden is the answer to whom discovery is forbidden: nothing is served.
+// errHidden is the answer where discovery is forbidden: nothing is served.
 var errHidden = errors.New("the API server lists no kinds: may the agent read /api and /apis?")
 
 // read asks a target for all that it serves.
-func read(target lister) (*catalogue, error) {
+func read(target Lister) (*catalogue, error) {
 	groups, lists, err := target.ServerGroupsAndResources()
 	partly, failed := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err)
 	if err != nil && !failed {
@@ -47,7 +47,7 @@ func read(target lister) (*catalogue, error) {
 	return read, nil
 }
 
-// resourcesOf puts the resources to their groups.
+// resourcesOf sorts the resources by their groups.
 func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) []*restmapper.APIGroupResources {
 	byVersion := make(map[string][]metav1.APIResource, len(lists))
 	for _, list := range lists {
@@ -66,10 +66,10 @@ func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) []*
 	return resources
 }
 
-// find gives where a kind is served, in whatever version if it names none. That the target does not serve it is an
-// error for which meta.IsNoMatchError holds; that a group does not answer now is
-// another one. An Application that is deleted gives up the objects of a kind that
-// is gone.
+// find returns where a kind is served, in any version if it names none. That the target
+// does not serve it is an error for which meta.IsNoMatchError holds; that a group does
+// not answer now is another error. The difference matters: an Application that is
+// deleted gives up the objects of a kind that is gone.
 func (c *catalogue) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {
