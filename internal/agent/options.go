@@ -31,7 +31,7 @@ type Options struct {
 	Logging    options.Logging
 	Reach      reach.Options
 	Metrics    options.Metrics
-	Lease      right.Lease
+	Lease      right.LeaseOptions
 	Namespaces Namespaces
 	Hooks      Hooks
 	Sources    Sources

@@ -131,7 +131,7 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*agent, er
 	}
 	a.counts.act(options.Cluster, false)
 	if a.tenure, err = right.Connect(right.Options{
-		Lease: options.Lease, Cluster: options.Cluster, Namespace: options.Namespace, TargetUID: a.who.Ask, Changed: a.changes.tell, Logger: configs.Logger.WithName("leases"),
+		LeaseOptions: options.Lease, Cluster: options.Cluster, Namespace: options.Namespace, TargetUID: a.who.Ask, Changed: a.changes.tell, Logger: configs.Logger.WithName("leases"),
 	}, configs.Target, configs.Hub); err != nil {
 		return nil, err
 	}

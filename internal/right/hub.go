@@ -18,29 +18,29 @@ const (
 	beatsOfHub = 4
 	// hubTimeout is how long a request to the hub may take.
 	hubTimeout = 5 * time.Second
-	// What failed is tried again after retry at least and retry*(1+retrySpread) at
+	// What failed is tried again after hubRetry at least and hubRetry*(1+hubRetrySpread) at
 	// most: thousands of agents must not ask in step when their hub is back.
-	retry       = 2 * time.Second
-	retrySpread = 1.5
+	hubRetry       = 2 * time.Second
+	hubRetrySpread = 1.5
 )
 
-// hub keeps the Lease on the hub. It asks for it when that on the target was had.
-type hub struct {
+// hubKeeper keeps the Lease on the hub. It asks for it when that on the target was had.
+type hubKeeper struct {
 	options   Options
 	standing  *standing
-	target    *target // nil: without a Lease there
-	lease     *lease
+	target    *targetKeeper // nil: without a Lease there
+	lease     *leaseRecord
 	targetUID types.UID // who the target is
 	ours      bool      // it was had
 	failing   bool
 }
 
-func newHub(options Options, standing *standing, target *target) *hub {
-	return &hub{
+func newHubKeeper(options Options, standing *standing, target *targetKeeper) *hubKeeper {
+	return &hubKeeper{
 		options:  options,
 		standing: standing,
 		target:   target,
-		lease: &lease{
+		lease: &leaseRecord{
 			client:    options.Hub.Leases(application.AgentsNamespace),
 			namespace: application.AgentsNamespace,
 			name:      application.HubLease(options.Cluster),
@@ -52,7 +52,7 @@ func newHub(options Options, standing *standing, target *target) *hub {
 }
 
 // keep asks for the Lease and renews it until the context ends or it is lost.
-func (h *hub) keep(ctx context.Context) error {
+func (h *hubKeeper) keep(ctx context.Context) error {
 	if !h.awaitTarget(ctx) {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (h *hub) keep(ctx context.Context) error {
 
 // awaitTarget waits until the Lease on the target was had, and asks who the
 // target is. It reports whether the context has not ended.
-func (h *hub) awaitTarget(ctx context.Context) bool {
+func (h *hubKeeper) awaitTarget(ctx context.Context) bool {
 	if h.target != nil {
 		select {
 		case <-h.target.held:
@@ -92,14 +92,14 @@ func (h *hub) awaitTarget(ctx context.Context) bool {
 	}
 }
 
-func (h *hub) askTarget(ctx context.Context) (types.UID, error) {
+func (h *hubKeeper) askTarget(ctx context.Context) (types.UID, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.options.RenewDeadline)
 	defer cancel()
 	return h.options.TargetUID(ctx)
 }
 
 // step is one request for the Lease, and returns when the next one is due.
-func (h *hub) step(ctx context.Context) (next time.Duration, err error) {
+func (h *hubKeeper) step(ctx context.Context) (next time.Duration, err error) {
 	request, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 	from, err := h.lease.ask(request, h.ours, h.claim, h.mayTake)
@@ -127,12 +127,12 @@ func (h *hub) step(ctx context.Context) (next time.Duration, err error) {
 // again at the same time must not go on in step.
 func jittered(heartbeat time.Duration) time.Duration { return wait.Jitter(heartbeat*9/10, 2.0/9) }
 
-func (h *hub) soon() time.Duration {
-	return min(h.options.Heartbeat, wait.Jitter(retry, retrySpread))
+func (h *hubKeeper) soon() time.Duration {
+	return min(h.options.Heartbeat, wait.Jitter(hubRetry, hubRetrySpread))
 }
 
 // claim binds the Lease to our target.
-func (h *hub) claim() *coordinationv1.Lease {
+func (h *hubKeeper) claim() *coordinationv1.Lease {
 	wanted := h.lease.claim()
 	if wanted.Annotations == nil {
 		wanted.Annotations = map[string]string{}
@@ -143,7 +143,7 @@ func (h *hub) claim() *coordinationv1.Lease {
 }
 
 // targetLease is the UID of the Lease on the target.
-func (h *hub) targetLease() types.UID {
+func (h *hubKeeper) targetLease() types.UID {
 	if h.target == nil {
 		return ""
 	}
@@ -151,7 +151,7 @@ func (h *hub) targetLease() types.UID {
 }
 
 // mayTake finds out who has the cluster's name.
-func (h *hub) mayTake() (bool, error) {
+func (h *hubKeeper) mayTake() (bool, error) {
 	if h.lease.known == nil {
 		return true, nil
 	}
@@ -176,16 +176,16 @@ func (h *hub) mayTake() (bool, error) {
 }
 
 // isStillOurs: no other process had it since the last heartbeat.
-func (h *hub) isStillOurs() (bool, error) {
+func (h *hubKeeper) isStillOurs() (bool, error) {
 	if h.annotation(application.TargetAnnotation) != string(h.targetUID) || h.lease.holder() != "" && !h.lease.isOurs() {
 		return false, fmt.Errorf("%w: %s was taken, its holder is %q", ErrLost, h.lease, h.lease.holder())
 	}
 	return true, nil
 }
 
-func (h *hub) annotation(key string) string { return h.lease.known.Annotations[key] }
+func (h *hubKeeper) annotation(key string) string { return h.lease.known.Annotations[key] }
 
-func (h *hub) failed(err error) {
+func (h *hubKeeper) failed(err error) {
 	if h.failing {
 		return
 	}
@@ -194,7 +194,7 @@ func (h *hub) failed(err error) {
 	h.standing.tell(HubLost)
 }
 
-func (h *hub) answered() {
+func (h *hubKeeper) answered() {
 	if !h.failing {
 		return
 	}

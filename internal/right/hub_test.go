@@ -301,7 +301,7 @@ func TestUnreachableHub(t *testing.T) {
 func checkRetries(t *testing.T, asked []time.Time) {
 	t.Helper()
 	least, most := apart(asked)
-	if least < retry || most > retryMost+hubTimeout || most-least < (retryMost-retry)/2 {
+	if least < hubRetry || most > retryMost+hubTimeout || most-least < (retryMost-hubRetry)/2 {
 		t.Errorf("%d requests are %s to %s apart", len(asked), least, most)
 	}
 }

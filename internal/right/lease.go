@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// lease is a Lease as this process knows it.
-type lease struct {
+// leaseRecord is a Lease as this process knows it.
+type leaseRecord struct {
 	client          coordinationv1client.LeaseInterface
 	namespace, name string
 	server          string // in errors
@@ -25,7 +25,7 @@ type lease struct {
 	since time.Time             // when it was first seen as it is
 }
 
-func (l *lease) String() string {
+func (l *leaseRecord) String() string {
 	return fmt.Sprintf("Lease %s/%s on the %s", l.namespace, l.name, l.server)
 }
 
@@ -34,7 +34,7 @@ type judge func() (take bool, err error)
 
 // ask takes the Lease or renews it, and returns the time from which it lasts; zero
 // if it is not ours. What is ours is renewed without being read first.
-func (l *lease) ask(ctx context.Context, ours bool, claim func() *coordinationv1.Lease, may judge) (from time.Time, err error) {
+func (l *leaseRecord) ask(ctx context.Context, ours bool, claim func() *coordinationv1.Lease, may judge) (from time.Time, err error) {
 	if ours {
 		if from, err = l.write(ctx, claim()); !isOutdated(err) {
 			return from, err
@@ -57,7 +57,7 @@ func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
 
-func (l *lease) read(ctx context.Context) error {
+func (l *leaseRecord) read(ctx context.Context) error {
 	found, err := l.client.Get(ctx, l.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -72,7 +72,7 @@ func (l *lease) read(ctx context.Context) error {
 
 // write returns when it began: the server cannot have done it earlier, so that a
 // count from then ends first.
-func (l *lease) write(ctx context.Context, wanted *coordinationv1.Lease) (began time.Time, err error) {
+func (l *leaseRecord) write(ctx context.Context, wanted *coordinationv1.Lease) (began time.Time, err error) {
 	began = time.Now()
 	var written *coordinationv1.Lease
 	if wanted.ResourceVersion == "" {
@@ -88,7 +88,7 @@ func (l *lease) write(ctx context.Context, wanted *coordinationv1.Lease) (began 
 }
 
 // claim is the Lease as it is when we hold it. Its times are for readers.
-func (l *lease) claim() *coordinationv1.Lease {
+func (l *leaseRecord) claim() *coordinationv1.Lease {
 	now := metav1.NowMicro()
 	wanted := l.known.DeepCopy()
 	switch {
@@ -108,7 +108,7 @@ func (l *lease) claim() *coordinationv1.Lease {
 }
 
 // giveBack empties the holder, if it is us.
-func (l *lease) giveBack(ctx context.Context) error {
+func (l *leaseRecord) giveBack(ctx context.Context) error {
 	for {
 		if err := l.read(ctx); err != nil {
 			return err
@@ -124,10 +124,10 @@ func (l *lease) giveBack(ctx context.Context) error {
 	}
 }
 
-func (l *lease) isOurs() bool { return l.holder() == l.identity }
+func (l *leaseRecord) isOurs() bool { return l.holder() == l.identity }
 
 // holder is empty if no process has it.
-func (l *lease) holder() string {
+func (l *leaseRecord) holder() string {
 	if l.known == nil {
 		return ""
 	}
@@ -135,7 +135,7 @@ func (l *lease) holder() string {
 }
 
 // term counts how often the Lease has come to another holder.
-func (l *lease) term() int32 {
+func (l *leaseRecord) term() int32 {
 	if l.known == nil {
 		return 0
 	}
@@ -144,7 +144,7 @@ func (l *lease) term() int32 {
 
 // isFree holds for a Lease that may be taken: it has no holder, or its holder has
 // let its whole duration pass, by our clock, without renewing it.
-func (l *lease) isFree() bool {
+func (l *leaseRecord) isFree() bool {
 	if l.holder() == "" || l.isOurs() {
 		return true
 	}

@@ -24,8 +24,8 @@ const (
 // leastHeartbeat keeps the heartbeat from becoming a load.
 const leastHeartbeat = time.Second
 
-// Lease is how a process gets the right to act and keeps it.
-type Lease struct {
+// LeaseOptions are how a process gets the right to act and keeps it.
+type LeaseOptions struct {
 	// Elect has one of several replicas act: the holder of the Lease on the target.
 	// Without it a process acts without a Lease there.
 	Elect bool
@@ -39,7 +39,7 @@ type Lease struct {
 }
 
 // AddFlags adds the flags with their defaults.
-func (l *Lease) AddFlags(flags *pflag.FlagSet) {
+func (l *LeaseOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&l.Elect, "leader-elect", true, "act only while holding the Lease, so that several replicas can run")
 	flags.DurationVar(&l.Duration, "leader-elect-lease-duration", DefaultDuration, "how long a replica that is gone keeps the others from acting")
 	flags.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", DefaultRenewDeadline, "how long the replica that acts tries to renew the Lease before it stops")
@@ -48,7 +48,7 @@ func (l *Lease) AddFlags(flags *pflag.FlagSet) {
 }
 
 // Validate reports every flag that cannot be used.
-func (l *Lease) Validate() error {
+func (l *LeaseOptions) Validate() error {
 	var failures []error
 	if l.RenewDeadline >= l.Duration {
 		failures = append(failures, errors.New("--leader-elect-renew-deadline: must be less than --leader-elect-lease-duration"))
@@ -64,7 +64,7 @@ func (l *Lease) Validate() error {
 
 // Options are the process that is to act, and the Leases that decide about it.
 type Options struct {
-	Lease
+	LeaseOptions
 
 	Cluster   string
 	Namespace string // of the Lease on the target

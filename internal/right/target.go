@@ -17,11 +17,11 @@ import (
 // finds that its request took too long.
 const failuresOfTarget = 2
 
-// target keeps the Lease on the target.
-type target struct {
+// targetKeeper keeps the Lease on the target.
+type targetKeeper struct {
 	options  Options
 	standing *standing
-	lease    *lease
+	lease    *leaseRecord
 	held     chan struct{} // closed when it was had for the first time
 
 	// Of the Lease as it was then, and must be ever after.
@@ -34,11 +34,11 @@ type target struct {
 	lost     error // the target is lost, by this failure
 }
 
-func newTarget(options Options, standing *standing) *target {
-	return &target{
+func newTargetKeeper(options Options, standing *standing) *targetKeeper {
+	return &targetKeeper{
 		options:  options,
 		standing: standing,
-		lease: &lease{
+		lease: &leaseRecord{
 			client:    options.Target.Leases(options.Namespace),
 			namespace: options.Namespace,
 			name:      application.TargetLease(options.Cluster),
@@ -51,7 +51,7 @@ func newTarget(options Options, standing *standing) *target {
 }
 
 // keep asks for the Lease and renews it until the context ends or it is lost.
-func (t *target) keep(ctx context.Context) error {
+func (t *targetKeeper) keep(ctx context.Context) error {
 	for {
 		began := time.Now()
 		if err := t.step(ctx); err != nil {
@@ -65,7 +65,7 @@ func (t *target) keep(ctx context.Context) error {
 
 // step is one request for the Lease. Two of them have room before the renewal
 // is overdue, be it that the target swallows both.
-func (t *target) step(ctx context.Context) error {
+func (t *targetKeeper) step(ctx context.Context) error {
 	request, cancel := context.WithTimeout(ctx, (t.options.RenewDeadline-t.options.RetryPeriod)/failuresOfTarget)
 	defer cancel()
 	from, err := t.lease.ask(request, t.isHeld(), t.lease.claim, t.mayTake)
@@ -84,7 +84,7 @@ func (t *target) step(ctx context.Context) error {
 	return nil
 }
 
-func (t *target) isHeld() bool {
+func (t *targetKeeper) isHeld() bool {
 	select {
 	case <-t.held:
 		return true
@@ -95,7 +95,7 @@ func (t *target) isHeld() bool {
 
 // mayTake finds out whether another process has, or has had, what was ours. A Lease
 // that is gone may be that of another cluster at the same address.
-func (t *target) mayTake() (bool, error) {
+func (t *targetKeeper) mayTake() (bool, error) {
 	if !t.isHeld() {
 		return t.lease.isFree(), nil
 	}
@@ -109,7 +109,7 @@ func (t *target) mayTake() (bool, error) {
 }
 
 // failed records that a request failed. Of those in a row the first is logged.
-func (t *target) failed(err error) {
+func (t *targetKeeper) failed(err error) {
 	first, lost := t.fail(err)
 	if first {
 		t.options.Logger.Info("a request for the Lease on the target failed, and is made again", "error", err.Error())
@@ -121,7 +121,7 @@ func (t *target) failed(err error) {
 }
 
 // fail reports whether this is the first failure, and whether the target is lost by it.
-func (t *target) fail(err error) (first, lost bool) {
+func (t *targetKeeper) fail(err error) (first, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failures++
@@ -132,14 +132,14 @@ func (t *target) fail(err error) (first, lost bool) {
 }
 
 // answered records that another process holds the Lease.
-func (t *target) answered() {
+func (t *targetKeeper) answered() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failures = 0
 }
 
 // succeeded records since when the Lease is ours, or is so again.
-func (t *target) succeeded(from time.Time) {
+func (t *targetKeeper) succeeded(from time.Time) {
 	if t.succeed(from) {
 		t.options.Logger.Info("the target is back")
 		t.standing.tell(TargetBack)
@@ -152,7 +152,7 @@ func (t *target) succeeded(from time.Time) {
 }
 
 // succeed reports whether the target is back by this.
-func (t *target) succeed(from time.Time) (back bool) {
+func (t *targetKeeper) succeed(from time.Time) (back bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	back = t.lost != nil
@@ -161,7 +161,7 @@ func (t *target) succeed(from time.Time) (back bool) {
 }
 
 // check is nil if something may be written to the target now.
-func (t *target) check() error {
+func (t *targetKeeper) check() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -177,6 +177,6 @@ func (t *target) check() error {
 }
 
 // isOverdueLocked is decided by the monotonic clock.
-func (t *target) isOverdueLocked() bool {
+func (t *targetKeeper) isOverdueLocked() bool {
 	return time.Since(t.renewed) >= t.options.RenewDeadline
 }

@@ -226,7 +226,7 @@ func TestStoppedProcess(t *testing.T) {
 // that was reset: client-go would try again until the target is back, and then do
 // what was decided long ago.
 func TestUnreachableIsNoReset(t *testing.T) {
-	lost := &target{options: Options{}.withDefaults(), lost: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}
+	lost := &targetKeeper{options: Options{}.withDefaults(), lost: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}
 	err := lost.check()
 	if !errors.Is(err, ErrTargetUnreachable) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) {
 		t.Errorf("error %v", err)

@@ -13,8 +13,8 @@ import (
 type Tenure struct {
 	options  Options
 	standing *standing
-	target   *target // nil: without a Lease there
-	hub      *hub
+	target   *targetKeeper // nil: without a Lease there
+	hub      *hubKeeper
 }
 
 // New makes a Tenure, which grants nothing before Run is called.
@@ -22,9 +22,9 @@ func New(options Options) *Tenure {
 	options = options.withDefaults()
 	t := &Tenure{options: options, standing: newStanding(options)}
 	if options.Elect {
-		t.target = newTarget(options, t.standing)
+		t.target = newTargetKeeper(options, t.standing)
 	}
-	t.hub = newHub(options, t.standing, t.target)
+	t.hub = newHubKeeper(options, t.standing, t.target)
 	return t
 }
 
@@ -115,7 +115,7 @@ func (t *Tenure) giveBack(ctx context.Context, why error) {
 	both.Wait()
 }
 
-func (t *Tenure) leave(ctx context.Context, l *lease) {
+func (t *Tenure) leave(ctx context.Context, l *leaseRecord) {
 	if err := l.giveBack(ctx); err != nil {
 		t.options.Logger.Error(err, "a Lease was not given back, and lasts until it expires")
 	}

@@ -175,7 +175,7 @@ func TestGrace(t *testing.T) {
 		{2 * time.Second, 1500 * time.Millisecond, 400 * time.Millisecond},
 		{0, 0, 4 * time.Second},
 	} {
-		got := New(Options{Lease: Lease{Duration: test.duration, RenewDeadline: test.deadline}, Target: link{}, Hub: link{}}).Grace()
+		got := New(Options{LeaseOptions: LeaseOptions{Duration: test.duration, RenewDeadline: test.deadline}, Target: link{}, Hub: link{}}).Grace()
 		if got != test.want {
 			t.Errorf("Grace with %s and %s is %s, want %s", test.duration, test.deadline, got, test.want)
 		}

@@ -267,15 +267,15 @@ func (w *world) start(t *testing.T, identity string, edits ...func(*Options)) *a
 	ctx, stop := context.WithCancel(t.Context())
 	a := &agent{stop: stop, ended: make(chan error, 1), gone: make(chan struct{})}
 	options := Options{
-		Cluster:   cluster,
-		Namespace: application.AgentsNamespace,
-		Identity:  identity,
-		Lease:     Lease{Elect: true},
-		Target:    link{server: w.target, identity: identity},
-		Hub:       link{server: w.hub, identity: identity},
-		TargetUID: func(context.Context) (types.UID, error) { return ourTarget, nil },
-		Changed:   a.note,
-		Logger:    logr.Discard(),
+		Cluster:      cluster,
+		Namespace:    application.AgentsNamespace,
+		Identity:     identity,
+		LeaseOptions: LeaseOptions{Elect: true},
+		Target:       link{server: w.target, identity: identity},
+		Hub:          link{server: w.hub, identity: identity},
+		TargetUID:    func(context.Context) (types.UID, error) { return ourTarget, nil },
+		Changed:      a.note,
+		Logger:       logr.Discard(),
 	}
 	for _, edit := range edits {
 		edit(&options)
@@ -359,7 +359,7 @@ func (a *agent) stands() string {
 
 // How long a request that failed is waited with at most, and the next heartbeat.
 const (
-	retryMost   = time.Duration((1 + retrySpread) * float64(retry))
+	retryMost   = time.Duration((1 + hubRetrySpread) * float64(hubRetry))
 	longestBeat = DefaultHeartbeat * 11 / 10
 )
 
