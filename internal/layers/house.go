@@ -24,9 +24,9 @@ func layerOf(path string) (layer, bool) {
 		return 3, true
 	case "pkg/observer", "pkg/apply":
 		return 4, true
-	case "pkg/reconcile", "internal/options", "internal/reach", "internal/certificates", "internal/right", "internal/discovery", "internal/webhook/limit", "internal/fetch", "internal/hooks", "internal/habitat":
+	case "pkg/reconcile", "internal/options", "internal/reach", "internal/certificates", "internal/right", "internal/discovery", "internal/fetch", "internal/hooks", "internal/habitat":
 		return 5, true
-	case "internal/webhook", "internal/agent", "internal/agent/connection", "internal/agent/hub", "internal/agent/sources", "internal/agent/target", "internal/agent/telemetry",
+	case "internal/webhook", "internal/webhook/limit", "internal/agent", "internal/agent/connection", "internal/agent/hub", "internal/agent/sources", "internal/agent/target", "internal/agent/telemetry",
 		"internal/cli", "internal/enrol":
 		return 6, true
 	}

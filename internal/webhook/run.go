@@ -19,6 +19,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/certificates"
 	"github.com/krake-observer/krake-observer/internal/discovery"
+	"github.com/krake-observer/krake-observer/internal/webhook/limit"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
@@ -65,8 +66,8 @@ func serve(mgr manager.Manager, options Options) error {
 		Port: options.Port,
 		TLSOpts: []func(*tls.Config){func(config *tls.Config) {
 			config.GetCertificate = keeper.GetCertificate
-			config.GetConfigForClient = newHandshakes().begin
-			// HTTP/2 takes in the bodies of requests that nobody reads yet.
+			config.GetConfigForClient = limit.NewHandshakes().Begin
+			// HTTP/2 takes in the bodies of requests before they are read.
 			config.NextProtos = []string{"http/1.1"}
 		}},
 	})
@@ -74,7 +75,7 @@ func serve(mgr manager.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	draining := &drain{next: newLanes(&admission.Webhook{Handler: answering}, time.Now)}
+	draining := &drain{next: limit.NewLanes(&admission.Webhook{Handler: answering}, time.Now)}
 	hooks.Register(path, draining)
 	start := manager.RunnableFunc(func(ctx context.Context) error {
 		select {

@@ -1,18 +1,23 @@
-package webhook
+package limit
 
 import (
 	"context"
+	"net"
 	"slices"
 	"sync"
+	"time"
 )
 
-// turns hands out a number of places. Who waits for one is served in the order of
-// coming among those of the same sender, and the senders take turns: one that asks a
-// thousand times holds up another by one place, and not by a thousand.
+// turnWait is how long a sender waits for its turn. The API server gives up soon after.
+const turnWait = 4 * time.Second
+
+// turns hands out a number of places. The requests of one sender are served in their
+// order, and the senders take turns: one that asks a thousand times holds up another by
+// one place, and not by a thousand.
 type turns struct {
 	mu   sync.Mutex
-	free int // 0 while anybody waits
-	// waiting are those who wait, by sender; next are the senders, in their order.
+	free int // 0 while a request waits
+	// waiting are the requests that wait, by sender; next are the senders, in their order.
 	waiting map[string][]chan struct{}
 	next    []string
 }
@@ -21,8 +26,8 @@ func newTurns(places int) *turns {
 	return &turns{free: places, waiting: map[string][]chan struct{}{}}
 }
 
-// take waits for a place, which is to be given back. It gives the context's error if
-// that ends first.
+// take waits for a place, which the caller gives back. It returns the context's error
+// if that ends first.
 func (t *turns) take(ctx context.Context, sender string) error {
 	t.mu.Lock()
 	if t.free > 0 {
@@ -47,7 +52,7 @@ func (t *turns) take(ctx context.Context, sender string) error {
 	return ctx.Err()
 }
 
-// leave takes somebody out of those who wait, and tells whether they were among them.
+// leave takes a request out of those that wait, and reports whether it was among them.
 func (t *turns) leave(sender string, turn chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +68,7 @@ func (t *turns) leave(sender string, turn chan struct{}) bool {
 	return true
 }
 
-// give gives a place back.
+// give takes a place back, or hands it to the next sender.
 func (t *turns) give() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,4 +85,13 @@ func (t *turns) give() {
 		t.next = append(t.next, sender)
 	}
 	close(turn)
+}
+
+// senderOf returns the host of an address, by which senders are told apart.
+func senderOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address // that of no TCP connection
+	}
+	return host
 }

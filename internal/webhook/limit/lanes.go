@@ -1,4 +1,4 @@
-package webhook
+package limit
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// maxBody is the size of a review that is read at all: two ConfigMaps of 1 MiB
-	// and their metadata. (With everything in them escaped they would be more: such
-	// an Application cannot be changed.)
+	// maxBody is the largest review that is read: two ConfigMaps of 1 MiB and their
+	// metadata. (With all their text escaped they would be larger: such an Application
+	// cannot be changed.)
 	maxBody = 7 << 20
 	// usualBody is that of a usual one, and smallBody that of most others.
 	usualBody = 64 << 10
@@ -22,28 +22,27 @@ const (
 	usualHeld, usualAtOnce = 64, 4
 	smallHeld, smallAtOnce = 8, 2
 	largeHeld, largeAtOnce = 2, 1
-	// laneWait is how long a review waits for its turn, and bodyTime how long its
-	// sender may take.
-	laneWait = 4 * time.Second
+	// bodyTime is how long the sender of a review may take.
 	bodyTime = 2 * time.Second
 )
 
-// lanes bounds what is held and worked on at once. Anyone who reaches the port
-// can send something that looks like a review: senders, told apart by their address,
-// take turns, so that the API server is not behind all of what another has sent.
+// lanes bounds how many reviews are held and worked on at once. The senders take turns,
+// so that the API server is not behind all that another one has sent.
 type lanes struct {
 	next                http.Handler
 	now                 func() time.Time
 	usual, small, large lane
 }
 
-// lane is for reviews of one size. Who sends slowly takes up a place among those
-// that are held, not among those that are worked on.
+// lane is for reviews of one size. A slow sender takes up a place among those that are
+// held, not among those that are worked on.
 type lane struct{ held, working *turns }
 
 func newLane(held, atOnce int) lane { return lane{newTurns(held), newTurns(atOnce)} }
 
-func newLanes(next http.Handler, now func() time.Time) *lanes {
+// NewLanes returns a handler that passes reviews on to the next one in their turn, and
+// refuses those that are too large, say no length, or wait too long.
+func NewLanes(next http.Handler, now func() time.Time) http.Handler {
 	return &lanes{
 		next: next, now: now,
 		usual: newLane(usualHeld, usualAtOnce), small: newLane(smallHeld, smallAtOnce), large: newLane(largeHeld, largeAtOnce),
@@ -66,7 +65,7 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		lane = l.small
 	}
 	sender := senderOf(r.RemoteAddr)
-	ctx, cancel := context.WithTimeout(r.Context(), laneWait)
+	ctx, cancel := context.WithTimeout(r.Context(), turnWait)
 	defer cancel()
 	if err := lane.held.take(ctx, sender); err != nil {
 		l.refuse(w, "too many reviews at once", http.StatusServiceUnavailable)
@@ -100,7 +99,7 @@ func (l *lanes) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, connection.SetReadDeadline(time.Time{})
 }
 
-// refuse answers without reading what is still to come.
+// refuse answers without reading the rest of the review.
 func (l *lanes) refuse(w http.ResponseWriter, text string, code int) {
 	w.Header().Set("Connection", "close")
 	if err := http.NewResponseController(w).SetReadDeadline(l.now()); err != nil {

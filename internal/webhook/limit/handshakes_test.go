@@ -1,4 +1,4 @@
-package webhook
+package limit
 
 import (
 	"context"
@@ -16,13 +16,13 @@ import (
 // from elsewhere is served all the same.
 func TestHandshakesTakeTurns(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.TLS = &tls.Config{GetConfigForClient: newHandshakes().begin, MinVersion: tls.VersionTLS13}
+	server.TLS = &tls.Config{GetConfigForClient: NewHandshakes().Begin, MinVersion: tls.VersionTLS13}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	address := server.Listener.Addr().String()
 
-	// Were they all one sender's, who comes last would wait for longer than laneWait.
-	const idle = handshakesAtOnce * int(2*laneWait/handshakeTime)
+	// Were they all one sender's, who comes last would wait for longer than turnWait.
+	const idle = handshakesAtOnce * int(2*turnWait/handshakeTime)
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	for range idle {
 		connection, err := dialer.DialContext(t.Context(), "tcp", address)
@@ -35,7 +35,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 		}()
 	}
 	<-time.After(handshakeTime / 2) // they wait for their turns
-	ctx, cancel := context.WithTimeout(t.Context(), laneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), turnWait)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
 	check.Must(t, err)

@@ -1,4 +1,4 @@
-package webhook
+package limit
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 // serveLanes serves what is behind the lanes, over a connection of its own each.
 func serveLanes(t *testing.T, next http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	server := httptest.NewServer(newLanes(next, time.Now))
+	server := httptest.NewServer(NewLanes(next, time.Now))
 	server.Client().Transport.(*http.Transport).DisableKeepAlives = true
 	t.Cleanup(server.Close)
 	return server
@@ -89,7 +89,7 @@ func TestLanes(t *testing.T) {
 		select {
 		case got := <-answers:
 			check.Equal(t, "answer to a large one that has to wait too long", http.StatusServiceUnavailable, got)
-		case <-time.After(10 * laneWait):
+		case <-time.After(10 * turnWait):
 			close(hold)
 			t.Fatal("more large ones are worked on than there is memory for")
 		}
@@ -106,7 +106,7 @@ func TestLanes(t *testing.T) {
 
 // Who sends slowly is cut off, and nobody works on what has come.
 func TestLanesCutOff(t *testing.T) {
-	server := httptest.NewServer(newLanes(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	server := httptest.NewServer(NewLanes(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("half a review is worked on")
 	}), func() time.Time { return time.Now().Add(100*time.Millisecond - bodyTime) }))
 	t.Cleanup(server.Close)

@@ -1,0 +1,38 @@
+package limit
+
+import (
+	"context"
+	"crypto/tls"
+	"time"
+)
+
+const (
+	// handshakesAtOnce are worked on at once: each takes milliseconds of a processor,
+	// before anything is known of its sender.
+	handshakesAtOnce = 4
+	// handshakeTime is how long one holds its place: a sender that does not go on holds
+	// up the others for no longer.
+	handshakeTime = 500 * time.Millisecond
+)
+
+// Handshakes has senders that connect take turns, as those that send reviews do.
+type Handshakes struct{ working *turns }
+
+// NewHandshakes makes the turns of one server.
+func NewHandshakes() Handshakes { return Handshakes{newTurns(handshakesAtOnce)} }
+
+// Begin waits for the turn of the sender, before the first computation. It is the
+// GetConfigForClient of a server, and leaves the configuration unchanged.
+func (h Handshakes) Begin(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	ctx, cancel := context.WithTimeout(hello.Context(), turnWait)
+	defer cancel()
+	if err := h.working.take(ctx, senderOf(hello.Conn.RemoteAddr().String())); err != nil {
+		return nil, err
+	}
+	place, leave := context.WithTimeout(hello.Context(), handshakeTime) // that context ends with the handshake
+	context.AfterFunc(place, func() {
+		leave()
+		h.working.give()
+	})
+	return nil, nil
+}
