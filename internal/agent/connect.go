@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -17,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/krake-observer/krake-observer/internal/agent/sources"
+	"github.com/krake-observer/krake-observer/internal/agent/target"
 	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -28,11 +33,16 @@ import (
 // connect puts the loop between the store of Applications on the hub and the
 // observers on the target.
 func (a *agent) connect() error {
-	target, err := newTarget(a.target.Config, a.counts.request, a.tenure.Target)
+	behindFence := right.Fence(a.target.Config, a.tenure.Target)
+	clients, err := target.NewClients(behindFence)
 	if err != nil {
 		return err
 	}
-	clusters, err := newAccounts(target.config, apply.New(target.objects, name, a.counts.request), a.counts.request)
+	lists, err := newLists(behindFence, a.counts.request)
+	if err != nil {
+		return err
+	}
+	clusters, err := target.NewAccounts(behindFence, apply.New(clients.Objects, name, a.counts.request), name, a.counts.request)
 	if err != nil {
 		return err
 	}
@@ -41,9 +51,9 @@ func (a *agent) connect() error {
 	if err != nil {
 		return err
 	}
-	kinds := discovery.NewKinds(target.discovery, a.notifications.notifyAfter, time.Now)
+	kinds := discovery.NewKinds(clients.Discovery, a.notifications.notifyAfter, time.Now)
 	observers := observer.New(a.ctx, observer.Options{
-		Client: target.objects, Streams: target.streams, Metadata: target.lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
+		Client: clients.Objects, Streams: clients.Streams, Metadata: lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
 		Notify: a.notifications.notify, Summarise: reconcile.Summarise, Summarised: reconcile.Summarised(), OwnerOf: application.OwnerOf,
 		Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
@@ -53,7 +63,7 @@ func (a *agent) connect() error {
 		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, FieldManager: name, MaxHold: a.options.MaxHold,
 		Report: newReporter(a.events.hub, a.events.target, a.configs.Logger, a.counts, time.Now).report, Now: time.Now,
 	}
-	if reconciler.Sources, err = newSources(a.options.Sources); err != nil {
+	if reconciler.Sources, err = sources.New(a.options.Sources); err != nil {
 		return err
 	}
 	if err := a.addHooks(reconciler, store); err != nil {
@@ -63,7 +73,7 @@ func (a *agent) connect() error {
 	if err := a.register(observers, kinds, reconciler); err != nil {
 		return err
 	}
-	definitions := discovery.NewDefinitions(target.metadata, kinds.Redefine, a.configs.Logger.WithName("kinds"))
+	definitions := discovery.NewDefinitions(clients.Metadata, kinds.Redefine, a.configs.Logger.WithName("kinds"))
 	for _, run := range []func(context.Context) error{observers.Resync, applications.run, definitions.Start} {
 		if err := a.manager.Add(manager.RunnableFunc(right.OnceActing(a.tenure, run))); err != nil {
 			return err
@@ -91,6 +101,13 @@ func (a *agent) newHubResync(store *store) (*hubResync, error) {
 		lists: lists, cached: a.manager.GetCache(), live: a.manager.GetAPIReader(), store: store,
 		notify: a.notifications.notify, logger: a.configs.Logger.WithName("applications"),
 	}, nil
+}
+
+// newLists makes a client for lists of metadata, which counts them.
+func newLists(config *rest.Config, count func(reason string)) (metadata.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return countedTransport{inner, count, resyncReason} })
+	return metadata.NewForConfig(config)
 }
 
 // register has the metrics of the agent served, if anybody reads them.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/krake-observer/krake-observer/internal/agent/sources"
 	"github.com/krake-observer/krake-observer/internal/options"
 	"github.com/krake-observer/krake-observer/internal/reach"
 	"github.com/krake-observer/krake-observer/internal/right"
@@ -34,7 +35,7 @@ type Options struct {
 	Lease      right.LeaseOptions
 	Namespaces Namespaces
 	Hooks      Hooks
-	Sources    Sources
+	Sources    sources.Options
 	Habitat    Habitat
 
 	// HubKubeconfig is a file that says how to reach the hub, where the
@@ -67,7 +68,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Lease.AddFlags(flags)
 	o.Namespaces.addFlags(flags)
 	o.Hooks.addFlags(flags)
-	o.Sources.addFlags(flags)
+	o.Sources.AddFlags(flags)
 	o.Habitat.addFlags(flags)
 	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", "", "file that says how to reach the hub, where the Applications are (default: the hub is the cluster of --kubeconfig)")
 	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false,
@@ -82,7 +83,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 // Validate reports every flag that cannot be used.
 func (o *Options) Validate() error {
-	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.Validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.validate(o.RequireServiceAccount), o.Habitat.validate(o)}
+	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.Validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.Validate(o.RequireServiceAccount), o.Habitat.validate(o)}
 	if problems := validation.IsDNS1123Label(o.Cluster); len(problems) > 0 {
 		failures = append(failures, fmt.Errorf("--cluster: %q: %s", o.Cluster, strings.Join(problems, ", ")))
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/krake-observer/krake-observer/internal/agent/connection"
 	"github.com/krake-observer/krake-observer/internal/habitat"
 	"github.com/krake-observer/krake-observer/internal/options"
 	"github.com/krake-observer/krake-observer/internal/right"
@@ -61,8 +62,7 @@ func connections(from Options, userAgent string) (Configs, error) {
 	if err != nil || from.HubKubeconfig == "" {
 		return Configs{Hub: target, Target: target}, err
 	}
-	connection := options.Connection{Kubeconfig: from.HubKubeconfig}
-	hub, err := connection.Config(userAgent)
+	hub, err := (&options.Connection{Kubeconfig: from.HubKubeconfig}).Config(userAgent)
 	if err != nil {
 		return Configs{}, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
@@ -94,7 +94,7 @@ type agent struct {
 	counts        *metrics
 	notifications *notifications
 
-	hub, target connection
+	hub, target connection.Connection
 	who         *right.TargetIdentity // the target
 	manager     manager.Manager
 	folding     *folding
@@ -127,7 +127,7 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*agent, er
 	}
 	a.changes = &changes{
 		cluster: options.Cluster, acting: a.counts.act, known: a.known.names, wake: a.notifications.notifyAll,
-		renewTarget: a.target.renew, renewHub: a.hub.renew, recorder: a.events.hub,
+		renewTarget: a.target.Renew, renewHub: a.hub.Renew, recorder: a.events.hub,
 	}
 	a.counts.act(options.Cluster, false)
 	if a.tenure, err = right.Connect(right.Options{
@@ -145,12 +145,12 @@ func (a *agent) reach() error {
 	if a.who, err = right.NewTargetIdentity(a.configs.Target); err != nil {
 		return err
 	}
-	if a.target, err = newConnection(a.configs.Target); err != nil {
+	if a.target, err = connection.New(a.configs.Target); err != nil {
 		return err
 	}
 	a.hub = a.target
 	if a.configs.Hub != a.configs.Target {
-		a.hub, err = newConnection(a.configs.Hub)
+		a.hub, err = connection.New(a.configs.Hub)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package agent
+package connection
 
 import (
 	"net/http"
@@ -32,7 +32,7 @@ func TestRenew(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	connection, err := newConnection(&rest.Config{
+	connection, err := New(&rest.Config{
 		Host: server.URL, BearerToken: "token", TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 	})
 	kit.Must(t, err)
@@ -51,14 +51,14 @@ func TestRenew(t *testing.T) {
 			t.Errorf("asked with %q", credentials)
 		}
 	}
-	connection.renew()
+	connection.Renew()
 	for range cap(answers) {
 		select {
 		case err := <-answers:
 			if !apierrors.IsNotFound(err) {
 				t.Errorf("who waited is answered: %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(30 * time.Second):
 			t.Fatal("who waited is not answered")
 		}
 	}
@@ -70,12 +70,12 @@ func TestRenew(t *testing.T) {
 // Who brings a way of their own to reach the server has it used.
 func TestConnectionOfTheirOwn(t *testing.T) {
 	config := &rest.Config{Host: "https://a.example", Transport: http.DefaultTransport}
-	connection, err := newConnection(config)
+	connection, err := New(config)
 	if err != nil || connection.Config != config {
 		t.Errorf("connection %v, error %v", connection.Config, err)
 	}
-	connection.renew()
-	if _, err := newConnection(&rest.Config{Host: "https://a b"}); err == nil {
+	connection.Renew()
+	if _, err := New(&rest.Config{Host: "https://a b"}); err == nil {
 		t.Error("an address that is none is no error")
 	}
 }
@@ -93,7 +93,7 @@ func TestConnectionAddress(t *testing.T) {
 	}
 	for _, c := range cases {
 		c.config.BearerTokenFile = "token"
-		connection, err := newConnection(&c.config)
+		connection, err := New(&c.config)
 		if err != nil || connection.Host != c.want || connection.BearerTokenFile != "token" {
 			t.Errorf("%s: %q (%v), with the token of %q", c.config.Host, connection.Host, err, connection.BearerTokenFile)
 		}

@@ -1,4 +1,4 @@
-package agent
+package target
 
 import (
 	"encoding/json"
@@ -132,10 +132,10 @@ func (o *office) set(change func()) {
 }
 
 // newTestAccounts gives the accounts of the office, with a clock.
-func newTestAccounts(t *testing.T, o *office) (*accounts, *clocktesting.FakePassiveClock) {
+func newTestAccounts(t *testing.T, o *office) (*Accounts, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	own := dynamic.NewForConfigOrDie(o.config)
-	a, err := newAccounts(o.config, apply.New(own, name, func(string) {}), func(string) {})
+	a, err := NewAccounts(o.config, apply.New(own, "krake-agent", func(string) {}), "krake-agent", func(string) {})
 	kit.Must(t, err)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	a.present = cache.NewLRUExpireCacheWithClock(maxAccounts, clock)

@@ -1,4 +1,4 @@
-package agent
+package target
 
 import (
 	"context"
@@ -28,26 +28,26 @@ import (
 )
 
 const (
-	// maxAccounts bounds what is kept of accounts: names come from whoever writes
-	// Applications.
+	// maxAccounts bounds what is kept of accounts: their names come from the users.
 	maxAccounts = 1024
-	// presentFor is how long an account that is there is not looked for again, and
-	// so how long one that is deleted may still be acted as. That there is none is
-	// not kept: whoever creates it is served at once.
+	// presentFor is how long an account that is there is not looked for again, and so
+	// how long a deleted one may still be acted as. That an account is missing is not
+	// kept: it serves as soon as it is created.
 	presentFor = 10 * time.Second
 )
 
-// accounts gives the target as the service accounts of the Applications write
-// it. It implements reconcile.Clusters.
+// Accounts is the target as the service accounts of the Applications write to it. It
+// implements reconcile.Clusters.
 //
-// The API server lets whoever may impersonate an account do so without that there
-// is one, so the agent looks itself. It does so when there is something to write,
-// and not before: to find that an object is gone already nobody needs an account,
-// which in a namespace that is being deleted is often gone first.
-type accounts struct {
+// The API server allows to impersonate an account that does not exist, so the agent
+// looks for the account. It looks when there is something to write, and not before: an
+// object that is gone already needs no account, and in a namespace that is being deleted
+// the account is often gone first.
+type Accounts struct {
 	// config is the agent's own: by it accounts are looked for, and objects read.
 	config          *rest.Config
 	own             reconcile.Cluster
+	fieldManager    string
 	count           func(reason string)
 	serviceAccounts corev1client.ServiceAccountsGetter
 	// writers are the clusters of accounts, present those that were found.
@@ -55,20 +55,22 @@ type accounts struct {
 	present *cache.LRUExpireCache
 }
 
-func newAccounts(config *rest.Config, own reconcile.Cluster, count func(reason string)) (*accounts, error) {
+// NewAccounts makes Accounts over the agent's own connection. own writes for the
+// Applications without an account, and count counts each request with its reason.
+func NewAccounts(config *rest.Config, own reconcile.Cluster, fieldManager string, count func(reason string)) (*Accounts, error) {
 	client, err := corev1client.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	return &accounts{
-		config: config, own: own, count: count, serviceAccounts: client,
+	return &Accounts{
+		config: config, own: own, fieldManager: fieldManager, count: count, serviceAccounts: client,
 		writers: lru.New(maxAccounts), present: cache.NewLRUExpireCache(maxAccounts),
 	}, nil
 }
 
 // As implements reconcile.Clusters. That there is no such account is the error of
 // the writes.
-func (a *accounts) As(_ context.Context, account reconcile.Account) (reconcile.Cluster, error) {
+func (a *Accounts) As(_ context.Context, account reconcile.Account) (reconcile.Cluster, error) {
 	if account == (reconcile.Account{}) {
 		return a.own, nil
 	}
@@ -79,7 +81,7 @@ func (a *accounts) As(_ context.Context, account reconcile.Account) (reconcile.C
 	return &writer{accounts: a, account: account, writes: writes}, nil
 }
 
-func (a *accounts) writesOf(account reconcile.Account) (reconcile.Cluster, error) {
+func (a *Accounts) writesOf(account reconcile.Account) (reconcile.Cluster, error) {
 	if known, ok := a.writers.Get(account); ok {
 		return known.(reconcile.Cluster), nil
 	}
@@ -87,13 +89,13 @@ func (a *accounts) writesOf(account reconcile.Account) (reconcile.Cluster, error
 	if err != nil {
 		return nil, err
 	}
-	made := apply.New(client, name, a.count)
+	made := apply.New(client, a.fieldManager, a.count)
 	a.writers.Add(account, made)
 	return made, nil
 }
 
-// look gives an error if the target has no such account, or cannot tell.
-func (a *accounts) look(ctx context.Context, account reconcile.Account) error {
+// look returns an error if the target has no such account, or does not answer.
+func (a *Accounts) look(ctx context.Context, account reconcile.Account) error {
 	if _, known := a.present.Get(account); known {
 		return nil
 	}
@@ -110,13 +112,13 @@ func (a *accounts) look(ctx context.Context, account reconcile.Account) error {
 	return nil
 }
 
-// writer is the target for one pass of an Application, as its account writes it.
-// Whether there is one is looked at before the first write.
+// writer is the target for one pass of an Application, as its account writes to it. It
+// looks for the account before the first write.
 type writer struct {
-	accounts *accounts
+	accounts *Accounts
 	account  reconcile.Account
 	writes   reconcile.Cluster
-	// missing is that there was none: the pass need not ask again.
+	// missing is the error that there is no account: the pass need not ask again.
 	missing error
 }
 
@@ -182,7 +184,7 @@ func newImpersonated(config *rest.Config, namespace, name string) (dynamic.Inter
 	return dynamic.NewForConfig(config)
 }
 
-// userOf gives the user that a service account is.
+// userOf returns the user that a service account is.
 func userOf(namespace, name string) (string, error) {
 	problems := slices.Concat(validation.IsDNS1123Label(namespace), validation.IsDNS1123Subdomain(name))
 	if len(problems) > 0 {
@@ -194,8 +196,8 @@ func userOf(namespace, name string) (string, error) {
 	return "system:serviceaccount:" + namespace + ":" + name, nil
 }
 
-// impersonating sends what is no read as a user. The API server knows the groups
-// of a service account: to send them as well would ask for rights to them.
+// impersonating sends every request that is no read as a user. The API server knows the
+// groups of a service account: to send them as well would ask for rights to them.
 type impersonating struct {
 	user string
 	next http.RoundTripper

@@ -1,4 +1,4 @@
-package agent
+package connection
 
 import (
 	"context"
@@ -8,11 +8,11 @@ import (
 )
 
 // answerPatience is how long an answer may take, to its last byte. An API server gives up
-// on a request after 60 s itself: what lasts longer is lost on its way, and whoever
-// waited for it would wait for ever.
+// on a request after 60 s: an answer that lasts longer is lost on its way, and would be
+// waited for without end.
 const answerPatience = 65 * time.Second
 
-// patient ends requests that nobody answers. A watch takes as long as it takes.
+// patient ends requests without an answer. A watch has no limit.
 type patient struct {
 	http.RoundTripper
 
@@ -34,7 +34,7 @@ func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// ending is the body of an answer that is waited for until it is closed.
+// ending is the body of an answer, which stops the clock when it is closed.
 type ending struct {
 	io.ReadCloser
 

@@ -1,4 +1,10 @@
-package agent
+// Package sources translates the templates and archives of Applications that are behind
+// URLs.
+//
+// It joins package fetch, which decides what may be fetched, and package tosca, which
+// translates. It does not know when a source is fetched again, nor what the Application
+// says of a failure: its errors say only which rule, or which translation, failed.
+package sources
 
 import (
 	"context"
@@ -14,38 +20,40 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/tosca"
 )
 
-// Sources are the options for templates and archives behind URLs.
-type Sources struct {
+// Options are the hosts that the agent may fetch from.
+type Options struct {
 	// Hosts are those from which something may be fetched; none: nothing is.
 	Hosts []string
 	// Private are ranges of addresses that are not public, and allowed.
 	Private []string
 }
 
-func (s *Sources) addFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&s.Hosts, "url-source-hosts", nil,
+// AddFlags adds the flags with their defaults.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&o.Hosts, "url-source-hosts", nil,
 		"hosts from which templates and archives of Applications may be fetched by https: example.org, *.example.org, example.org:8443; none: nothing is fetched; wants --require-service-account")
-	flags.StringSliceVar(&s.Private, "url-source-private-ranges", nil, "ranges of addresses that these hosts may have though they are not public, such as 10.1.0.0/16")
+	flags.StringSliceVar(&o.Private, "url-source-private-ranges", nil, "ranges of addresses that these hosts may have though they are not public, such as 10.1.0.0/16")
 }
 
-func (s *Sources) validate(strict bool) error {
+// Validate reports every flag that cannot be used, in strict mode or without it.
+func (o *Options) Validate(strict bool) error {
 	var failures []error
-	if len(s.Hosts) > 0 && !strict {
+	if len(o.Hosts) > 0 && !strict {
 		failures = append(failures, errors.New("--url-source-hosts: nobody looks at what is behind a URL but the API server, at the rights of the ServiceAccount: add --require-service-account"))
 	}
-	if _, err := s.fetcher(); err != nil {
+	if _, err := o.fetcher(); err != nil {
 		failures = append(failures, fmt.Errorf("--url-source-hosts, --url-source-private-ranges: %w", err))
 	}
 	return errors.Join(failures...)
 }
 
 // fetcher makes the fetcher, nil if nothing may be fetched.
-func (s *Sources) fetcher() (*fetch.Fetcher, error) {
-	if len(s.Hosts) == 0 {
+func (o *Options) fetcher() (*fetch.Fetcher, error) {
+	if len(o.Hosts) == 0 {
 		return nil, nil
 	}
-	options := fetch.Options{Hosts: s.Hosts}
-	for _, text := range s.Private {
+	options := fetch.Options{Hosts: o.Hosts}
+	for _, text := range o.Private {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
 			return nil, err
@@ -55,11 +63,11 @@ func (s *Sources) fetcher() (*fetch.Fetcher, error) {
 	return fetch.New(options)
 }
 
-// sources are what is behind URLs.
+// sources are the texts behind URLs.
 type sources struct{ fetcher *fetch.Fetcher }
 
-// newSources gives nil where nothing may be fetched.
-func newSources(options Sources) (reconcile.Sources, error) {
+// New makes the sources, nil where nothing may be fetched.
+func New(options Options) (reconcile.Sources, error) {
 	fetcher, err := options.fetcher()
 	if fetcher == nil || err != nil {
 		return nil, err
@@ -74,7 +82,7 @@ func (s sources) Translate(ctx context.Context, source application.Source) ([]an
 		return nil, asRefused(err)
 	}
 	defer session.Close()
-	var missing error // what could not be fetched is no mistake of the template
+	var missing error // a file that could not be fetched is no mistake of the template
 	open := func(name string) ([]byte, error) {
 		text, err := session.Open(name)
 		missing = errors.Join(missing, err)
@@ -90,7 +98,7 @@ func (s sources) Translate(ctx context.Context, source application.Source) ([]an
 	return resources, nil
 }
 
-// asRefused tells what a rule forbids from what may come when it is asked for again.
+// asRefused marks an error that comes from a rule: the same request fails again.
 func asRefused(err error) error {
 	if errors.Is(err, fetch.ErrRefused) {
 		return fmt.Errorf("%w: %w", reconcile.ErrSource, err)

@@ -1,0 +1,45 @@
+// Package target reaches the target cluster: the clients of the agent, and the service
+// accounts as which it writes.
+//
+// Valid: a write of an Application with a service account goes out as that account.
+// Invalid: a write goes out as the agent because the account is missing. It is refused
+// ([Accounts]).
+//
+// The package does not know what is written, nor whether the agent may write: the
+// connection that it is given has a fence before it.
+package target
+
+import (
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/pkg/observer"
+)
+
+// Clients are the clients of the target, which share one connection.
+type Clients struct {
+	Objects   dynamic.Interface
+	Streams   observer.Streams
+	Discovery discovery.DiscoveryInterface
+	Metadata  metadata.Interface
+}
+
+// NewClients makes the clients of a connection.
+func NewClients(config *rest.Config) (Clients, error) {
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return Clients{}, err
+	}
+	streams, err := observer.NewStreams(config)
+	if err != nil {
+		return Clients{}, err
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return Clients{}, err
+	}
+	watched, err := metadata.NewForConfig(config)
+	return Clients{objects, streams, kinds, watched}, err
+}
