@@ -1,46 +1,45 @@
 package agent
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/internal/right"
-	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// changes does what a change of the right to act calls for. None of it waits for
-// an API server.
+// changes reacts to each change of the right to act. No reaction waits for an API
+// server.
 type changes struct {
 	cluster string
-	// acting is told if this replica acts for the cluster, and refusal says why it
+	// acting records whether this replica acts for the cluster, and refusal is why it
 	// must not.
 	acting  func(cluster string, acting bool)
 	refusal func() string
-	// known and pending give Applications: all, and those of which something is not
-	// stored on the hub yet. wake has them looked at.
+	// known are all Applications, and pending those of which a write to the hub is due.
+	// wake has them looked at.
 	known, pending func() []types.NamespacedName
 	wake           func([]types.NamespacedName)
-	// renewTarget and renewHub leave behind connections over which nothing may
-	// arrive any more.
+	// renewTarget and renewHub leave behind connections over which perhaps nothing
+	// arrives any more.
 	renewTarget, renewHub func()
-	// resyncTarget and resyncHub have what is known compared with what there is.
+	// resyncTarget and resyncHub have the caches compared with the API servers.
 	resyncTarget, resyncHub func()
 	// recorder writes Events to the hub.
 	recorder events.EventRecorder
 }
 
-// tell is called with one change after the other, which are logged already.
-func (c *changes) tell(change right.Change) {
+// react is called with one change after the other, which are logged already.
+func (c *changes) react(change right.Change) {
 	switch change {
 	case right.Acting:
 		c.acting(c.cluster, true)
 	case right.Refused:
 		c.acting(c.cluster, false)
-		c.refused(c.refusal())
+		telemetry.ReportRefusal(c.recorder, c.cluster, c.refusal())
 	case right.TargetLost:
 		c.renewTarget()
-		c.wake(c.known()) // to say so
+		c.wake(c.known()) // their conditions say so
 	case right.TargetBack:
 		c.renewTarget()
 		c.resyncTarget()
@@ -52,16 +51,4 @@ func (c *changes) tell(change right.Change) {
 		c.resyncHub()
 		c.wake(c.pending())
 	}
-}
-
-// duplicateAgent is the reason of the Event of an agent that must not act.
-const duplicateAgent = "DuplicateAgent"
-
-// refused tells why where people look for it: at the Lease that is not had.
-func (c *changes) refused(why string) {
-	lease := &corev1.ObjectReference{
-		APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
-		Namespace: application.AgentsNamespace, Name: application.HubLease(c.cluster),
-	}
-	c.recorder.Eventf(lease, nil, corev1.EventTypeWarning, duplicateAgent, "Acquire", "%s", cut(why))
 }

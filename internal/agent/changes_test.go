@@ -2,9 +2,11 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/internal/right"
@@ -62,7 +64,7 @@ func TestChanges(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.change.String(), func(t *testing.T) {
 			changes, noted, _ := newChanges(new(string))
-			changes.tell(c.change)
+			changes.react(c.change)
 			check.Equal(t, "done", c.want, noted.entries)
 		})
 	}
@@ -73,8 +75,25 @@ func TestChanges(t *testing.T) {
 func TestRefused(t *testing.T) {
 	why := "DuplicateAgent: somebody else"
 	changes, _, events := newChanges(&why)
-	changes.tell(right.Refused)
+	changes.react(right.Refused)
 	lease := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: "krake-agents", Name: "krake-cluster-edge"}
 	want := []told{{Regarding: lease, Text: "Warning DuplicateAgent DuplicateAgent: somebody else"}}
 	check.Equal(t, "events", want, events.events)
+}
+
+// told is an Event as it was recorded.
+type told struct {
+	Regarding corev1.ObjectReference
+	Text      string
+}
+
+// recorder keeps the Events.
+type recorder struct{ events []told }
+
+func (r *recorder) Eventf(regarding, _ runtime.Object, eventType, reason, _, _ string, arguments ...any) {
+	event := told{Text: strings.Join([]string{eventType, reason, fmt.Sprint(arguments...)}, " ")}
+	if one, ok := regarding.(*corev1.ObjectReference); ok {
+		event.Regarding = *one
+	}
+	r.events = append(r.events, event)
 }

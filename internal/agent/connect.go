@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"math"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -22,6 +19,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/agent/sources"
 	"github.com/krake-observer/krake-observer/internal/agent/target"
+	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -38,15 +36,15 @@ func (a *agent) connect() error {
 	if err != nil {
 		return err
 	}
-	lists, err := newLists(behindFence, a.counts.request)
+	lists, err := telemetry.NewLists(behindFence, a.counts.CountRequest)
 	if err != nil {
 		return err
 	}
-	clusters, err := target.NewAccounts(behindFence, apply.New(clients.Objects, name, a.counts.request), name, a.counts.request)
+	clusters, err := target.NewAccounts(behindFence, apply.New(clients.Objects, name, a.counts.CountRequest), name, a.counts.CountRequest)
 	if err != nil {
 		return err
 	}
-	store := newStore(counted{unfolding{a.manager.GetClient(), a.folding}, a.counts.request}, name, a.options.Cluster, a.tenure.Hub)
+	store := newStore(telemetry.CountWrites(unfolding{a.manager.GetClient(), a.folding}, a.counts.CountRequest), name, a.options.Cluster, a.tenure.Hub)
 	applications, err := a.newHubResync(store)
 	if err != nil {
 		return err
@@ -61,7 +59,7 @@ func (a *agent) connect() error {
 		ClusterName: a.options.Cluster, Target: a.who.UID, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
 		Namespaces:   reconcile.Namespaces{Map: a.options.Namespaces.mapping(), Allowed: a.options.Namespaces.Target},
 		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, FieldManager: name, MaxHold: a.options.MaxHold,
-		Report: newReporter(a.events.hub, a.events.target, a.configs.Logger, a.counts, time.Now).report, Now: time.Now,
+		Report: telemetry.NewReporter(a.events.Hub, a.events.Target, a.configs.Logger, a.counts, time.Now).Report, Now: time.Now,
 	}
 	if reconciler.Sources, err = sources.New(a.options.Sources); err != nil {
 		return err
@@ -88,7 +86,7 @@ func (a *agent) newHubResync(store *store) (*hubResync, error) {
 	if err != nil {
 		return nil, err
 	}
-	lists, err := newLists(a.hub.Config, a.counts.request)
+	lists, err := telemetry.NewLists(a.hub.Config, a.counts.CountRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -103,23 +101,16 @@ func (a *agent) newHubResync(store *store) (*hubResync, error) {
 	}, nil
 }
 
-// newLists makes a client for lists of metadata, which counts them.
-func newLists(config *rest.Config, count func(reason string)) (metadata.Interface, error) {
-	config = rest.CopyConfig(config)
-	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return countedTransport{inner, count, resyncReason} })
-	return metadata.NewForConfig(config)
-}
-
 // register has the metrics of the agent served, if anybody reads them.
 func (a *agent) register(observers *observer.Observers, kinds *discovery.Kinds, reconciler *reconcile.Reconciler) error {
 	registry := a.configs.Registry
 	if registry == nil {
 		return nil
 	}
-	kindOf := func(resource schema.GroupVersionResource) string { return a.counts.kinds.of(kinds.KindOf(resource)) }
+	kindOf := func(resource schema.GroupVersionResource) string { return a.counts.KindLabel(kinds.KindOf(resource)) }
 	return errors.Join(
-		a.counts.register(registry),
-		registry.Register(newGauges(a.known.count, observers.Stats, reconciler.Contended, kindOf)),
+		a.counts.Register(registry),
+		registry.Register(telemetry.NewGauges(a.known.count, observers.Stats, reconciler.Contended, kindOf)),
 	)
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
@@ -46,7 +47,7 @@ func knowApplications(ctx context.Context, mgr manager.Manager, cluster string) 
 // nothing to tell: not that there are none.
 func (a *applications) count() map[application.State]int {
 	if found, ok := a.list(); ok {
-		return countStates(found, a.cluster)
+		return telemetry.CountStates(found, a.cluster)
 	}
 	return nil
 }

@@ -1,192 +1,22 @@
 package agent
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/observer"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
-
-var deployment = manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
-
-// exposed is a registry with all metrics of an agent to which something happened.
-func exposed(t *testing.T, counts *metrics) *prometheus.Registry {
-	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	kit.Must(t, counts.register(registry))
-	inState := func(state string) corev1.ConfigMap {
-		return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{application.StateLabel: state}}}
-	}
-	resource := func(group, version, plural string) schema.GroupVersionResource {
-		return schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
-	}
-	gauges := newGauges(
-		func() map[application.State]int {
-			leaving := inState("RUNNING")
-			leaving.Annotations = map[string]string{application.ClusterAnnotation: "elsewhere"}
-			return countStates([]corev1.ConfigMap{inState("RUNNING"), inState("RUNNING"), inState("FAILED"), inState("whatever"), {}, leaving}, application.LocalCluster)
-		},
-		func() []observer.Stat {
-			return []observer.Stat{
-				{Resource: resource("", "v1", "services"), Objects: 2, Bytes: 1000},
-				{Resource: resource("example.com", "v1", "widgets"), Objects: 1, Bytes: 10},
-				{Resource: resource("example.com", "v2", "widgets"), Objects: 3, Bytes: 30},
-			}
-		},
-		func() int { return 4 },
-		func(resource schema.GroupVersionResource) string { return resource.GroupResource().String() },
-	)
-	kit.Must(t, registry.Register(gauges))
-	return registry
-}
-
-// scrape gives the lines of the metrics, without those of the histogram's buckets.
-func scrape(t *testing.T, registry *prometheus.Registry) string {
-	t.Helper()
-	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
-	if answer.Code != http.StatusOK {
-		t.Fatalf("answered %d: %s", answer.Code, answer.Body)
-	}
-	var kept strings.Builder
-	for line := range strings.Lines(answer.Body.String()) {
-		if !strings.Contains(line, "_bucket{") {
-			kept.WriteString(line)
-		}
-	}
-	return kept.String()
-}
-
-// What is served, to the letter: alerts and dashboards of users depend on it.
-func TestMetrics(t *testing.T) {
-	counts := newMetrics()
-	service := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}
-	deployment := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
-	for _, outcome := range []reconcile.Outcome{
-		{Action: reconcile.Created, Object: service, Took: time.Second}, // no drift, no repair
-		{Action: reconcile.Reverted, Object: deployment, Took: 250 * time.Millisecond},
-		{Action: reconcile.Reverted, Object: deployment, NoOp: true},
-		{Action: reconcile.Recreated, Object: service, Took: 750 * time.Millisecond},
-		{Action: reconcile.Detected, Object: service, Reason: "Observed"},
-		{Action: reconcile.Detected, Object: service, Reason: "Held"},
-		{Action: reconcile.Detected, Object: service, Reason: "Contended"},
-		{Action: reconcile.Detected, Object: service, Reason: "Invalid"},
-		{Action: reconcile.Detected, Object: service, Reason: "Ineffective"},
-		{Action: reconcile.Deleted, Object: service},
-	} {
-		counts.acted(outcome)
-	}
-	counts.request("repair")
-	counts.act("local", true)
-	const want = `# HELP krake_agent_acting 1 where this replica acts: it has the Leases of its cluster on target and hub. Of each cluster, one does.
-# TYPE krake_agent_acting gauge
-krake_agent_acting{cluster="local"} 1
-# HELP krake_api_requests_total Requests to the API servers, by reason: create, repair, delete, read, resync or status. Watches and the Leases are not among them.
-# TYPE krake_api_requests_total counter
-krake_api_requests_total{reason="create"} 0
-krake_api_requests_total{reason="delete"} 0
-krake_api_requests_total{reason="read"} 0
-krake_api_requests_total{reason="repair"} 1
-krake_api_requests_total{reason="resync"} 0
-krake_api_requests_total{reason="status"} 0
-# HELP krake_applications Applications of this cluster by state, as each replica sees them.
-# TYPE krake_applications gauge
-krake_applications{state="COMPLETED"} 0
-krake_applications{state="CREATING"} 0
-krake_applications{state="DEGRADED"} 0
-krake_applications{state="DELETING"} 0
-krake_applications{state="FAILED"} 1
-krake_applications{state="MIGRATING"} 0
-krake_applications{state="READY_FOR_ACTION"} 0
-krake_applications{state="RESTARTING"} 0
-krake_applications{state="RUNNING"} 2
-krake_applications{state="TRANSLATING"} 0
-krake_applications{state="WAITING_FOR_CLEANING"} 0
-krake_applications{state="none"} 2
-# HELP krake_contended_objects Objects of which somebody else changes observed fields again and again.
-# TYPE krake_contended_objects gauge
-krake_contended_objects 4
-# HELP krake_drifts_total Drifts of objects, by what became of them: reverted, recreated, observed, held, contended or stalled.
-# TYPE krake_drifts_total counter
-krake_drifts_total{kind="Deployment.apps",outcome="reverted"} 2
-krake_drifts_total{kind="Service",outcome="contended"} 1
-krake_drifts_total{kind="Service",outcome="held"} 1
-krake_drifts_total{kind="Service",outcome="observed"} 1
-krake_drifts_total{kind="Service",outcome="recreated"} 1
-krake_drifts_total{kind="Service",outcome="stalled"} 2
-# HELP krake_events_unwritten_total Events of drifts that were not written, because there were many: of an Application one in a second is, and five of all.
-# TYPE krake_events_unwritten_total counter
-krake_events_unwritten_total 0
-# HELP krake_observed_bytes Memory that is kept of the watched objects, estimated.
-# TYPE krake_observed_bytes gauge
-krake_observed_bytes 1040
-# HELP krake_observed_objects Objects that are watched, by kind; none where another replica acts.
-# TYPE krake_observed_objects gauge
-krake_observed_objects{kind="services"} 2
-krake_observed_objects{kind="widgets.example.com"} 4
-# HELP krake_repair_duration_seconds Time from the event that told of a drift until the API server had accepted its repair.
-# TYPE krake_repair_duration_seconds histogram
-krake_repair_duration_seconds_sum 1
-krake_repair_duration_seconds_count 2
-# HELP krake_repairs_total Repairs of objects, by result: reverted, recreated, noop (the API server writes it otherwise), refused or error.
-# TYPE krake_repairs_total counter
-krake_repairs_total{kind="Deployment.apps",result="noop"} 1
-krake_repairs_total{kind="Deployment.apps",result="reverted"} 1
-krake_repairs_total{kind="Service",result="error"} 1
-krake_repairs_total{kind="Service",result="recreated"} 1
-krake_repairs_total{kind="Service",result="refused"} 1
-`
-	check.Equal(t, "metrics", want, scrape(t, exposed(t, counts)))
-}
-
-// The names and units are those that Prometheus recommends.
-func TestMetricsLint(t *testing.T) {
-	counts := newMetrics()
-	counts.acted(reconcile.Outcome{Action: reconcile.Reverted, Object: deployment})
-	families, err := exposed(t, counts).Gather()
-	kit.Must(t, err)
-	if len(families) != 9 {
-		t.Errorf("%d metrics", len(families))
-	}
-	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	if err != nil || len(problems) > 0 {
-		t.Errorf("%v, error %v", problems, err)
-	}
-}
-
-// A label has no more values than are bounded, however many kinds come by.
-func TestKindLabelsAreBounded(t *testing.T) {
-	counts := newMetrics()
-	for i := range 2 * maxKindLabels {
-		id := manifest.ID{APIVersion: "example.com/v1", Kind: fmt.Sprintf("Kind%d", i), Name: "x"}
-		counts.acted(reconcile.Outcome{Action: reconcile.Recreated, Object: id})
-	}
-	text := scrape(t, exposed(t, counts))
-	if got := strings.Count(text, "krake_drifts_total{"); got != maxKindLabels+1 {
-		t.Errorf("%d series", got)
-	}
-	if want := fmt.Sprintf(`krake_drifts_total{kind="other",outcome="recreated"} %d`, maxKindLabels); !strings.Contains(text, want) {
-		t.Errorf("there is no %s", want)
-	}
-}
 
 // While the Applications are not known yet, nothing is said of them.
 func TestUnknownApplicationsAreNotNone(t *testing.T) {
@@ -201,16 +31,27 @@ func TestRequestsAreCounted(t *testing.T) {
 	count := func(reason string) { reasons = append(reasons, reason) }
 	h := newHub(t)
 	app := h.mustGet(t)
-	h.client = counted{h.client, count}
+	h.client = telemetry.CountWrites(h.client, count)
 	h.mustRun(t, app, application.StateRunning)
 	h.mustRun(t, app, application.StateRunning) // writes nothing
 
 	api := httptest.NewServer(http.NotFoundHandler())
 	defer api.Close()
-	lists, err := newLists(&rest.Config{Host: api.URL}, count)
+	lists, err := telemetry.NewLists(&rest.Config{Host: api.URL}, count)
 	kit.Must(t, err)
 	if _, err := lists.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("listed: %v", err)
 	}
-	check.Equal(t, "counted", []string{statusReason, resyncReason}, reasons)
+	check.Equal(t, "counted", []string{"status", "resync"}, reasons)
+}
+
+// scrape returns the lines of the metrics.
+func scrape(t *testing.T, registry *prometheus.Registry) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	if answer.Code != http.StatusOK {
+		t.Fatalf("answered %d: %s", answer.Code, answer.Body)
+	}
+	return answer.Body.String()
 }

@@ -14,6 +14,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/krake-observer/krake-observer/internal/agent/connection"
+	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/internal/habitat"
 	"github.com/krake-observer/krake-observer/internal/options"
 	"github.com/krake-observer/krake-observer/internal/right"
@@ -91,7 +92,7 @@ type agent struct {
 
 	options       Options
 	configs       Configs
-	counts        *metrics
+	counts        *telemetry.Metrics
 	notifications *notifications
 
 	hub, target connection.Connection
@@ -99,7 +100,7 @@ type agent struct {
 	manager     manager.Manager
 	folding     *folding
 	known       *applications
-	events      *recorders
+	events      *telemetry.Recorders
 	changes     *changes
 	tenure      *right.Tenure
 }
@@ -107,7 +108,7 @@ type agent struct {
 // newAgent makes an agent that knows the Applications and asks for the Leases,
 // and does nothing else.
 func newAgent(ctx context.Context, options Options, configs Configs) (*agent, error) {
-	a := &agent{options: options, configs: configs, counts: newMetrics(), notifications: &notifications{}, folding: newFolding()}
+	a := &agent{options: options, configs: configs, counts: telemetry.NewMetrics(), notifications: &notifications{}, folding: newFolding()}
 	a.ctx, a.stop = context.WithCancel(ctx)
 	var err error
 	if err = a.reach(); err != nil {
@@ -122,16 +123,16 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*agent, er
 	if a.known, err = knowApplications(a.ctx, a.manager, options.Cluster); err != nil {
 		return nil, err
 	}
-	if a.events, err = newRecorders(a.hub.Config, a.target.Config); err != nil {
+	if a.events, err = telemetry.NewRecorders(a.hub.Config, a.target.Config, name); err != nil {
 		return nil, err
 	}
 	a.changes = &changes{
-		cluster: options.Cluster, acting: a.counts.act, known: a.known.names, wake: a.notifications.notifyAll,
-		renewTarget: a.target.Renew, renewHub: a.hub.Renew, recorder: a.events.hub,
+		cluster: options.Cluster, acting: a.counts.SetActing, known: a.known.names, wake: a.notifications.notifyAll,
+		renewTarget: a.target.Renew, renewHub: a.hub.Renew, recorder: a.events.Hub,
 	}
-	a.counts.act(options.Cluster, false)
+	a.counts.SetActing(options.Cluster, false)
 	if a.tenure, err = right.Connect(right.Options{
-		LeaseOptions: options.Lease, Cluster: options.Cluster, Namespace: options.Namespace, TargetUID: a.who.Ask, Changed: a.changes.tell, Logger: configs.Logger.WithName("leases"),
+		LeaseOptions: options.Lease, Cluster: options.Cluster, Namespace: options.Namespace, TargetUID: a.who.Ask, Changed: a.changes.react, Logger: configs.Logger.WithName("leases"),
 	}, configs.Target, configs.Hub); err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func (a *agent) reach() error {
 // run runs the agent. The Leases outlive what is done by their right, and the
 // Events both.
 func (a *agent) run() error {
-	mute, err := a.events.start(a.ctx)
+	mute, err := a.events.Start(a.ctx)
 	if err != nil {
 		return err
 	}

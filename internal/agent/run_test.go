@@ -81,7 +81,7 @@ func leader(t *testing.T, clients kubernetes.Interface, cluster string) string {
 func acts(t *testing.T, replica *agent) bool {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	kit.Must(t, registry.Register(replica.counts.acting))
+	kit.Must(t, replica.counts.Register(registry))
 	return strings.Contains(scrape(t, registry), fmt.Sprintf("krake_agent_acting{cluster=%q} 1\n", replica.options.Cluster))
 }
 

@@ -13,7 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/krake-observer/krake-observer/internal/agent"
+	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/manifests"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -112,7 +112,7 @@ func TestTroubleshooting(t *testing.T) {
 	same(t, "conditions", textsOf(reconcile.Conditions()), pairsOf(sectionOf(t, page, "## By reason")))
 	same(t, "conditions of Habitats", textsOf(habitatSaid()), pairsOf(sectionOf(t, page, "## Habitats")))
 	var events []string
-	for _, event := range slices.Concat(agent.Events(), habitatEvents()) {
+	for _, event := range slices.Concat(telemetry.EventMeanings(), habitatEvents()) {
 		events = append(events, event.Reason)
 	}
 	same(t, "Events", events, first(rowsOf(sectionOf(t, page, "## Events"))))

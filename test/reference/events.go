@@ -1,13 +1,13 @@
 package main
 
 import (
-	"github.com/krake-observer/krake-observer/internal/agent"
+	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 )
 
 // habitatEvents are those of krake-habitat.
-func habitatEvents() []agent.EventMeaning {
+func habitatEvents() []telemetry.EventMeaning {
 	const normal, warning, habitat = "Normal", "Warning", "Habitat"
-	events := []agent.EventMeaning{
+	events := []telemetry.EventMeaning{
 		{Type: normal, Reason: "ApplicationCreated", On: habitat, Meaning: "its Application was created"},
 		{Type: normal, Reason: "ApplicationUpdated", On: habitat, Meaning: "its Application was changed"},
 		{Type: normal, Reason: "PodsReplaced", On: habitat, Meaning: "Pods of an older revision were deleted, to be made anew"},
@@ -17,7 +17,7 @@ func habitatEvents() []agent.EventMeaning {
 	}
 	for _, said := range habitatSaid() {
 		if said.Condition == "Accepted" && said.Status == "False" && said.Reason != "Going" {
-			events = append(events, agent.EventMeaning{Type: warning, Reason: said.Reason, On: habitat, Meaning: said.Meaning})
+			events = append(events, telemetry.EventMeaning{Type: warning, Reason: said.Reason, On: habitat, Meaning: said.Meaning})
 		}
 	}
 	return events
@@ -25,13 +25,13 @@ func habitatEvents() []agent.EventMeaning {
 
 func events(p *page, _ string) error {
 	p.section("Events", "`kubectl events --for configmap/NAME`, or `--for KIND/NAME` of an object on its cluster. Those of agents are by `krake-agent`:")
-	eventTable(p, agent.Events())
+	eventTable(p, telemetry.EventMeanings())
 	p.text("\nBy `krake-habitat`:\n")
 	eventTable(p, habitatEvents())
 	return nil
 }
 
-func eventTable(p *page, all []agent.EventMeaning) {
+func eventTable(p *page, all []telemetry.EventMeaning) {
 	var rows [][]string
 	for _, event := range all {
 		rows = append(rows, []string{code(event.Reason), event.Type, event.On, event.Meaning})

@@ -17,7 +17,7 @@ type metric struct {
 func metricsOf(root string) (map[string]metric, error) {
 	found := map[string]metric{}
 	for folder, by := range map[string]string{
-		"internal/agent": "agent", "internal/hooks": "agent, with `--hooks`",
+		"internal/agent/telemetry": "agent", "internal/hooks": "agent, with `--hooks`",
 		"internal/webhook": "webhook", "internal/certificates": "webhook",
 	} {
 		files, err := newSource(root).parse(folder)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/krake-observer/krake-observer/internal/agent"
+	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -39,8 +39,8 @@ func TestReferenceIsOfThisCode(t *testing.T) {
 // speaking are the folders whose code says conditions, reasons, Events and states.
 func speaking() []string {
 	return []string{
-		"pkg/application", "pkg/reconcile", "internal/agent", "internal/habitat", "internal/hooks", "internal/right",
-		"internal/certificates", "internal/webhook",
+		"pkg/application", "pkg/reconcile", "internal/agent", "internal/agent/hub", "internal/agent/target", "internal/agent/telemetry",
+		"internal/habitat", "internal/hooks", "internal/right", "internal/discovery", "internal/certificates", "internal/webhook",
 	}
 }
 
@@ -82,7 +82,7 @@ func toldWords() map[string]bool {
 	for _, said := range slices.Concat(reconcile.Conditions(), habitatSaid()) {
 		told[said.Condition], told[said.Reason] = true, true
 	}
-	for _, event := range slices.Concat(agent.Events(), habitatEvents()) {
+	for _, event := range slices.Concat(telemetry.EventMeanings(), habitatEvents()) {
 		told[event.Reason] = true
 	}
 	for _, state := range application.States() {

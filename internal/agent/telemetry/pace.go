@@ -1,4 +1,4 @@
-package agent
+package telemetry
 
 import (
 	"sync"
@@ -33,15 +33,15 @@ func newPace() *pace {
 	return &pace{all: rate.NewLimiter(eventsOfAll, eventsOfAllAtOnce), of: map[types.NamespacedName]*rate.Limiter{}}
 }
 
-// wait tells if one more Event of the Application is to be written, and after which time,
-// and counts it as written.
-func (p *pace) wait(app types.NamespacedName, now time.Time) (long time.Duration, may bool) {
+// reserve reports whether one more Event of the Application may be written, and after
+// which time, and counts it as written.
+func (p *pace) reserve(app types.NamespacedName, now time.Time) (long time.Duration, may bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	place := p.all.ReserveN(now, 1)
 	if long = place.DelayFrom(now); long > longestEventWait {
 		place.CancelAt(now)
-		return 0, false // in a storm nobody looks for what is to be forgotten
+		return 0, false // in a storm nothing is forgotten
 	}
 	own := p.of[app]
 	if own == nil {
@@ -58,7 +58,7 @@ func (p *pace) wait(app types.NamespacedName, now time.Time) (long time.Duration
 	return long, true
 }
 
-// forgetLocked forgets those of which a new one would be the same.
+// forgetLocked forgets the limiters that are full, as new ones are.
 func (p *pace) forgetLocked(now time.Time) {
 	for app, own := range p.of {
 		if own.TokensAt(now) >= eventsOfOneAtOnce {

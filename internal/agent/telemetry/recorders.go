@@ -1,4 +1,4 @@
-package agent
+package telemetry
 
 import (
 	"context"
@@ -9,39 +9,41 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// recorders write Events to hub and target. They hold nobody up: a server that
-// does not answer misses some.
-type recorders struct {
-	hub, target  events.EventRecorder
+// Recorders write Events to hub and target. They block no caller: a server that does not
+// answer misses some.
+type Recorders struct {
+	Hub, Target events.EventRecorder
+
+	source       string
 	broadcasters []events.EventBroadcaster
 }
 
-// newRecorders makes recorders, which write nothing before they are started.
-func newRecorders(hub, target *rest.Config) (*recorders, error) {
-	r := &recorders{}
+// NewRecorders makes recorders of a source, which write nothing before they are started.
+func NewRecorders(hub, target *rest.Config, source string) (*Recorders, error) {
+	r := &Recorders{source: source}
 	var err error
-	if r.target, err = r.add(target); err != nil {
+	if r.Target, err = r.add(target); err != nil {
 		return nil, err
 	}
-	r.hub = r.target
+	r.Hub = r.Target
 	if hub != target {
-		r.hub, err = r.add(hub)
+		r.Hub, err = r.add(hub)
 	}
 	return r, err
 }
 
-func (r *recorders) add(config *rest.Config) (events.EventRecorder, error) {
+func (r *Recorders) add(config *rest.Config) (events.EventRecorder, error) {
 	client, err := eventsv1.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client})
 	r.broadcasters = append(r.broadcasters, broadcaster)
-	return broadcaster.NewRecorder(scheme.Scheme, name), nil
+	return broadcaster.NewRecorder(scheme.Scheme, r.source), nil
 }
 
-// start begins to write. stop ends it, when nobody has anything to tell any more.
-func (r *recorders) start(ctx context.Context) (stop func(), err error) {
+// Start begins to write. stop ends it, when no Event follows any more.
+func (r *Recorders) Start(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop = func() {
 		for _, broadcaster := range r.broadcasters {

@@ -1,4 +1,4 @@
-package agent
+package telemetry
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -16,6 +17,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
+
+var appName = types.NamespacedName{Namespace: "demo", Name: "app"}
 
 // told is an Event as it was recorded.
 type told struct {
@@ -42,7 +45,7 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 func report(outcome reconcile.Outcome) []told {
 	app := &application.Application{NamespacedName: appName, UID: "1"}
 	var hub, target recorder
-	newReporter(&hub, &target, log.Log, newMetrics(), time.Now).report(app, outcome)
+	NewReporter(&hub, &target, log.Log, NewMetrics(), time.Now).Report(app, outcome)
 	return append(hub.events, target.events...)
 }
 

@@ -1,4 +1,4 @@
-package agent
+package telemetry
 
 import (
 	"time"
@@ -11,35 +11,37 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
-// reporter tells people what was done: by an Event of the Application on the hub
-// and one of the object on the target, in the log, and in the metrics. It tells
-// paths of fields, never their values. Where drifts are many, log, metrics and status
-// alone tell of those that were dealt with.
-type reporter struct {
+// Reporter reports the outcomes of the loop: by an Event of the Application on the hub
+// and one of the object on the target, in the log, and in the metrics. It names paths of
+// fields, never their values. Where drifts are many, those that need no action have no
+// Event: log, metrics and status have them.
+type Reporter struct {
 	hub, target events.EventRecorder
 	logger      logr.Logger
-	metrics     *metrics
+	metrics     *Metrics
 	pace        *pace
 	now         func() time.Time
-	// after does something after a time.
+	// after calls a function after a time.
 	after func(time.Duration, func())
 }
 
-func newReporter(hub, target events.EventRecorder, logger logr.Logger, metrics *metrics, now func() time.Time) *reporter {
-	return &reporter{
+// NewReporter makes a Reporter that records Events on hub and target.
+func NewReporter(hub, target events.EventRecorder, logger logr.Logger, metrics *Metrics, now func() time.Time) *Reporter {
+	return &Reporter{
 		hub: hub, target: target, logger: logger, metrics: metrics, pace: newPace(), now: now,
 		after: func(long time.Duration, do func()) { time.AfterFunc(long, do) },
 	}
 }
 
-func (r *reporter) report(app *application.Application, outcome reconcile.Outcome) {
+// Report reports one outcome.
+func (r *Reporter) Report(app *application.Application, outcome reconcile.Outcome) {
 	r.logger.Info("acted", "application", app.NamespacedName.String(), "outcome", outcome.String())
-	r.metrics.acted(outcome)
+	r.metrics.countOutcome(outcome)
 	if !isRoutine(outcome) {
 		r.write(app, outcome)
 		return
 	}
-	switch long, may := r.pace.wait(app.NamespacedName, r.now()); {
+	switch long, may := r.pace.reserve(app.NamespacedName, r.now()); {
 	case !may:
 		const onHubAndTarget = 2
 		r.metrics.unwritten.Add(onHubAndTarget)
@@ -50,8 +52,8 @@ func (r *reporter) report(app *application.Application, outcome reconcile.Outcom
 	}
 }
 
-// write writes the Events of an outcome. Of the Application it reads the identity alone.
-func (r *reporter) write(app *application.Application, outcome reconcile.Outcome) {
+// write writes the Events of an outcome. Of the Application it reads the identity only.
+func (r *Reporter) write(app *application.Application, outcome reconcile.Outcome) {
 	configMap := &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "ConfigMap", Namespace: app.Namespace, Name: app.Name, UID: app.UID,
 	}
@@ -59,7 +61,7 @@ func (r *reporter) write(app *application.Application, outcome reconcile.Outcome
 		APIVersion: outcome.Object.APIVersion, Kind: outcome.Object.Kind,
 		Namespace: outcome.Object.Namespace, Name: outcome.Object.Name, UID: outcome.UID,
 		// Events that differ in their note only are counted as one: without the
-		// fields, the drift of another field would never be told.
+		// fields, the drift of another field would have no Event.
 		FieldPath: cut(outcome.Fields()),
 	}
 	kind, reason, note := eventType(outcome.Action), string(outcome.Action), cut(outcome.String())
@@ -67,7 +69,7 @@ func (r *reporter) write(app *application.Application, outcome reconcile.Outcome
 	r.target.Eventf(object, configMap, kind, reason, "Reconcile", "%s", note)
 }
 
-// isRoutine tells if nobody has to do anything about an outcome.
+// isRoutine holds for an outcome that needs no action of a user.
 func isRoutine(outcome reconcile.Outcome) bool {
 	switch drift, _ := results(outcome); drift {
 	case "reverted", "recreated", "observed", "held":
@@ -85,8 +87,8 @@ func cut(text string) string {
 	return text[:most] + "..."
 }
 
-// eventType: that somebody changed what must not change, or that it is not
-// changed back, is worth a look.
+// eventType returns Warning for an outcome that is worth a look: an observed field was
+// changed, or is not changed back.
 func eventType(action reconcile.Action) string {
 	switch action {
 	case reconcile.Reverted, reconcile.Recreated, reconcile.Detected, reconcile.Contended, reconcile.Conflict, reconcile.Failed,
@@ -94,23 +96,4 @@ func eventType(action reconcile.Action) string {
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal
-}
-
-// EventMeaning is an Event that agents write, and what it tells.
-type EventMeaning struct {
-	Type, Reason string
-	// On is what it is about, in words.
-	On      string
-	Meaning string
-}
-
-// Events are all that agents write.
-func Events() []EventMeaning {
-	var all []EventMeaning
-	for _, one := range reconcile.Actions() {
-		all = append(all, EventMeaning{eventType(one.Action), string(one.Action), "Application, and the object on its cluster", one.Meaning})
-	}
-	return append(all, EventMeaning{
-		corev1.EventTypeWarning, duplicateAgent, "Lease of the cluster on the hub", "another target, or another agent, has the name of this agent's cluster",
-	})
 }

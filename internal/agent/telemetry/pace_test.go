@@ -1,4 +1,4 @@
-package agent
+package telemetry
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ func TestPace(t *testing.T) {
 	p := newPace()
 	count := func(app string, now time.Time, tries int) (written int, last time.Duration) {
 		for range tries {
-			if long, may := p.wait(types.NamespacedName{Name: app}, now); may {
+			if long, may := p.reserve(types.NamespacedName{Name: app}, now); may {
 				written, last = written+1, long
 			}
 		}
@@ -71,13 +71,13 @@ func TestReportKeepsPace(t *testing.T) {
 		{reconcile.Outcome{Action: reconcile.Deleted}, false},
 	} {
 		var hub, target recorder
-		counts := newMetrics()
-		r := newReporter(&hub, &target, log.Log, counts, func() time.Time { return time.Unix(0, 0) })
+		counts := NewMetrics()
+		r := NewReporter(&hub, &target, log.Log, counts, func() time.Time { return time.Unix(0, 0) })
 		var waited []func()
 		r.after = func(_ time.Duration, do func()) { waited = append(waited, do) }
 		const many = 3 * eventsOfOneAtOnce
 		for range many {
-			r.report(app, c.outcome)
+			r.Report(app, c.outcome)
 		}
 		if got := len(hub.events); c.paced && got != eventsOfAllAtOnce {
 			t.Errorf("%s %s: %d are told at once", c.outcome.Action, c.outcome.Reason, got)

@@ -1,0 +1,154 @@
+package telemetry
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+)
+
+// maxKindLabels bounds the values of the label kind. A kind is named when an
+// object of it was seen, so there are no more than the target serves; and that
+// can be many over the years of a process.
+const (
+	maxKindLabels = 200
+	otherLabel    = "other"
+)
+
+// Metrics are the counters of an agent.
+type Metrics struct {
+	drifts   *prometheus.CounterVec
+	repairs  *prometheus.CounterVec
+	duration prometheus.Histogram
+	requests *prometheus.CounterVec
+	acting   *prometheus.GaugeVec
+	// unwritten counts the Events that pace leaves out.
+	unwritten prometheus.Counter
+	kinds     kindLabels
+}
+
+// NewMetrics makes counters of which each reason of a request is 0.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		drifts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "krake_drifts_total",
+			Help: "Drifts of objects, by what became of them: reverted, recreated, observed, held, contended or stalled.",
+		}, []string{"kind", "outcome"}),
+		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "krake_repairs_total",
+			Help: "Repairs of objects, by result: reverted, recreated, noop (the API server writes it otherwise), refused or error.",
+		}, []string{"kind", "result"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "krake_repair_duration_seconds",
+			Help:    "Time from the event that told of a drift until the API server had accepted its repair.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "krake_api_requests_total",
+			Help: "Requests to the API servers, by reason: create, repair, delete, read, resync or status. Watches and the Leases are not among them.",
+		}, []string{"reason"}),
+		acting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "krake_agent_acting",
+			Help: "1 where this replica acts: it has the Leases of its cluster on target and hub. Of each cluster, one does.",
+		}, []string{"cluster"}),
+		unwritten: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "krake_events_unwritten_total",
+			Help: "Events of drifts that were not written, because there were many: of an Application one in a second is, and five of all.",
+		}),
+		kinds: kindLabels{seen: map[string]bool{}},
+	}
+	for _, reason := range reasons() {
+		m.requests.WithLabelValues(reason)
+	}
+	return m
+}
+
+// Register has the metrics served.
+func (m *Metrics) Register(registry prometheus.Registerer) error {
+	for _, collector := range []prometheus.Collector{m.drifts, m.repairs, m.duration, m.requests, m.acting, m.unwritten} {
+		if err := registry.Register(collector); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetActing records whether this replica acts for the cluster.
+func (m *Metrics) SetActing(cluster string, acting bool) {
+	value := 0.0
+	if acting {
+		value = 1
+	}
+	m.acting.WithLabelValues(cluster).Set(value)
+}
+
+// CountRequest counts a request to an API server.
+func (m *Metrics) CountRequest(reason string) { m.requests.WithLabelValues(reason).Inc() }
+
+// KindLabel returns the value of the label kind. It is bounded, see maxKindLabels.
+func (m *Metrics) KindLabel(kind string) string { return m.kinds.of(kind) }
+
+// countOutcome counts the drift and the repair of an outcome.
+func (m *Metrics) countOutcome(outcome reconcile.Outcome) {
+	drift, repair := results(outcome)
+	kind := m.kinds.of(outcome.Object.GroupVersionKind().GroupKind().String())
+	if drift != "" {
+		m.drifts.WithLabelValues(kind, drift).Inc()
+	}
+	if repair == "" {
+		return
+	}
+	m.repairs.WithLabelValues(kind, repair).Inc()
+	if outcome.Took > 0 {
+		m.duration.Observe(outcome.Took.Seconds())
+	}
+}
+
+// results returns the results of a drift and of its repair; empty if there was none.
+func results(outcome reconcile.Outcome) (drift, repair string) {
+	switch outcome.Action {
+	case reconcile.Recreated:
+		return "recreated", "recreated"
+	case reconcile.Reverted:
+		if outcome.NoOp {
+			return "reverted", "noop"
+		}
+		return "reverted", "reverted"
+	case reconcile.Failed:
+		return "", "error"
+	case reconcile.Detected:
+		return unrepaired(outcome.Reason)
+	}
+	return "", ""
+}
+
+// unrepaired returns the same of a drift that is not repaired, by its reason.
+func unrepaired(reason string) (drift, repair string) {
+	switch reason {
+	case "Observed", "Held", "Contended":
+		return strings.ToLower(reason), ""
+	case "Invalid":
+		return "stalled", "refused"
+	}
+	return "stalled", "error"
+}
+
+// kindLabels are the values of the label kind.
+type kindLabels struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (l *kindLabels) of(kind string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.seen[kind] {
+		if len(l.seen) == maxKindLabels {
+			return otherLabel
+		}
+		l.seen[kind] = true
+	}
+	return kind
+}
