@@ -13,7 +13,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-var otherName = types.NamespacedName{Namespace: "demo", Name: "other"}
+var (
+	appName   = types.NamespacedName{Namespace: "demo", Name: "app"}
+	otherName = types.NamespacedName{Namespace: "demo", Name: "other"}
+)
 
 // diary takes note of what is called.
 type diary struct{ entries []string }

@@ -7,16 +7,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/krake-observer/krake-observer/internal/agent/hub"
 	"github.com/krake-observer/krake-observer/internal/agent/sources"
 	"github.com/krake-observer/krake-observer/internal/agent/target"
 	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
@@ -30,7 +28,7 @@ import (
 
 // connect puts the loop between the store of Applications on the hub and the
 // observers on the target.
-func (a *agent) connect() error {
+func (a *replica) connect() error {
 	behindFence := right.Fence(a.target.Config, a.tenure.Target)
 	clients, err := target.NewClients(behindFence)
 	if err != nil {
@@ -44,7 +42,7 @@ func (a *agent) connect() error {
 	if err != nil {
 		return err
 	}
-	store := newStore(telemetry.CountWrites(unfolding{a.manager.GetClient(), a.folding}, a.counts.CountRequest), name, a.options.Cluster, a.tenure.Hub)
+	store := hub.NewStore(telemetry.CountWrites(a.folding.Client(a.manager.GetClient()), a.counts.CountRequest), name, a.options.Cluster, a.tenure.Hub)
 	applications, err := a.newHubResync(store)
 	if err != nil {
 		return err
@@ -67,42 +65,34 @@ func (a *agent) connect() error {
 	if err := a.addHooks(reconciler, store); err != nil {
 		return err
 	}
-	a.changes.pending, a.changes.resyncTarget, a.changes.resyncHub = reconciler.Pending, observers.ResyncNow, applications.now
+	a.changes.pending, a.changes.resyncTarget, a.changes.resyncHub = reconciler.Pending, observers.ResyncNow, applications.Now
 	if err := a.register(observers, kinds, reconciler); err != nil {
 		return err
 	}
 	definitions := discovery.NewDefinitions(clients.Metadata, kinds.Redefine, a.configs.Logger.WithName("kinds"))
-	for _, run := range []func(context.Context) error{observers.Resync, applications.run, definitions.Start} {
+	for _, run := range []func(context.Context) error{observers.Resync, applications.Run, definitions.Start} {
 		if err := a.manager.Add(manager.RunnableFunc(right.OnceActing(a.tenure, run))); err != nil {
 			return err
 		}
 	}
-	return a.addLoop(store, &loop{right.Confirmed(a.tenure, applications.confirmed), kinds, reconciler})
+	return a.addLoop(store, &loop{right.Confirmed(a.tenure, applications.Confirmed()), kinds, reconciler})
 }
 
 // newHubResync compares the Applications with what is known of them.
-func (a *agent) newHubResync(store *store) (*hubResync, error) {
-	selector, err := selectorOf(application.HolderLabel(a.options.Cluster))
-	if err != nil {
-		return nil, err
-	}
+func (a *replica) newHubResync(store *hub.Store) (*hub.Resync, error) {
 	lists, err := telemetry.NewLists(a.hub.Config, a.counts.CountRequest)
 	if err != nil {
 		return nil, err
 	}
-	namespaces := a.options.Namespaces.Hub
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
-	return &hubResync{
-		selector: selector, namespaces: namespaces, interval: a.options.Resync, grace: resyncGrace, hurry: make(chan struct{}, 1), confirmed: make(chan struct{}),
-		lists: lists, cached: a.manager.GetCache(), live: a.manager.GetAPIReader(), store: store,
-		notify: a.notifications.notify, logger: a.configs.Logger.WithName("applications"),
-	}, nil
+	return hub.NewResync(hub.ResyncOptions{
+		Cluster: a.options.Cluster, Namespaces: a.options.Namespaces.Hub, Interval: a.options.Resync,
+		Lists: lists, Cached: a.manager.GetCache(), Live: a.manager.GetAPIReader(), Store: store,
+		Notify: a.notifications.notify, Logger: a.configs.Logger.WithName("applications"),
+	})
 }
 
-// register has the metrics of the agent served, if anybody reads them.
-func (a *agent) register(observers *observer.Observers, kinds *discovery.Kinds, reconciler *reconcile.Reconciler) error {
+// register has the metrics of the agent served, if there is a registry.
+func (a *replica) register(observers *observer.Observers, kinds *discovery.Kinds, reconciler *reconcile.Reconciler) error {
 	registry := a.configs.Registry
 	if registry == nil {
 		return nil
@@ -110,38 +100,27 @@ func (a *agent) register(observers *observer.Observers, kinds *discovery.Kinds, 
 	kindOf := func(resource schema.GroupVersionResource) string { return a.counts.KindLabel(kinds.KindOf(resource)) }
 	return errors.Join(
 		a.counts.Register(registry),
-		registry.Register(telemetry.NewGauges(a.known.count, observers.Stats, reconciler.Contended, kindOf)),
+		registry.Register(telemetry.NewGauges(a.countStates, observers.Stats, reconciler.Contended, kindOf)),
 	)
 }
 
-// addLoop has the Applications reconciled that change, or of whose objects there
-// is news. For the first list of them, the loop waits as long as it takes.
-func (a *agent) addLoop(store *store, loop *loop) error {
+// countStates counts the Applications by state, nil while they are not known.
+func (a *replica) countStates() map[application.State]int {
+	if found, known := a.known.List(); known {
+		return telemetry.CountStates(found, a.options.Cluster)
+	}
+	return nil
+}
+
+// addLoop has an Application reconciled when it changes, or when an observer notifies it.
+// For the first list of Applications the loop waits without limit.
+func (a *replica) addLoop(store *hub.Store, loop *loop) error {
 	return ctrl.NewControllerManagedBy(a.manager).
 		Named("application").
-		For(&corev1.ConfigMap{}, builder.WithPredicates(intentChanged(a.options.Cluster, a.folding, store.isCached))).
+		For(&corev1.ConfigMap{}, builder.WithPredicates(hub.IntentChanged(a.options.Cluster, a.folding, store.RecordCached))).
 		WatchesRawSource(source.Func(a.notifications.start)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: a.options.Concurrency, RateLimiter: newBackoff(), CacheSyncTimeout: math.MaxInt64,
 		}).
 		Complete(loop)
-}
-
-// intentChanged leaves out the events of what webhook and agents write and the
-// agent of this cluster need not act on, its own echo among them. Who is to hear of each
-// update is told.
-func intentChanged(cluster string, folding *folding, updated func(*corev1.ConfigMap)) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*corev1.ConfigMap)
-		after, okAfter := e.ObjectNew.(*corev1.ConfigMap)
-		if okAfter {
-			updated(after)
-		}
-		if !ok || !okAfter {
-			return true
-		}
-		before, err := folding.unfold(before)
-		after, errAfter := folding.unfold(after)
-		return err != nil || errAfter != nil || !application.SameFor(before, after, cluster)
-	}}
 }

@@ -17,33 +17,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/internal/agent/hub"
 )
 
-// newManager makes a manager on the hub, whose cache holds the Applications of
-// this cluster, and no other ConfigMap, as the transform makes them. It elects nobody: the
-// Leases say who acts.
-func newManager(ctx context.Context, options Options, hub, target *rest.Config, transform toolscache.TransformFunc, logger logr.Logger) (manager.Manager, error) {
-	selector, err := selectorOf(application.HolderLabel(options.Cluster))
+// newManager makes a manager on the hub. Its cache has the Applications of this cluster,
+// after the transform, and no other ConfigMap. It elects no leader: the Leases decide which
+// replica acts.
+func newManager(ctx context.Context, options Options, hubConfig, targetConfig *rest.Config, transform toolscache.TransformFunc, logger logr.Logger) (manager.Manager, error) {
+	selector, err := hub.SelectorOf(options.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := metricsServer(options, target)
+	metrics, err := metricsServer(options, targetConfig)
 	if err != nil {
 		return nil, err
 	}
-	return ctrl.NewManager(hub, manager.Options{
+	return ctrl.NewManager(hubConfig, manager.Options{
 		Logger:         logger,
 		MapperProvider: knowConfigMaps,
-		NewCache: func(hub *rest.Config, options cache.Options) (cache.Cache, error) {
-			inner, err := cache.New(hub, options)
+		NewCache: func(config *rest.Config, options cache.Options) (cache.Cache, error) {
+			inner, err := cache.New(config, options)
 			return endingCache{inner, ctx}, err
 		},
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.ConfigMap{}: {Label: selector, Namespaces: inNamespaces(options.Namespaces.Hub), Transform: transform},
 			},
-			// Nothing is watched and kept because somebody happened to read it.
+			// A read of anything else is an error, and begins no watch.
 			ReaderFailOnMissingInformer: true,
 		},
 		Controller:             config.Controller{SkipNameValidation: new(true)}, // it is unique in one agent
@@ -52,8 +52,8 @@ func newManager(ctx context.Context, options Options, hub, target *rest.Config, 
 	})
 }
 
-// metricsServer gives how the metrics are served. Who may read them, the target
-// says: that is where they are read.
+// metricsServer returns how the metrics are served. The target decides who may read them:
+// that is where they are read.
 func metricsServer(options Options, target *rest.Config) (metricsserver.Options, error) {
 	metrics := options.Metrics.Server()
 	client, err := rest.HTTPClientFor(target)
@@ -65,7 +65,7 @@ func metricsServer(options Options, target *rest.Config) (metricsserver.Options,
 	return metrics, nil
 }
 
-// knowConfigMaps knows the one kind that is wanted of the hub without asking it.
+// knowConfigMaps maps the one kind that the agent needs of the hub, without a request.
 func knowConfigMaps(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
 	for _, kind := range []string{"ConfigMap", "ConfigMapList"} { // a cache of several namespaces asks for the scope of the list
@@ -74,8 +74,7 @@ func knowConfigMaps(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return mapper, nil
 }
 
-// inNamespaces has a cache ask in these namespaces only, where the agent may; in
-// all by one request if there are none.
+// inNamespaces restricts a cache to namespaces; without any, one request lists them all.
 func inNamespaces(names []string) map[string]cache.Config {
 	if len(names) == 0 {
 		return nil
@@ -87,8 +86,8 @@ func inNamespaces(names []string) map[string]cache.Config {
 	return namespaces
 }
 
-// endingCache does not keep the agent from ending while the hub has not told it
-// all yet: the manager does nothing else but wait for that, whatever its context says.
+// endingCache lets the agent end before the cache has synced: the manager waits for the
+// sync, whatever its own context says.
 type endingCache struct {
 	cache.Cache
 

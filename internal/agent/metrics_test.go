@@ -11,7 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/krake-observer/krake-observer/internal/agent/hub"
 	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -20,7 +22,7 @@ import (
 
 // While the Applications are not known yet, nothing is said of them.
 func TestUnknownApplicationsAreNotNone(t *testing.T) {
-	if counts := (&applications{}).count(); len(counts) != 0 {
+	if counts := (&replica{known: &hub.Known{}}).countStates(); len(counts) != 0 {
 		t.Errorf("counted: %v", counts)
 	}
 }
@@ -29,11 +31,16 @@ func TestUnknownApplicationsAreNotNone(t *testing.T) {
 func TestRequestsAreCounted(t *testing.T) {
 	var reasons []string
 	count := func(reason string) { reasons = append(reasons, reason) }
-	h := newHub(t)
-	app := h.mustGet(t)
-	h.client = telemetry.CountWrites(h.client, count)
-	h.mustRun(t, app, application.StateRunning)
-	h.mustRun(t, app, application.StateRunning) // writes nothing
+	cm := kit.Application(appName.Namespace, appName.Name, "[]", kit.Data(application.MangledSchemaKey, "[]"), kit.Data(application.LastAppliedKey, "[]"))
+	cm.UID = "1"
+	cm.Labels = map[string]string{application.ClusterLabel: "local", application.HolderLabel("local"): "true"}
+	client := telemetry.CountWrites(fake.NewClientBuilder().WithObjects(cm).Build(), count)
+	store := hub.NewStore(client, "ourselves", "local", func() error { return nil })
+	app, err := store.Get(t.Context(), appName)
+	kit.Must(t, err)
+	app.Status.State = application.StateRunning
+	kit.Must(t, store.Update(t.Context(), app))
+	kit.Must(t, store.Update(t.Context(), app)) // writes nothing
 
 	api := httptest.NewServer(http.NotFoundHandler())
 	defer api.Close()

@@ -1,8 +1,3 @@
-// Package agent wires the agent of one cluster: the store of Applications, the
-// observers, the loop, the Leases, events and health.
-//
-// It talks to two API servers. The hub has the Applications; the target has
-// their objects, and is where the agent runs. They may be one.
 package agent
 
 import (
@@ -48,12 +43,12 @@ type Options struct {
 	Cluster string
 	// Namespace is where the agent runs and keeps its Lease on the target.
 	Namespace string
-	// Concurrency is how many Applications are worked on at once.
+	// Concurrency is how many Applications the loop passes over at once.
 	Concurrency int
 	// MaxHold bounds a hold on one object, from when it is first seen.
 	MaxHold time.Duration
-	// Resync is how often what is known of the objects is compared with what
-	// there is; 0 is never.
+	// Resync is the interval in which the caches are compared with the API servers; 0 is
+	// never.
 	Resync time.Duration
 	// HealthAddress is where to listen; "0" is nowhere.
 	HealthAddress string
@@ -83,7 +78,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 // Validate reports every flag that cannot be used.
 func (o *Options) Validate() error {
-	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.Validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.Validate(o.RequireServiceAccount), o.Habitat.validate(o)}
+	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.Validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.Validate(o.RequireServiceAccount), o.validateHabitat(), o.Habitat.validate()}
 	if problems := validation.IsDNS1123Label(o.Cluster); len(problems) > 0 {
 		failures = append(failures, fmt.Errorf("--cluster: %q: %s", o.Cluster, strings.Join(problems, ", ")))
 	}
@@ -101,6 +96,30 @@ func (o *Options) Validate() error {
 	}
 	if o.Resync != 0 && o.Resync < leastResync {
 		failures = append(failures, fmt.Errorf("--resync: must be 0 or at least %s", leastResync))
+	}
+	return errors.Join(failures...)
+}
+
+// validateHabitat refuses the flags of the agent, which would have no effect on Habitats.
+func (o *Options) validateHabitat() error {
+	if !o.Habitat.Enabled {
+		return nil
+	}
+	var failures []error
+	for _, wrong := range []struct {
+		flag string
+		set  bool
+	}{
+		{"--hub-kubeconfig", o.HubKubeconfig != ""},
+		{"--hub-namespaces", len(o.Namespaces.Hub) > 0},
+		{"--namespace-map", len(o.Namespaces.Map) > 0},
+		{"--hooks", o.Hooks.Enabled},
+		{"--url-source-hosts", len(o.Sources.Hosts) > 0},
+		{"--require-service-account", o.RequireServiceAccount},
+	} {
+		if wrong.set {
+			failures = append(failures, fmt.Errorf("%s: cannot be used with --habitat: Habitats are where hub and target are one cluster, and that flag is the agent's", wrong.flag))
+		}
 	}
 	return errors.Join(failures...)
 }

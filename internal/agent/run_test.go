@@ -32,7 +32,7 @@ import (
 const patience = 30 * time.Second
 
 // newReplica makes one of several agents of a cluster, with its loop left out.
-func newReplica(t *testing.T, cluster string) *agent {
+func newReplica(t *testing.T, cluster string) *replica {
 	t.Helper()
 	replica, err := newAgent(t.Context(), optionsOf(t, cluster), Configs{Hub: server, Target: server, Logger: logr.Discard()})
 	kit.Must(t, err)
@@ -51,7 +51,7 @@ func optionsOf(t *testing.T, cluster string, arguments ...string) Options {
 }
 
 // start starts a replica, and gives what stops it and waits for its end.
-func start(t *testing.T, replica *agent) (stop func()) {
+func start(t *testing.T, replica *replica) (stop func()) {
 	t.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- replica.run() }()
@@ -78,7 +78,7 @@ func leader(t *testing.T, clients kubernetes.Interface, cluster string) string {
 }
 
 // acts tells if the metrics say that the replica acts.
-func acts(t *testing.T, replica *agent) bool {
+func acts(t *testing.T, replica *replica) bool {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	kit.Must(t, replica.counts.Register(registry))
@@ -105,7 +105,7 @@ func TestTheStandbyIsWarm(t *testing.T) {
 	}}, metav1.CreateOptions{})
 	kit.Must(t, err)
 	kit.EventuallyNil(t, func() error {
-		if counts := standby.known.count(); counts[application.StateRunning] != 1 {
+		if counts := standby.countStates(); counts[application.StateRunning] != 1 {
 			return fmt.Errorf("the Applications that it knows: %v", counts)
 		}
 		return nil
@@ -189,17 +189,9 @@ func TestTheLeaseIsTaken(t *testing.T) {
 	}
 }
 
-// A replica is ready when it knows the Applications, and an agent that must not
-// act is not ready and says why: its Deployment does not go on to roll it out.
+// An agent that must not act is not ready and says why: its Deployment does not go on to
+// roll it out.
 func TestReady(t *testing.T) {
-	known := &applications{}
-	if known.check(nil) == nil {
-		t.Error("it is ready and knows nothing")
-	}
-	known.synced.Store(true)
-	if err := known.check(nil); err != nil {
-		t.Error(err)
-	}
 	why := ""
 	check := unlessRefused(func() string { return why })
 	if err := check(nil); err != nil {

@@ -28,10 +28,16 @@ func newThrift() *thrift { return &thrift{allocated: allocated, giveBack: debug.
 
 // run is a runnable of the manager.
 func (t *thrift) run(ctx context.Context) error {
-	for pause(ctx, thriftInterval) {
-		t.look()
+	ticker := time.NewTicker(thriftInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			t.look()
+		}
 	}
-	return nil
 }
 
 func (t *thrift) look() {

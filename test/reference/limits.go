@@ -118,7 +118,7 @@ func ofPrograms() []group {
 // what single texts, caches and loops may grow to.
 func inner() []string {
 	return []string{
-		"internal/agent/target.maxAccounts", "internal/agent.maxLately", "internal/agent.maxReading", "internal/agent.maxReadings", "internal/cli.mostCompleted", "internal/cli.mostTrials", "internal/enrol.mostShown", "internal/fetch.maxHeaderBytes",
+		"internal/agent/target.maxAccounts", "internal/agent/hub.maxLately", "internal/agent/hub.maxReading", "internal/agent/hub.maxReadings", "internal/cli.mostCompleted", "internal/cli.mostTrials", "internal/enrol.mostShown", "internal/fetch.maxHeaderBytes",
 		"internal/habitat.mostFields", "internal/hooks.maxAnswerHeader", "internal/hooks.maxConnections", "internal/hooks.maxConnectionsOfOne",
 		"internal/hooks.maxHeader", "internal/hooks.maxSources", "internal/webhook.maxAllowed", "internal/webhook/limit.maxBody", "internal/discovery.maxKinds",
 		"pkg/habitat.maxImage", "pkg/habitat.maxLabel", "pkg/habitat.maxPath", "pkg/habitat.maxShown", "pkg/habitat.maxSize",

@@ -1,4 +1,4 @@
-package agent
+package hub
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxReadings is how many Applications are kept as they were read, and maxReading of
-	// how many bytes the ConfigMap of each may be.
+	// maxReadings is how many Applications are kept after they were read, and maxReading
+	// how many bytes the ConfigMap of each may have.
 	maxReadings = 64
 	maxReading  = 64 << 10
 )
 
-// readings reads Applications, and what it has read lately not once more: where one
-// object drifts others of its Application often do, and each repair waits for the reading.
+// readings reads Applications, and keeps the latest: where one object drifts, others of its
+// Application often do, and each repair waits for the reading.
 type readings struct {
 	cluster string
 	lately  *lru.Cache
@@ -25,7 +25,7 @@ func newReadings(cluster string) readings {
 	return readings{cluster: cluster, lately: lru.New(maxReadings)}
 }
 
-// of gives the Application that a ConfigMap has, for the caller to change.
+// of returns the Application of a ConfigMap. The caller may change it.
 func (r readings) of(cm *corev1.ConfigMap) (*application.Application, error) {
 	version := foldedAs(cm)
 	if found, ok := r.lately.Get(version); ok {

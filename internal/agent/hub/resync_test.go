@@ -1,4 +1,4 @@
-package agent
+package hub
 
 import (
 	"context"
@@ -161,7 +161,7 @@ func newResync(t *testing.T, live, silent client.WithWatch, name types.Namespace
 	return &hubResync{
 		namespaces: []string{""}, selector: labels.SelectorFromSet(labels.Set{application.HolderLabel(name.Name): "true"}),
 		lists: metadata.NewForConfigOrDie(server), cached: silent, live: live,
-		store:  newStore(silent, "ourselves", name.Name, func() error { return nil }),
+		store:  NewStore(silent, "ourselves", name.Name, func() error { return nil }),
 		notify: func(name types.NamespacedName) { *notified = append(*notified, name) },
 		logger: logr.Discard(),
 	}, notified

@@ -1,4 +1,4 @@
-package agent
+package hub
 
 import (
 	"bytes"
@@ -16,24 +16,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// foldedKey has the texts of a ConfigMap that is kept folded. No ConfigMap of the API can
-// have this key.
+// foldedKey has the texts of a folded ConfigMap. No ConfigMap of the API can have this key.
 const foldedKey = ""
 
-// maxLately is how many whole ConfigMaps are found again while the garbage collector
-// has not taken them.
+// maxLately is how many whole ConfigMaps are found again until the garbage collector takes
+// them.
 const maxLately = 512
 
-// folding keeps ConfigMaps with their texts compressed: they say the same several
-// times over, and most are not looked at again for as long as the agent runs.
-type folding struct {
+// Folding keeps ConfigMaps with their texts compressed: the texts repeat themselves, and
+// most are not read again for as long as the agent runs.
+type Folding struct {
 	compressors, expanders sync.Pool
-	// lately are whole ones by version, which it does not keep alive: who works on
-	// an Application looks at its ConfigMap several times over.
+	// lately are whole ConfigMaps by version, by weak pointers: a pass over an
+	// Application reads its ConfigMap several times.
 	lately *lru.Cache
 }
 
-func newFolding() *folding { return &folding{lately: lru.New(maxLately)} }
+// NewFolding makes a Folding.
+func NewFolding() *Folding { return &Folding{lately: lru.New(maxLately)} }
 
 type foldedVersion struct {
 	uid     types.UID
@@ -42,9 +42,9 @@ type foldedVersion struct {
 
 func foldedAs(cm *corev1.ConfigMap) foldedVersion { return foldedVersion{cm.UID, cm.ResourceVersion} }
 
-// fold is the transform of an informer of ConfigMaps. What it makes has the metadata as
-// it was, but for the managed fields.
-func (f *folding) fold(object any) (any, error) {
+// Fold is the transform of an informer of ConfigMaps. The result has the same metadata,
+// without the managed fields.
+func (f *Folding) Fold(object any) (any, error) {
 	cm, ok := object.(*corev1.ConfigMap)
 	if !ok {
 		return object, nil // a tombstone
@@ -68,8 +68,8 @@ func isFolded(cm *corev1.ConfigMap) bool {
 	return ok
 }
 
-// unfold gives the whole ConfigMap, which must not be changed.
-func (f *folding) unfold(cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+// Unfold returns the whole ConfigMap, which the caller must not change.
+func (f *Folding) Unfold(cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	if !isFolded(cm) {
 		return cm, nil
 	}
@@ -87,9 +87,9 @@ func (f *folding) unfold(cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	return whole, nil
 }
 
-// compress gives the texts of a ConfigMap in one. It is quick before it is thorough: an
+// compress returns the texts of a ConfigMap in one. It is quick before it is thorough: an
 // event waits for it.
-func (f *folding) compress(cm *corev1.ConfigMap) ([]byte, error) {
+func (f *Folding) compress(cm *corev1.ConfigMap) ([]byte, error) {
 	texts, err := (&corev1.ConfigMap{Data: cm.Data, BinaryData: cm.BinaryData}).Marshal()
 	if err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func (f *folding) compress(cm *corev1.ConfigMap) ([]byte, error) {
 	return bytes.Clone(compressed.Bytes()), nil
 }
 
-// expand gives a ConfigMap of the texts that were compressed, and nothing else.
-func (f *folding) expand(compressed []byte) (*corev1.ConfigMap, error) {
+// expand returns a ConfigMap of the compressed texts, and nothing else.
+func (f *Folding) expand(compressed []byte) (*corev1.ConfigMap, error) {
 	reader, _ := f.expanders.Get().(io.ReadCloser)
 	if reader == nil {
 		reader = flate.NewReader(nil)
@@ -130,12 +130,14 @@ func (f *folding) expand(compressed []byte) (*corev1.ConfigMap, error) {
 	return cm, cm.Unmarshal(texts)
 }
 
-// unfolding is a client that reads from a cache of what was folded. What it gives must
-// not be changed.
+// Client returns a client that reads from a cache of folded ConfigMaps. The caller must
+// not change what it reads.
+func (f *Folding) Client(inner client.Client) client.Client { return unfolding{inner, f} }
+
 type unfolding struct {
 	client.Client
 
-	folding *folding
+	folding *Folding
 }
 
 // Get implements client.Client.
@@ -148,7 +150,7 @@ func (u unfolding) Get(ctx context.Context, name client.ObjectKey, object client
 	if err := u.Client.Get(ctx, name, &folded, append(slices.Clip(options), client.UnsafeDisableDeepCopy)...); err != nil {
 		return err
 	}
-	whole, err := u.folding.unfold(&folded)
+	whole, err := u.folding.Unfold(&folded)
 	if err != nil {
 		return err
 	}

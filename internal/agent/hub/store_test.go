@@ -1,4 +1,4 @@
-package agent
+package hub
 
 import (
 	"context"
@@ -27,7 +27,7 @@ var appName = types.NamespacedName{Namespace: "demo", Name: "app"}
 
 // hub is a store, the API server behind it, and the cache between them.
 type hub struct {
-	*store
+	*Store
 
 	server client.WithWatch
 	// cached is what the cache has, if it is behind the server; failure is what
@@ -48,7 +48,7 @@ func newHub(t *testing.T) *hub {
 	cm.UID, cm.Finalizers = "1", []string{"example.com/theirs"}
 	cm.Labels = map[string]string{application.ClusterLabel: "local", application.HolderLabel("local"): "true"}
 	h := &hub{server: fake.NewClientBuilder().WithObjects(cm).Build()}
-	h.store = newStore(interceptor.NewClient(h.server, interceptor.Funcs{Get: h.get, Patch: h.patch}), "ourselves", "local", func() error { return nil })
+	h.Store = NewStore(interceptor.NewClient(h.server, interceptor.Funcs{Get: h.get, Patch: h.patch}), "ourselves", "local", func() error { return nil })
 	return h
 }
 
@@ -268,17 +268,17 @@ func TestWrittenIsKeptUntilItIsCached(t *testing.T) {
 	before := h.stored(t)
 	h.freeze(t)
 	h.mustRun(t, h.mustGet(t), application.StateRunning)
-	h.isCached(before)
+	h.RecordCached(before)
 	if app := h.mustGet(t); app.Status.State != application.StateRunning {
 		t.Errorf("an older event has come: read %+v", app)
 	}
 	another := h.stored(t)
 	another.UID = "2"
-	h.isCached(another)
+	h.RecordCached(another)
 	if len(h.written) != 1 {
 		t.Error("what was written is forgotten for that of another Application")
 	}
-	h.isCached(h.stored(t))
+	h.RecordCached(h.stored(t))
 	if len(h.written) > 0 {
 		t.Errorf("kept: %v", h.written)
 	}
@@ -289,7 +289,7 @@ func TestOwnWritesAreReadWhileTheCacheCatchesUp(t *testing.T) {
 	h := newHub(t)
 	h.freeze(t)
 	h.mustRun(t, h.mustGet(t), application.StateRunning)
-	h.haveRead = func() { h.isCached(h.stored(t)) }
+	h.haveRead = func() { h.RecordCached(h.stored(t)) }
 	if app := h.mustGet(t); app.Status.State != application.StateRunning {
 		t.Errorf("read what was there before our write: %+v", app)
 	}

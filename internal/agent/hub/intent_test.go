@@ -1,4 +1,4 @@
-package agent
+package hub
 
 import (
 	"testing"
@@ -36,7 +36,7 @@ func TestIntentChanged(t *testing.T) {
 			before.UID = "1"
 			after := before.DeepCopy()
 			c.change(after)
-			if got := intentChanged("local", newFolding(), func(*corev1.ConfigMap) {}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+			if got := IntentChanged("local", NewFolding(), func(*corev1.ConfigMap) {}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})

@@ -1,12 +1,10 @@
-package agent
+package hub
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,19 +19,19 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// hubPatience is how long a write to the hub may take: a hub that swallows what it
-// is sent holds up no repair for longer.
+// hubPatience is how long a write to the hub may take: a hub that does not answer holds up
+// no repair for longer.
 const hubPatience = 3 * time.Second
 
-// store keeps Applications in the ConfigMaps of the hub, as the agent of a
-// cluster sees them. It reads from the cache, but never less than it has written
-// itself.
-type store struct {
+// Store keeps Applications in the ConfigMaps of the hub, as the agent of a cluster sees
+// them. It reads from the cache, but never a version older than its own writes. It
+// implements reconcile.Applications.
+type Store struct {
 	client       client.Client
 	fieldManager string
 	cluster      string
 	readings     readings
-	// may tells why nothing may be written now.
+	// may is nil, or why nothing may be written now.
 	may func() error
 
 	mu sync.Mutex
@@ -41,20 +39,21 @@ type store struct {
 	// may know nothing at all.
 	written map[types.NamespacedName]*corev1.ConfigMap
 	missed  map[types.NamespacedName]bool
-	// gone are those that the cache has still, by their UID.
+	// gone are deleted ConfigMaps that the cache still has, by their UID.
 	gone map[types.NamespacedName]types.UID
 }
 
-func newStore(client client.Client, fieldManager, cluster string, may func() error) *store {
-	return &store{
+// NewStore makes the store of a cluster, which writes while may returns nil.
+func NewStore(client client.Client, fieldManager, cluster string, may func() error) *Store {
+	return &Store{
 		client: client, fieldManager: fieldManager, cluster: cluster, may: may, readings: newReadings(cluster),
 		written: map[types.NamespacedName]*corev1.ConfigMap{}, missed: map[types.NamespacedName]bool{},
 		gone: map[types.NamespacedName]types.UID{},
 	}
 }
 
-// Get implements reconcile.Applications.
-func (s *store) Get(ctx context.Context, name types.NamespacedName) (*application.Application, error) {
+// Get returns an Application, nil if there is none.
+func (s *Store) Get(ctx context.Context, name types.NamespacedName) (*application.Application, error) {
 	cm, err := s.newest(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -72,9 +71,9 @@ func (s *store) Get(ctx context.Context, name types.NamespacedName) (*applicatio
 	return app, nil
 }
 
-// Update implements reconcile.Applications: a merge patch with the keys that
-// changed, guarded by the version that was read.
-func (s *store) Update(ctx context.Context, app *application.Application) error {
+// Update writes what changed of an Application: a merge patch with the keys that changed,
+// guarded by the version that was read.
+func (s *Store) Update(ctx context.Context, app *application.Application) error {
 	stored, err := s.newest(ctx, app.NamespacedName)
 	if err != nil {
 		return fmt.Errorf("update Application %s: %w", app.NamespacedName, err)
@@ -100,8 +99,8 @@ func (s *store) Update(ctx context.Context, app *application.Application) error 
 	return nil
 }
 
-// Delete implements reconcile.Applications.
-func (s *store) Delete(ctx context.Context, app *application.Application) error {
+// Delete deletes an Application. One that is gone already is no error.
+func (s *Store) Delete(ctx context.Context, app *application.Application) error {
 	if err := s.may(); err != nil {
 		return fmt.Errorf("delete Application %s: %w", app.NamespacedName, err)
 	}
@@ -118,8 +117,23 @@ func (s *store) Delete(ctx context.Context, app *application.Application) error 
 	return nil
 }
 
-// patch sends a merge patch, and makes of the ConfigMap what the API server answers.
-func (s *store) patch(ctx context.Context, cm *corev1.ConfigMap, patch map[string]any) error {
+// GetLive returns an Application that it reads past the cache, which may be behind.
+func (s *Store) GetLive(ctx context.Context, live client.Reader, name types.NamespacedName) (*application.Application, error) {
+	var found corev1.ConfigMapList
+	err := live.List(ctx, &found, client.InNamespace(name.Namespace),
+		client.MatchingFields{"metadata.name": name.Name}, client.HasLabels{application.HolderLabel(s.cluster)})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read Application %s: %w", name, err)
+	case len(found.Items) == 0:
+		return nil, nil
+	}
+	s.saw(&found.Items[0])
+	return s.Get(ctx, name)
+}
+
+// patch sends a merge patch, and stores the API server's answer in the ConfigMap.
+func (s *Store) patch(ctx context.Context, cm *corev1.ConfigMap, patch map[string]any) error {
 	if err := s.may(); err != nil {
 		return err
 	}
@@ -132,49 +146,8 @@ func (s *store) patch(ctx context.Context, cm *corev1.ConfigMap, patch map[strin
 	return s.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, text), client.FieldOwner(s.fieldManager))
 }
 
-// mergePatch gives the merge patch that makes one ConfigMap of another, as far as an Application
-// is recorded in it, guarded by the version; nil if there is nothing to change. Most of
-// a ConfigMap is text that stays: to encode all of it twice, to compare that, took longer
-// than all else.
-func mergePatch(stored, updated *corev1.ConfigMap) map[string]any {
-	metadata, patch := map[string]any{}, map[string]any{}
-	add(metadata, "labels", changed(stored.Labels, updated.Labels, func(a, b string) bool { return a == b }))
-	if !slices.Equal(stored.Finalizers, updated.Finalizers) {
-		metadata["finalizers"] = slices.Clone(updated.Finalizers)
-	}
-	add(patch, "data", changed(stored.Data, updated.Data, func(a, b string) bool { return a == b }))
-	add(patch, "binaryData", changed(stored.BinaryData, updated.BinaryData, bytes.Equal))
-	if len(metadata) == 0 && len(patch) == 0 {
-		return nil
-	}
-	metadata["resourceVersion"] = stored.ResourceVersion
-	patch["metadata"] = metadata
-	return patch
-}
-
-func add(patch map[string]any, field string, changes map[string]any) {
-	if len(changes) > 0 {
-		patch[field] = changes
-	}
-}
-
-// changed gives the entries that differ, nil for those that are gone.
-func changed[V any](stored, updated map[string]V, equal func(a, b V) bool) map[string]any {
-	changes := map[string]any{}
-	for key, value := range updated {
-		if former, ok := stored[key]; !ok || !equal(former, value) {
-			changes[key] = value
-		}
-	}
-	for key := range stored {
-		if _, ok := updated[key]; !ok {
-			changes[key] = nil
-		}
-	}
-	return changes
-}
-
-func (s *store) wrote(name types.NamespacedName, updated *corev1.ConfigMap) {
+// wrote keeps what was written until the cache has it.
+func (s *Store) wrote(name types.NamespacedName, updated *corev1.ConfigMap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	updated.ManagedFields = nil // as in the cache
@@ -184,9 +157,9 @@ func (s *store) wrote(name types.NamespacedName, updated *corev1.ConfigMap) {
 	}
 }
 
-// isCached takes note that the cache has this ConfigMap: what was written before need not
-// be kept beside it.
-func (s *store) isCached(cm *corev1.ConfigMap) {
+// RecordCached records that the cache has this ConfigMap: an older version that was
+// written need not be kept beside it.
+func (s *Store) RecordCached(cm *corev1.ConfigMap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
@@ -200,7 +173,7 @@ func (s *store) isCached(cm *corev1.ConfigMap) {
 }
 
 // saw takes over a ConfigMap that was read past the cache.
-func (s *store) saw(cm *corev1.ConfigMap) {
+func (s *Store) saw(cm *corev1.ConfigMap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
@@ -213,8 +186,8 @@ func (s *store) saw(cm *corev1.ConfigMap) {
 	s.written[name], s.missed[name] = cm, true
 }
 
-// lost takes note that the ConfigMap of this UID is not there any more.
-func (s *store) lost(name types.NamespacedName, uid types.UID) {
+// lost records that the ConfigMap of this UID is gone.
+func (s *Store) lost(name types.NamespacedName, uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.written, name)
@@ -222,9 +195,9 @@ func (s *store) lost(name types.NamespacedName, uid types.UID) {
 	s.gone[name] = uid
 }
 
-// keepSeen forgets what was read past the cache and is not listed any more in a
-// namespace, or in any if that is empty.
-func (s *store) keepSeen(namespace string, listed map[types.NamespacedName]bool) {
+// keepSeen forgets the ConfigMaps that were read past the cache and are not listed any
+// more in a namespace, or in any if that is empty.
+func (s *Store) keepSeen(namespace string, listed map[types.NamespacedName]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.missed, func(name types.NamespacedName, _ bool) bool {
@@ -232,10 +205,10 @@ func (s *store) keepSeen(namespace string, listed map[types.NamespacedName]bool)
 	})
 }
 
-// newest gives the newer of what is cached and what was written. It must not
-// be changed.
-func (s *store) newest(ctx context.Context, name types.NamespacedName) (*corev1.ConfigMap, error) {
-	// The cache may catch up right after it was read, and isCached forget what was
+// newest returns the newer one of the cached and the written version. The caller must
+// not change it.
+func (s *Store) newest(ctx context.Context, name types.NamespacedName) (*corev1.ConfigMap, error) {
+	// The cache may catch up right after it was read, and RecordCached forget what was
 	// written: looked up afterwards, the older version would seem to be the newest.
 	s.mu.Lock()
 	written := s.written[name]

@@ -1,4 +1,4 @@
-package agent
+package hub
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ func foldable(version string) *corev1.ConfigMap {
 func TestFolding(t *testing.T) {
 	for _, collected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("collected=%v", collected), func(t *testing.T) {
-			f := newFolding()
+			f := NewFolding()
 			want := foldable("7")
 			want.ManagedFields = nil
 			folded := fold(t, f, foldable("7"))
@@ -46,7 +46,7 @@ func TestFolding(t *testing.T) {
 				if collected {
 					runtime.GC()
 				}
-				got, err := f.unfold(folded.DeepCopy())
+				got, err := f.Unfold(folded.DeepCopy())
 				kit.Must(t, err)
 				if !equality.Semantic.DeepEqual(got, want) {
 					t.Errorf("got %v\nwant %v", got, want)
@@ -58,14 +58,14 @@ func TestFolding(t *testing.T) {
 
 // TestFoldingTellsVersionsApart: of one object, and of another one of that name.
 func TestFoldingTellsVersionsApart(t *testing.T) {
-	f := newFolding()
+	f := NewFolding()
 	first, second := fold(t, f, foldable("7")), fold(t, f, foldable("8"))
 	sameVersion := foldable("7")
 	sameVersion.UID = "another"
 	sameVersion.Data["manifest.yaml"] = "another"
 	third := fold(t, f, sameVersion)
 	for folded, want := range map[*corev1.ConfigMap]string{first: foldable("7").Data["manifest.yaml"], second: foldable("8").Data["manifest.yaml"], third: "another"} {
-		got, err := f.unfold(folded)
+		got, err := f.Unfold(folded)
 		if err != nil || got.Data["manifest.yaml"] != want {
 			t.Errorf("version %s of %s: %.20q..., %v", folded.ResourceVersion, folded.UID, got.Data["manifest.yaml"], err)
 		}
@@ -74,7 +74,7 @@ func TestFoldingTellsVersionsApart(t *testing.T) {
 
 // TestFoldingLeavesTheRest: what is folded already, what has no texts, and what is no ConfigMap.
 func TestFoldingLeavesTheRest(t *testing.T) {
-	f := newFolding()
+	f := NewFolding()
 	folded := fold(t, f, foldable("7"))
 	if again := fold(t, f, folded); again != folded {
 		t.Error("folded twice")
@@ -83,23 +83,23 @@ func TestFoldingLeavesTheRest(t *testing.T) {
 	if got := fold(t, f, empty); got != empty {
 		t.Error("an empty one was folded")
 	}
-	if got, err := f.unfold(empty); err != nil || got != empty {
+	if got, err := f.Unfold(empty); err != nil || got != empty {
 		t.Errorf("an empty one was unfolded: %v, %v", got, err)
 	}
 	tombstone := cache.DeletedFinalStateUnknown{Key: "demo/web", Obj: folded}
-	if got, err := f.fold(tombstone); err != nil || got != any(tombstone) {
+	if got, err := f.Fold(tombstone); err != nil || got != any(tombstone) {
 		t.Errorf("a tombstone became %v, %v", got, err)
 	}
 	damaged := folded.DeepCopy()
 	damaged.UID, damaged.BinaryData[foldedKey] = "damaged", damaged.BinaryData[foldedKey][:10]
-	if _, err := f.unfold(damaged); err == nil || !strings.Contains(err.Error(), "demo/web") {
+	if _, err := f.Unfold(damaged); err == nil || !strings.Contains(err.Error(), "demo/web") {
 		t.Errorf("damaged: %v", err)
 	}
 }
 
-func fold(t *testing.T, f *folding, cm *corev1.ConfigMap) *corev1.ConfigMap {
+func fold(t *testing.T, f *Folding, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
-	folded, err := f.fold(cm)
+	folded, err := f.Fold(cm)
 	kit.Must(t, err)
 	return folded.(*corev1.ConfigMap)
 }
@@ -114,22 +114,22 @@ func BenchmarkFolding(b *testing.B) {
 	}
 	texts := map[string]string{"manifest.yaml": manifest.String()}
 	b.Run("fold", func(b *testing.B) {
-		f := newFolding()
+		f := NewFolding()
 		b.SetBytes(int64(manifest.Len()))
 		for b.Loop() {
-			if _, err := f.fold(&corev1.ConfigMap{Data: texts}); err != nil {
+			if _, err := f.Fold(&corev1.ConfigMap{Data: texts}); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("unfold", func(b *testing.B) {
-		f := newFolding()
-		folded, err := f.fold(&corev1.ConfigMap{Data: texts})
+		f := NewFolding()
+		folded, err := f.Fold(&corev1.ConfigMap{Data: texts})
 		kit.Must(b, err)
 		b.SetBytes(int64(manifest.Len()))
 		for b.Loop() {
 			f.lately.Clear()
-			if _, err := f.unfold(folded.(*corev1.ConfigMap)); err != nil {
+			if _, err := f.Unfold(folded.(*corev1.ConfigMap)); err != nil {
 				b.Fatal(err)
 			}
 		}

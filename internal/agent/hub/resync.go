@@ -1,4 +1,4 @@
-package agent
+package hub
 
 import (
 	"context"
@@ -47,7 +47,7 @@ type hubResync struct {
 	// lists gives versions, cached what the watch has told, live what there is.
 	lists        metadata.Interface
 	cached, live client.Reader
-	store        *store
+	store        *Store
 	notify       func(types.NamespacedName)
 	logger       logr.Logger
 }

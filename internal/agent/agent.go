@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/krake-observer/krake-observer/internal/agent/connection"
+	"github.com/krake-observer/krake-observer/internal/agent/hub"
+	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
+	"github.com/krake-observer/krake-observer/internal/right"
+)
+
+// replica is one agent while it is put together. No step of that sends a request to hub or
+// target: they may be away for hours.
+type replica struct {
+	// ctx ends with the work of the agent; stop ends it.
+	ctx  context.Context
+	stop context.CancelFunc
+
+	options       Options
+	configs       Configs
+	counts        *telemetry.Metrics
+	notifications *notifications
+
+	hub, target connection.Connection
+	who         *right.TargetIdentity // the target
+	manager     manager.Manager
+	folding     *hub.Folding
+	known       *hub.Known
+	events      *telemetry.Recorders
+	changes     *changes
+	tenure      *right.Tenure
+}
+
+// newAgent makes an agent that knows the Applications and asks for the Leases, and does
+// nothing else.
+func newAgent(ctx context.Context, options Options, configs Configs) (*replica, error) {
+	a := &replica{options: options, configs: configs, counts: telemetry.NewMetrics(), notifications: &notifications{}, folding: hub.NewFolding()}
+	a.ctx, a.stop = context.WithCancel(ctx)
+	var err error
+	if err = a.reach(); err != nil {
+		return nil, err
+	}
+	if a.manager, err = newManager(a.ctx, options, a.hub.Config, a.target.Config, a.folding.Fold, configs.Logger); err != nil {
+		return nil, err
+	}
+	if err = a.manager.Add(&everywhere{newThrift().run}); err != nil {
+		return nil, err
+	}
+	if a.known, err = hub.Watch(a.ctx, a.manager.GetCache()); err != nil {
+		return nil, err
+	}
+	if err = a.manager.Add(&everywhere{a.known.AwaitSync}); err != nil {
+		return nil, err
+	}
+	if a.events, err = telemetry.NewRecorders(a.hub.Config, a.target.Config, name); err != nil {
+		return nil, err
+	}
+	a.changes = &changes{
+		cluster: options.Cluster, acting: a.counts.SetActing, known: a.known.Names, wake: a.notifications.notifyAll,
+		renewTarget: a.target.Renew, renewHub: a.hub.Renew, recorder: a.events.Hub,
+	}
+	a.counts.SetActing(options.Cluster, false)
+	if a.tenure, err = right.Connect(right.Options{
+		LeaseOptions: options.Lease, Cluster: options.Cluster, Namespace: options.Namespace, TargetUID: a.who.Ask, Changed: a.changes.react, Logger: configs.Logger.WithName("leases"),
+	}, configs.Target, configs.Hub); err != nil {
+		return nil, err
+	}
+	a.changes.refusal = a.tenure.Refusal
+	return a, addChecks(a.manager, a.known, a.tenure.Refusal)
+}
+
+// reach makes the connections to hub and target.
+func (a *replica) reach() error {
+	var err error
+	if a.who, err = right.NewTargetIdentity(a.configs.Target); err != nil {
+		return err
+	}
+	if a.target, err = connection.New(a.configs.Target); err != nil {
+		return err
+	}
+	a.hub = a.target
+	if a.configs.Hub != a.configs.Target {
+		a.hub, err = connection.New(a.configs.Hub)
+	}
+	return err
+}
+
+// run runs the agent. The Leases outlive the work that needs them, and the Events outlive
+// both.
+func (a *replica) run() error {
+	mute, err := a.events.Start(a.ctx)
+	if err != nil {
+		return err
+	}
+	defer mute()
+	holding, giveBack := context.WithCancel(context.WithoutCancel(a.ctx))
+	defer giveBack()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- a.hold(holding)
+		a.stop()
+	}()
+	err = a.manager.Start(a.ctx)
+	giveBack()
+	return errors.Join(err, <-ended)
+}
+
+// hold asks for the Leases once the Applications are known: a replica that has yet to list
+// them would keep another one from acting that has them.
+func (a *replica) hold(ctx context.Context) error {
+	if a.manager.GetCache().WaitForCacheSync(a.ctx) && a.ctx.Err() == nil {
+		return a.tenure.Run(ctx)
+	}
+	return nil // it ends before
+}

@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/krake-observer/krake-observer/internal/agent/hub"
+	"github.com/krake-observer/krake-observer/internal/hooks"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
+)
+
+// addHooks has the agent serve hooks, if they are enabled: the loop makes their Secrets and
+// asks for shutdowns, and the endpoint brings the calls of Pods to the loop.
+func (a *replica) addHooks(reconciler *reconcile.Reconciler, store *hub.Store) error {
+	options := a.options.Hooks
+	reconciler.ShutdownDefaults = reconcile.ShutdownDefaults{
+		GraceTime: options.GraceTime, Strategy: application.ShutdownStrategy(options.Strategy), Retries: options.Retries,
+	}
+	if !options.Enabled {
+		return nil
+	}
+	endpoint, err := hooks.ParseEndpoint(options.Endpoint)
+	if err != nil {
+		return err
+	}
+	secrets, err := corev1client.NewForConfig(a.target.Config)
+	if err != nil {
+		return err
+	}
+	logger, registry := a.configs.Logger.WithName("hooks"), a.configs.Registry
+	if registry == nil {
+		registry = prometheus.NewRegistry() // it is not served
+	}
+	issuer := hooks.NewIssuer(hooks.NewSecretKeeper(secrets, a.options.Namespace), endpoint, time.Now, logger)
+	server, err := hooks.NewServer(hooks.ServerOptions{
+		Address: options.Address, Issuer: issuer, Applications: whileActing{store, a.tenure.Hub}, Actions: &hookActions{reconciler, store, a.manager.GetAPIReader(), a.notifications.notify},
+		Logger: logger, Registerer: registry, Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	reconciler.Secrets, reconciler.Shutdowns = issuer, hooks.NewCaller(a.configs.DialService)
+	return errors.Join(a.manager.Add(issuer), a.manager.Add(server), a.manager.AddReadyzCheck("hooks", issuer.Ready))
+}
+
+// whileActing reads Applications while this replica acts: the cache of another replica may be
+// older than the call of a Pod.
+type whileActing struct {
+	store *hub.Store
+	may   func() error
+}
+
+// Get implements hooks.Applications.
+func (a whileActing) Get(ctx context.Context, name types.NamespacedName) (*application.Application, error) {
+	if err := a.may(); err != nil {
+		return nil, err
+	}
+	return a.store.Get(ctx, name)
+}
+
+// hookActions carries out the calls of Pods, and has the loop go on from there.
+type hookActions struct {
+	reconciler *reconcile.Reconciler
+	store      *hub.Store
+	live       client.Reader
+	notify     func(types.NamespacedName)
+}
+
+// Complete implements hooks.Actions.
+func (h *hookActions) Complete(ctx context.Context, app *application.Application) (application.State, error) {
+	return h.act(ctx, app, h.reconciler.Complete)
+}
+
+// Shutdown implements hooks.Actions.
+func (h *hookActions) Shutdown(ctx context.Context, app *application.Application) (application.State, error) {
+	return h.act(ctx, app, h.reconciler.ConfirmShutdown)
+}
+
+// Retry implements hooks.Actions.
+func (h *hookActions) Retry(ctx context.Context, app *application.Application) (application.State, error) {
+	state, err := h.act(ctx, app, h.reconciler.RetryShutdown)
+	if errors.Is(err, reconcile.ErrNotDegraded) {
+		err = hooks.ErrNotDegraded
+	}
+	return state, err
+}
+
+// writesAtOnce is how often one action begins anew because the loop, or a user, wrote the
+// Application meanwhile.
+const writesAtOnce = 5
+
+func (h *hookActions) act(ctx context.Context, app *application.Application, do func(context.Context, *application.Application) (application.State, error)) (application.State, error) {
+	uid := app.UID
+	for range writesAtOnce {
+		state, err := do(ctx, app)
+		if !apierrors.IsConflict(err) {
+			h.notify(app.NamespacedName)
+			return state, err
+		}
+		if app, err = h.store.GetLive(ctx, h.live, app.NamespacedName); err != nil {
+			return "", err
+		}
+		if app == nil || app.UID != uid {
+			return application.StateDeleting, nil // it is gone
+		}
+	}
+	return "", fmt.Errorf("write Application %s: somebody else writes it as fast as this agent", app.NamespacedName)
+}

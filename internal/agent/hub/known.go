@@ -1,0 +1,82 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// Known are the Applications of which this cluster holds objects, or is to, as the cache
+// has them.
+type Known struct {
+	// ctx ends with the agent: a request for the metrics brings no context.
+	ctx    context.Context
+	cache  cache.Cache
+	synced atomic.Bool
+}
+
+// Watch has the cache watch the Applications. Every replica does so from its start on, not
+// only the one that acts, which so takes over without a list of them.
+func Watch(ctx context.Context, cached cache.Cache) (*Known, error) {
+	if _, err := cached.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
+		return nil, fmt.Errorf("watch the Applications: %w", err)
+	}
+	return &Known{ctx: ctx, cache: cached}, nil
+}
+
+// AwaitSync waits until the Applications are known. It is a runnable of the manager.
+func (k *Known) AwaitSync(ctx context.Context) error {
+	k.synced.Store(k.cache.WaitForCacheSync(ctx))
+	return nil
+}
+
+// Names returns the names of the Applications that are known.
+func (k *Known) Names() []types.NamespacedName {
+	found, _ := k.List()
+	names := make([]types.NamespacedName, 0, len(found))
+	for i := range found {
+		names = append(names, types.NamespacedName{Namespace: found[i].Namespace, Name: found[i].Name})
+	}
+	return names
+}
+
+// List returns the Applications, and whether they are known yet. Before that there is no
+// answer: not the answer that there are none.
+func (k *Known) List() (found []corev1.ConfigMap, known bool) {
+	if !k.synced.Load() {
+		return nil, false
+	}
+	var list corev1.ConfigMapList
+	if err := k.cache.List(k.ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, false // the agent is about to end
+	}
+	return list.Items, true
+}
+
+// Check implements healthz.Checker.
+func (k *Known) Check(*http.Request) error {
+	if !k.synced.Load() {
+		return errors.New("the Applications are not known yet")
+	}
+	return nil
+}
+
+// SelectorOf selects the Applications of a cluster: those that it holds, or is to.
+func SelectorOf(cluster string) (labels.Selector, error) {
+	requirement, err := labels.NewRequirement(application.HolderLabel(cluster), selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	return labels.NewSelector().Add(*requirement), nil
+}
