@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Namespaces says where the Applications are on the hub, and their objects on
-// the target.
+// Namespaces are where the Applications are on the hub, and their objects on the target.
 type Namespaces struct {
 	// Hub are those with the Applications, Target those with the objects; none: all.
 	Hub, Target []string
@@ -27,8 +26,8 @@ func (n *Namespaces) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&n.Map, "namespace-map", nil, "where the objects of a namespace of the hub are, as hub=target,...; any other: in the namespace of the same name")
 }
 
-// mapping gives the namespace on the target for each namespace of the hub that
-// has one of another name. It expects entries that are valid.
+// mapping maps each namespace of the hub to its namespace on the target, where that has
+// another name. It expects valid entries.
 func (n *Namespaces) mapping() map[string]string {
 	mapping := make(map[string]string, len(n.Map))
 	for _, entry := range n.Map {
@@ -74,8 +73,8 @@ func (n *Namespaces) validateEntry(entry string) error {
 	return errors.Join(failures...)
 }
 
-// validateApart: two Applications of one name in two namespaces of the hub are
-// two, and so must be their objects. A namespace that is not in the map keeps its name.
+// validateApart refuses a map that joins two namespaces: two Applications of one name in
+// them would have the same objects. A namespace that is not in the map keeps its name.
 func (n *Namespaces) validateApart() error {
 	mapping := n.mapping()
 	if len(mapping) < len(n.Map) {
@@ -97,7 +96,7 @@ func (n *Namespaces) validateApart() error {
 	return nil
 }
 
-// allows tells if a name is in a list that stands for all names if it is empty.
+// allows holds for a name in a list. An empty list stands for all names.
 func allows(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// firstRetry and lastRetry are between what an Application that fails waits:
-	// in each minute it is tried fewer than ten times.
+	// firstRetry and lastRetry bound the waits of an Application that fails: in each
+	// minute it is tried fewer than ten times.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = time.Minute
-	// retryJitter is by how much of it a wait may be shorter, so that what failed
-	// together is not tried together.
+	// retryJitter is the part by which a wait may be shorter, so that Applications that
+	// failed together are not tried together.
 	retryJitter = 0.2
 )
 
-// backoff is how long the passes that failed wait. What wakes an Application
-// otherwise, an event of the hub or of an object, does not wait.
+// backoff is the waits after passes that failed. An event of the hub or of an object wakes
+// an Application without a wait.
 type backoff struct {
 	workqueue.TypedRateLimiter[ctrl.Request]
 }
@@ -42,9 +42,9 @@ func (b backoff) When(request ctrl.Request) time.Duration {
 	return wait.Jitter(least, retryJitter/(1-retryJitter))
 }
 
-// notifications carries what is seen on the target into the controller's queue.
-// What is told before there is one is not needed: at its start the controller
-// hears of every Application.
+// notifications carries the events of the target into the controller's queue. Those that
+// come before there is a queue are dropped: at its start the controller passes over every
+// Application.
 type notifications struct {
 	mu    sync.RWMutex
 	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -67,8 +67,7 @@ func (n *notifications) notifyAfter(owner types.NamespacedName, after time.Durat
 	}
 }
 
-// notifyAll wakes Applications, which take their turn after those of which there
-// is news.
+// notifyAll wakes Applications, which take their turn after those with an event.
 func (n *notifications) notifyAll(owners []types.NamespacedName) {
 	queue, ok := n.started().(priorityqueue.PriorityQueue[ctrl.Request])
 	if !ok {

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// thriftInterval is how often the agent looks if it is at rest, which it is if it
+	// thriftInterval is how often thrift looks whether the agent is at rest: it is if it
 	// has allocated less than littleAllocated since.
 	thriftInterval, littleAllocated = 5 * time.Second, 1 << 20
-	// worthCollecting is how much it must have allocated since memory was given back.
+	// worthCollecting is how much the agent must have allocated since memory was freed.
 	worthCollecting = 16 << 20
 )
 
-// thrift gives memory back that work has left. The garbage collector lets as much garbage lie
-// as there is memory in use, until somebody allocates again: at rest, for ever.
+// thrift returns memory to the system that work has left. The garbage collector leaves as
+// much garbage as there is memory in use until the next allocation: at rest, for ever.
 type thrift struct {
 	allocated func() uint64
 	giveBack  func()

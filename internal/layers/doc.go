@@ -2,8 +2,8 @@
 // below its own, and the packages that compute do nothing else.
 //
 //	7  cmd/...                                          main: options, signals, Run
-//	6  internal/webhook, internal/agent, internal/cli   wiring
-//	5  pkg/reconcile, internal/options                  the loop
+//	6  internal/webhook, internal/agent, internal/cli   wiring, and its rooms
+//	5  pkg/reconcile, internal/right                    the loop, and the right to run it
 //	4  pkg/observer, pkg/apply                          watch and write; they know no Application
 //	3  pkg/mutate                                       what admission computes
 //	2  pkg/application, pkg/tosca, pkg/habitat          the Application, other front ends

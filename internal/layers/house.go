@@ -33,8 +33,7 @@ func layerOf(path string) (layer, bool) {
 	return 7, strings.HasPrefix(path, "cmd/")
 }
 
-// isRoomOf tells if a package is a room of another one of the same layer: that one
-// imports it, and the rooms do not import each other.
+// isRoomOf holds for a room of a package of the same layer, which imports its rooms.
 func isRoomOf(room, house string) bool { return strings.HasPrefix(room, house+"/") }
 
 // needsLayer tells if the package belongs to the product. This one does not:

@@ -30,7 +30,7 @@ type hubKeeper struct {
 	standing  *standing
 	target    *targetKeeper // nil: without a Lease there
 	lease     *leaseRecord
-	targetUID types.UID // who the target is
+	targetUID types.UID // the identity of the target
 	ours      bool      // it was had
 	failing   bool
 }
@@ -67,8 +67,8 @@ func (h *hubKeeper) keep(ctx context.Context) error {
 	}
 }
 
-// awaitTarget waits until the Lease on the target was had, and asks who the
-// target is. It reports whether the context has not ended.
+// awaitTarget waits until the Lease on the target was had, and asks for the identity
+// of the target. It reports whether the context has not ended.
 func (h *hubKeeper) awaitTarget(ctx context.Context) bool {
 	if h.target != nil {
 		select {
@@ -150,7 +150,7 @@ func (h *hubKeeper) targetLease() types.UID {
 	return h.target.uid
 }
 
-// mayTake finds out who has the cluster's name.
+// mayTake finds out which agent has the cluster's name.
 func (h *hubKeeper) mayTake() (bool, error) {
 	if h.lease.known == nil {
 		return true, nil
@@ -191,7 +191,7 @@ func (h *hubKeeper) failed(err error) {
 	}
 	h.failing = true
 	h.options.Logger.Error(err, "the hub is lost")
-	h.standing.tell(HubLost)
+	h.standing.report(HubLost)
 }
 
 func (h *hubKeeper) answered() {
@@ -200,5 +200,5 @@ func (h *hubKeeper) answered() {
 	}
 	h.failing = false
 	h.options.Logger.Info("the hub is back")
-	h.standing.tell(HubBack)
+	h.standing.report(HubBack)
 }

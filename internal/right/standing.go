@@ -16,7 +16,7 @@ type standing struct {
 	refused string // why the process must not act
 	over    error  // why the right has ended
 
-	telling sync.Mutex
+	reporting sync.Mutex
 }
 
 func newStanding(options Options) *standing {
@@ -30,7 +30,7 @@ func (s *standing) act() {
 	s.mu.Unlock()
 	close(s.acting)
 	s.logger.Info("acts from now on")
-	s.tell(Acting)
+	s.report(Acting)
 }
 
 // refuse records why the right does not begin.
@@ -42,7 +42,7 @@ func (s *standing) refuse(why string) {
 	s.refused = why
 	s.mu.Unlock()
 	s.logger.Info("does not act", "reason", why)
-	s.tell(Refused)
+	s.report(Refused)
 }
 
 func (s *standing) refusal() string {
@@ -69,9 +69,9 @@ func (s *standing) ended() error {
 	return s.over
 }
 
-// tell reports a change. The keepers of both Leases call it.
-func (s *standing) tell(c Change) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
+// report passes a change on. The keepers of both Leases call it.
+func (s *standing) report(c Change) {
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
 	s.changed(c)
 }

@@ -116,7 +116,7 @@ func (t *targetKeeper) failed(err error) {
 	}
 	if lost {
 		t.options.Logger.Error(err, "the target is lost")
-		t.standing.tell(TargetLost)
+		t.standing.report(TargetLost)
 	}
 }
 
@@ -142,7 +142,7 @@ func (t *targetKeeper) answered() {
 func (t *targetKeeper) succeeded(from time.Time) {
 	if t.succeed(from) {
 		t.options.Logger.Info("the target is back")
-		t.standing.tell(TargetBack)
+		t.standing.report(TargetBack)
 	}
 	if !t.isHeld() {
 		t.uid, t.term = t.lease.known.UID, t.lease.term()
@@ -168,7 +168,7 @@ func (t *targetKeeper) check() error {
 	case !t.isOverdueLocked():
 		return nil
 	case t.lost != nil:
-		// The cause was logged, and is neither wrapped nor told: what looks like a
+		// The cause was logged, and is neither wrapped nor repeated: what looks like a
 		// connection that was reset, be it by its text, is tried again by client-go, and
 		// would be until the target is back, with what it was to do long ago.
 		return ErrTargetUnreachable

@@ -87,7 +87,7 @@ func (t *turns) give() {
 	close(turn)
 }
 
-// senderOf returns the host of an address, by which senders are told apart.
+// senderOf returns the host of an address, which identifies a sender.
 func senderOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
