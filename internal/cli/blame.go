@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
@@ -56,13 +56,13 @@ Values that may be secrets are shown as ***: see --show-private.`,
 
 // blameList is what is printed as a document.
 type blameList struct {
-	APIVersion string  `json:"apiVersion"`
-	Kind       string  `json:"kind"`
-	Items      []blame `json:"items"`
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Items      []blamedObject `json:"items"`
 }
 
-// blame is one object, with its observed fields.
-type blame struct {
+// blamedObject is one object, with its observed fields.
+type blamedObject struct {
 	manifest.ID `json:",inline"`
 
 	// Missing: there is no such object.
@@ -96,7 +96,7 @@ type blamedLength struct {
 	Problem string `json:"problem"`
 }
 
-func (e *environment) blame(ctx context.Context, name, named string) ([]blame, error) {
+func (e *environment) blame(ctx context.Context, name, named string) ([]blamedObject, error) {
 	app, expected, err := e.getExpected(ctx, name)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (e *environment) blame(ctx context.Context, name, named string) ([]blame, e
 	if err != nil {
 		return nil, err
 	}
-	blames := make([]blame, 0, len(expected))
+	blames := make([]blamedObject, 0, len(expected))
 	for _, object := range expected {
 		live, err := objects.live(ctx, placed(app, object.ID))
 		if err != nil {
@@ -121,8 +121,8 @@ func (e *environment) blame(ctx context.Context, name, named string) ([]blame, e
 
 // blameOf looks at one object of an Application; live is nil if there is none. Values
 // that may be secrets are shown if private says so.
-func blameOf(app *application.Application, e reconcile.Expected, live map[string]any, private bool) blame {
-	found := blame{ID: placed(app, e.ID), Missing: live == nil}
+func blameOf(app *application.Application, e reconcile.Expected, live map[string]any, private bool) blamedObject {
+	found := blamedObject{ID: placed(app, e.ID), Missing: live == nil}
 	if live == nil {
 		return found
 	}
@@ -158,7 +158,7 @@ func blamedFieldOf(e reconcile.Expected, value schema.Value, differences schema.
 			field.Unknown = field.Unknown || d.Kind == schema.Unknown
 		}
 	}
-	if culprit := observer.Blame(live, []schema.Path{value.Path}, ""); culprit.Known() {
+	if culprit := blame.Of(live, []schema.Path{value.Path}, ""); culprit.Known() {
 		field.Manager, field.Subresource, field.Operation = culprit.Manager, culprit.Subresource, culprit.Operation
 		if !culprit.Time.IsZero() {
 			field.Since = &culprit.Time
@@ -168,7 +168,7 @@ func blamedFieldOf(e reconcile.Expected, value schema.Value, differences schema.
 }
 
 // printBlames prints a table for each object.
-func printBlames(out io.Writer, blames []blame, wide bool, now time.Time) error {
+func printBlames(out io.Writer, blames []blamedObject, wide bool, now time.Time) error {
 	for i, b := range blames {
 		if i > 0 {
 			fmt.Fprintln(out)

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
 func newHistoryCommand(e *environment) *cobra.Command {
@@ -105,7 +105,7 @@ func objectText(id manifest.ID, home string) string {
 }
 
 func byWhom(drift application.Drift) string {
-	return observer.Culprit{Manager: drift.Manager, Subresource: drift.Subresource}.Name()
+	return blame.Culprit{Manager: drift.Manager, Subresource: drift.Subresource}.Name()
 }
 
 func changedAt(drift application.Drift) string {

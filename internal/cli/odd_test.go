@@ -147,7 +147,7 @@ func printObjects(e *environment, i item) error {
 				return err
 			}
 			fmt.Fprint(e.Out, visible(c.String()))
-			if err := printBlames(e.Out, []blame{blameOf(i.app, object, live, false)}, true, e.now()); err != nil {
+			if err := printBlames(e.Out, []blamedObject{blameOf(i.app, object, live, false)}, true, e.now()); err != nil {
 				return err
 			}
 		}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -432,7 +432,7 @@ type writer struct {
 }
 
 func (m writer) owns(path schema.Path) bool {
-	return observer.Blame(m.object, []schema.Path{path}, "").Known()
+	return blame.Of(m.object, []schema.Path{path}, "").Known()
 }
 
 func writersOf(live map[string]any) []writer {
@@ -448,7 +448,7 @@ func writersOf(live map[string]any) []writer {
 		alone["managedFields"] = []any{raw}
 		object["metadata"] = alone
 		managers = append(managers, writer{
-			name:        observer.Culprit{Manager: name, Subresource: subresource}.Name(),
+			name:        blame.Culprit{Manager: name, Subresource: subresource}.Name(),
 			subresource: subresource != "", operation: operation, object: object,
 		})
 	}

@@ -18,7 +18,7 @@ func layerOf(path string) (layer, bool) {
 		return 0, true
 	case "pkg/schema":
 		return 1, true
-	case "pkg/apitypes", "pkg/application", "pkg/health", "pkg/tosca", "pkg/habitat":
+	case "pkg/apitypes", "pkg/application", "pkg/blame", "pkg/health", "pkg/tosca", "pkg/habitat":
 		return 2, true
 	case "pkg/mutate":
 		return 3, true

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -329,4 +330,12 @@ func streamsOf(body io.Reader) Streams {
 		}
 		return io.NopCloser(body), nil
 	}
+}
+
+// parse reads YAML.
+func parse(t *testing.T, text string) any {
+	t.Helper()
+	var value any
+	kit.Must(t, yaml.Unmarshal([]byte(text), &value))
+	return value
 }

@@ -7,8 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
 // gone is the field of a fight about an object that somebody deletes again and
@@ -23,7 +23,7 @@ const maxTries = 3
 func (p *pass) create(ctx context.Context, i, tries int) {
 	planned, known := &p.planned[i], p.memory.object(p.planned[i].ID)
 	again := !p.observed[i].Seen.IsZero()
-	fight := []rivalry{{gone, observer.Culprit{}.Name()}}
+	fight := []rivalry{{gone, blame.Culprit{}.Name()}}
 	pausedUntil := known.fights.pausedUntil(fight, p.now)
 	if !p.enforces() || again && !pausedUntil.IsZero() {
 		p.miss(ctx, i, pausedUntil)

@@ -10,15 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // drift is one drift, as it is told and remembered.
 type drift struct {
 	differences schema.Differences
-	culprit     observer.Culprit
+	culprit     blame.Culprit
 	// repaired is what was done about it, empty if nothing was.
 	repaired Action
 	took     time.Duration

@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -46,7 +46,7 @@ type repair struct {
 	// drift is what is mended, left what is not.
 	drift, left schema.Differences
 	patch       schema.Patch
-	culprit     observer.Culprit
+	culprit     blame.Culprit
 	verdict     verdict
 }
 
@@ -125,7 +125,7 @@ func (r *repair) decide(ctx context.Context, live map[string]any) (schema.Patch,
 		r.verdict = verdict{reason: reasonInvalid, message: refused, fields: pathsOf(r.left)}
 	}
 	if len(r.drift) > 0 {
-		r.culprit = observer.Blame(live, pathsOf(r.drift), r.FieldManager)
+		r.culprit = blame.Of(live, pathsOf(r.drift), r.FieldManager)
 		r.spare(live)
 	}
 	r.patch = r.drift.Patch()
@@ -224,7 +224,7 @@ func (p *pass) patched(r *repair, after map[string]any, mayAgain bool) (again bo
 	}
 	p.verdicts[r.i] = r.verdict
 	if r.verdict.reason != "" && len(r.left) > 0 {
-		p.remember(r.i, drift{differences: r.left, culprit: observer.Blame(r.before, pathsOf(r.left), p.FieldManager), verdict: r.verdict})
+		p.remember(r.i, drift{differences: r.left, culprit: blame.Of(r.before, pathsOf(r.left), p.FieldManager), verdict: r.verdict})
 	}
 	left := pathsOf(r.left)
 	stays := planned.Marked.Compare(planned.marked.look(), after).Drift()

@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -50,7 +50,7 @@ type Outcome struct {
 	// Paths are the fields that were patched, or that differ.
 	Paths []schema.Path
 	// Culprit is who changed them, for Reverted and Detected.
-	Culprit observer.Culprit
+	Culprit blame.Culprit
 	// Reason is why nothing was done: one of those of the conditions, for Detected,
 	// Conflict and Failed; for Contended it names the fields and the rivals.
 	Reason string

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -73,7 +73,7 @@ func (p *pass) proved(i int, live map[string]any) {
 // somebody takes them off.
 func (r *repair) mark(live map[string]any) {
 	lost := r.planned.marksOnly().Compare(r.planned.marked.look(), live).Drift()
-	r.culprit = observer.Blame(live, pathsOf(lost), r.FieldManager)
+	r.culprit = blame.Of(live, pathsOf(lost), r.FieldManager)
 	if until := r.known.fights.pausedUntil(r.rivalries(lost), r.now); !until.IsZero() {
 		r.left, r.verdict = lost, verdict{reason: reasonContended, fields: pathsOf(lost), again: until}
 		return

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -135,7 +135,7 @@ type secretRepair struct {
 	drift  schema.Differences
 	// altered: somebody has changed it.
 	altered bool
-	culprit observer.Culprit
+	culprit blame.Culprit
 	held    time.Time
 }
 
@@ -195,7 +195,7 @@ func (p *pass) decideSecret(secret *hookSecret, live map[string]any) (r secretRe
 		return secretRepair{}, err
 	}
 	r.drift = secret.differences(r.wanted, live)
-	r.altered, r.culprit = len(p.altered(secret, live)) > 0, observer.Blame(live, pathsOf(r.drift), p.FieldManager)
+	r.altered, r.culprit = len(p.altered(secret, live)) > 0, blame.Of(live, pathsOf(r.drift), p.FieldManager)
 	if held, _ := heldUntil(p.app.Wishes, nil, "", p.MaxHold, p.now); !held.IsZero() {
 		marks, fields := splitMarks(r.drift)
 		if r.drift = marks; len(fields) > 0 {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -137,7 +137,7 @@ func drift(t *testing.T, resources []resource) map[string]string {
 			continue
 		}
 		for _, difference := range r.answered.Compare(r.desired, live.Object) {
-			who := observer.Blame(live.Object, []schema.Path{difference.Path}, ourselves)
+			who := blame.Of(live.Object, []schema.Path{difference.Path}, ourselves)
 			found[fmt.Sprintf("%s %s", r.ID, difference.Path)] = fmt.Sprintf("%s, by %s", difference.Kind, who)
 		}
 	}

@@ -1,4 +1,4 @@
-package observer
+package blame
 
 import (
 	"testing"
@@ -32,7 +32,7 @@ func path(steps ...any) schema.Path {
 	return p
 }
 
-func TestBlame(t *testing.T) {
+func TestTheLastOtherManagerOfAFieldIsBlamed(t *testing.T) {
 	const spec = `
 spec:
   replicas: 3
@@ -112,12 +112,12 @@ metadata:
 			if want == "" {
 				want = "unknown (the removal of a field leaves no trace)"
 			}
-			check.Equal(t, "blamed", want, Blame(live, c.paths, ourselves).String())
+			check.Equal(t, "blamed", want, Of(live, c.paths, ourselves).String())
 		})
 	}
 }
 
-func TestCulpritName(t *testing.T) {
+func TestACulpritIsNamedWithItsSubresource(t *testing.T) {
 	for want, culprit := range map[string]Culprit{
 		"kube-controller-manager (scale)": {Manager: "kube-controller-manager", Subresource: "scale"},
 		"kubectl-edit":                    {Manager: "kubectl-edit"},
@@ -140,9 +140,11 @@ func parse(t *testing.T, text string) any {
 
 // What a real API server writes into managedFields is understood: four
 // managers of one Deployment are told apart, by each way of writing.
-func TestBlameOfARealObject(t *testing.T) {
-	f := newFixture(t)
-	deployments := f.client.Resource(gvr.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(f.namespace)
+func TestManagersOfARealObjectAreToldApart(t *testing.T) {
+	plane, err := kit.SharedPlane(t.Context())
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, plane.Stop()) })
+	deployments := plane.Dynamic.Resource(gvr.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(plane.NewNamespace(t, "blame"))
 	object, _ := parse(t, `
 apiVersion: apps/v1
 kind: Deployment
@@ -153,7 +155,7 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: a.example/web:1, args: [x]}]}
 `).(map[string]any)
-	_, err := deployments.Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: ourselves})
+	_, err = deployments.Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: ourselves})
 	kit.Must(t, err)
 	before := time.Now().Truncate(time.Second)
 	change := func(manager string, kind types.PatchType, patch string, options metav1.PatchOptions) {
@@ -184,7 +186,7 @@ spec:
 		{path(append(container, "args")...), Culprit{Manager: "applier", Operation: "Apply"}},
 		{path("spec", "selector", "matchLabels", "app"), Culprit{}},
 	} {
-		got := Blame(live.Object, []schema.Path{c.path}, ourselves)
+		got := Of(live.Object, []schema.Path{c.path}, ourselves)
 		timeless := got.Subresource == "scale"
 		if got.Known() && !timeless && (got.Time.Before(before) || got.Time.After(time.Now())) {
 			t.Errorf("%s: time is %s", c.path, got.Time)

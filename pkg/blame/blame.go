@@ -1,4 +1,11 @@
-package observer
+// Package blame finds who set a field of an object, by the object's managedFields:
+//
+//	blame.Of(live, []schema.Path{replicas}, "krake-agent").String()
+//	// "kube-controller-manager (scale) (Update)"
+//
+// The result is a hint, not a proof: a manager chooses its own name, and the removal of a
+// field leaves no trace. The package knows managedFields as JSON, and no cluster.
+package blame
 
 import (
 	"fmt"
@@ -12,22 +19,21 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Culprit is who, by the object's managedFields, wrote a field last. It is a
-// hint, not a proof: the time is that of the manager's last write to any field,
-// and the removal of a field leaves no trace.
+// Culprit is the manager that wrote a field last. Its time is that of the manager's last
+// write to any field.
 type Culprit struct {
 	Manager string
-	// Subresource is by which it wrote, such as "scale"; empty: the object itself.
+	// Subresource is the one that was written, such as "scale"; empty: the object itself.
 	Subresource string
 	Operation   string
 	Time        time.Time
 }
 
-// Known tells if the managedFields named anybody.
+// Known reports whether managedFields names a manager.
 func (c Culprit) Known() bool { return c.Manager != "" }
 
-// Name gives "kube-controller-manager (scale)" with a subresource, "kubectl-edit"
-// without, and "unknown".
+// Name returns "kube-controller-manager (scale)" for a write to a subresource, "kubectl-edit"
+// for one to the object, and "unknown" without a manager.
 func (c Culprit) Name() string {
 	switch {
 	case !c.Known():
@@ -38,9 +44,8 @@ func (c Culprit) Name() string {
 	return c.Manager
 }
 
-// String gives "kubectl-set (Update at 2026-01-02T15:04:05Z)", and
-// "autoscaler (scale) (Update)" where the time is not known: the API server
-// keeps none of writes by the subresource scale.
+// String returns "kubectl-set (Update at 2026-01-02T15:04:05Z)", and "autoscaler (scale) (Update)"
+// without a time: the API server stores none for writes to the subresource scale.
 func (c Culprit) String() string {
 	if !c.Known() {
 		return c.Name() + " (the removal of a field leaves no trace)"
@@ -51,16 +56,15 @@ func (c Culprit) String() string {
 	return fmt.Sprintf("%s (%s at %s)", c.Name(), c.Operation, c.Time.UTC().Format(time.RFC3339))
 }
 
-// Blame gives the last writer of one of the fields, leaving out the manager
-// that is ourselves.
-func Blame(live map[string]any, paths []schema.Path, ourselves string) Culprit {
-	managed, _, _ := unstructured.NestedFieldNoCopy(live, "metadata", managedFields)
+// Of returns the manager, other than self, that wrote one of the fields last.
+func Of(live map[string]any, paths []schema.Path, self string) Culprit {
+	managed, _, _ := unstructured.NestedFieldNoCopy(live, "metadata", "managedFields")
 	entries, _ := managed.([]any)
 	var last Culprit
 	for _, entry := range entries {
 		entry, _ := entry.(map[string]any)
 		culprit := culpritOf(entry)
-		if culprit.Manager == ourselves || !ownsAny(entry, live, paths) {
+		if culprit.Manager == self || !ownsAny(entry, live, paths) {
 			continue
 		}
 		if !last.Known() || culprit.Time.After(last.Time) {
@@ -70,8 +74,8 @@ func Blame(live map[string]any, paths []schema.Path, ourselves string) Culprit {
 	return last
 }
 
-// culpritOf reads an entry of the managedFields as it is: as an object of its type, it
-// would have to be decoded, and that of every manager, before a repair is sent.
+// culpritOf reads an entry of managedFields without converting it to its Go type: that would
+// decode the fields of every manager before a repair is sent.
 func culpritOf(entry map[string]any) (culprit Culprit) {
 	culprit.Manager, _ = entry["manager"].(string)
 	culprit.Subresource, _ = entry["subresource"].(string)
@@ -88,9 +92,9 @@ func ownsAny(entry, live map[string]any, paths []schema.Path) bool {
 	return ok && slices.ContainsFunc(paths, func(path schema.Path) bool { return owns(fields, live, path) })
 }
 
-// owns follows a path through a set of managed fields (fieldsV1): "f:name" for
-// a field, "k:{...}" for the list element with that key, "v:..." for a value. A
-// set that ends on the way owns all below it.
+// owns reports whether a set of managed fields (fieldsV1) contains a path: "f:name" is a field,
+// "k:{...}" the list element with that key, "v:..." a value. A set that ends before the path
+// does contains everything below.
 func owns(fields map[string]any, value any, path schema.Path) bool {
 	if len(path) == 0 {
 		return true
@@ -116,7 +120,7 @@ func owns(fields map[string]any, value any, path schema.Path) bool {
 
 func isLeaf(fields map[string]any) bool { return len(fields) == 0 }
 
-// elementName finds the name of a list element among the managed fields.
+// elementName returns the name that a list element has among the managed fields.
 func elementName(fields map[string]any, element any) string {
 	for name := range fields {
 		if key, ok := strings.CutPrefix(name, "k:"); ok && hasKey(element, key) {
