@@ -165,12 +165,8 @@ func isStatus(value metav1.ConditionStatus) bool {
 	return value == metav1.ConditionTrue || value == metav1.ConditionFalse || value == metav1.ConditionUnknown
 }
 
-// cut keeps a message to one line, and within what conditions and Events take.
+// cut turns a message into one line that fits into conditions and Events.
 func cut(text string) string {
-	const most = 1000
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
+	line := strings.Join(strings.Fields(text), " ")
+	return strings.ToValidUTF8(application.Cut(line, application.NoteBytes), "")
 }

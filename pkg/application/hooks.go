@@ -118,6 +118,9 @@ const (
 // CertsPath is where containers find the certificates.
 func CertsPath(hook Hook) string { return "/etc/krake_" + string(hook) + "_certs/" }
 
+// ShutdownService is the name of the Service that the agent asks to shut down.
+const ShutdownService = "shutdown"
+
 // HookPath is the path of the URL by which an Application calls its agent: of a
 // hook, or "retry".
 func HookPath(app types.NamespacedName, action string) string {

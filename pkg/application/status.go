@@ -157,6 +157,18 @@ type DriftedField struct {
 	Have any    `json:"have,omitempty"`
 }
 
+// NoteBytes is the length to which texts for Events are cut: the API server accepts
+// 1,024 bytes.
+const NoteBytes = 1000
+
+// Cut shortens a text that is longer than most bytes, and marks it with dots.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "..."
+}
+
 // MaxDrifts bounds the history.
 const MaxDrifts = 10
 

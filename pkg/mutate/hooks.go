@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -90,26 +91,13 @@ func workloadsOf(hooks application.Hooks, resources []map[string]any) []workload
 	var workloads []workload
 	for i, resource := range resources {
 		id, _ := manifest.Identify(resource)
-		w := workload{index: i, resource: resource, namespace: id.Namespace, path: podPath(id), lists: lists}
-		if len(w.path) > 0 && w.isReadable() {
+		path, runsPods := apitypes.PodPath(id)
+		w := workload{index: i, resource: resource, namespace: id.Namespace, path: append(path, "spec"), lists: lists}
+		if runsPods && w.isReadable() {
 			workloads = append(workloads, w)
 		}
 	}
 	return workloads
-}
-
-// podPath leads to the spec of the Pods that a resource makes. Kinds of the same
-// name in other groups have other fields.
-func podPath(id manifest.ID) []string {
-	switch id.GroupVersionKind().Group + " " + id.Kind {
-	case " Pod":
-		return []string{"spec"}
-	case " ReplicationController", "apps Deployment", "apps StatefulSet", "apps DaemonSet", "apps ReplicaSet", "batch Job":
-		return []string{"spec", "template", "spec"}
-	case "batch CronJob":
-		return []string{"spec", "jobTemplate", "spec", "template", "spec"}
-	}
-	return nil
 }
 
 func (w workload) spec() map[string]any { return below(w.resource, w.path...) }
@@ -164,7 +152,8 @@ func withDefaults(resources, custom []map[string]any) []map[string]any {
 	with, schemas := slices.Clone(custom), schemasOf(resources, custom)
 	for i, resource := range resources {
 		id, _ := manifest.Identify(resource)
-		if _, ok := schemas[i]; ok || podPath(id) == nil {
+		_, hasSchema := schemas[i]
+		if _, runsPods := apitypes.PodPath(id); hasSchema || !runsPods {
 			continue
 		}
 		if observed, err := schema.Default(resource); err == nil { // it was identified
@@ -418,16 +407,13 @@ func suspectHooks(hooks application.Hooks, workloads []workload, resources []map
 	if !hooks.Shutdown || slices.ContainsFunc(resources, asked) {
 		return nil
 	}
-	return []string{"metadata.annotations[" + application.HooksAnnotation + "]: the manifest has no Service named " + shutdownService +
+	return []string{"metadata.annotations[" + application.HooksAnnotation + "]: the manifest has no Service named " + application.ShutdownService +
 		" in the namespace of its workloads, so that nobody can be asked to shut down: add one for the Pods that answer PUT /shutdown, or leave the hook shutdown out"}
 }
-
-// shutdownService is the name of the Service that is asked to shut down.
-const shutdownService = "shutdown"
 
 // isShutdownService tells if a resource is that Service. One that only stands for a
 // name elsewhere is none of the Application's.
 func isShutdownService(resource map[string]any) bool {
 	id, _ := manifest.Identify(resource)
-	return id.APIVersion == "v1" && id.Kind == "Service" && id.Name == shutdownService && below(resource, "spec")["type"] != "ExternalName"
+	return id.APIVersion == "v1" && id.Kind == "Service" && id.Name == application.ShutdownService && below(resource, "spec")["type"] != "ExternalName"
 }

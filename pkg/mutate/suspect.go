@@ -116,8 +116,11 @@ func suspectPins(observed schema.Schema, resource map[string]any, at string) []s
 // suspectPods warns of Pods that the baseline of the Pod Security Standards
 // would refuse: privileged ones, and those that reach into the node.
 func suspectPods(resource map[string]any, at string) []string {
-	metadata, spec := podOf(resource)
-	if spec == nil {
+	id, _ := manifest.Identify(resource)
+	path, runsPods := apitypes.PodPath(id)
+	template := below(resource, path...)
+	spec := below(template, "spec")
+	if !runsPods || spec == nil || id.GroupVersionKind().Version != "v1" {
 		return nil
 	}
 	var pod corev1.PodSpec
@@ -129,7 +132,7 @@ func suspectPods(resource map[string]any, at string) []string {
 		return nil // the checks are those of the library: it is never so
 	}
 	annotations := map[string]string{}
-	for name, value := range below(metadata, "annotations") {
+	for name, value := range below(template, "metadata", "annotations") {
 		annotations[name], _ = value.(string)
 	}
 	results := baseline.EvaluatePod(
@@ -145,21 +148,6 @@ func suspectPods(resource map[string]any, at string) []string {
 var baseline = sync.OnceValues(func() (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks(), nil)
 })
-
-// podOf gives metadata and spec of the Pods that a resource makes.
-func podOf(resource map[string]any) (metadata, spec map[string]any) {
-	pod := resource
-	switch id, _ := manifest.Identify(resource); id.APIVersion + " " + id.Kind {
-	case "v1 Pod":
-	case "apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "apps/v1 ReplicaSet", "batch/v1 Job", "v1 ReplicationController":
-		pod = below(resource, "spec", "template")
-	case "batch/v1 CronJob":
-		pod = below(resource, "spec", "jobTemplate", "spec", "template")
-	default:
-		return nil, nil
-	}
-	return below(pod, "metadata"), below(pod, "spec")
-}
 
 // checkTypes refuses what the API server could not read, and warns of fields
 // that a type does not have: it may be that of a newer server.

@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
 // unanswered tells if an error is that of a connection, or of an API server that
@@ -33,12 +35,7 @@ func (s scrubbed) Unwrap() error { return s.error }
 // maxMessage bounds the text of a condition.
 const maxMessage = 1024
 
-func cut(text string) string {
-	if len(text) > maxMessage {
-		return text[:maxMessage] + "..."
-	}
-	return text
-}
+func cut(text string) string { return application.Cut(text, maxMessage) }
 
 // explain gives the text of an error without what the API server's answer may
 // repeat of the object: of its causes, only the fields are told.

@@ -35,9 +35,6 @@ type ShutdownDefaults struct {
 	Retries int
 }
 
-// shutdownService is what the Service is called that is asked to shut down.
-const shutdownService = "shutdown"
-
 // A call that fails is made again within the attempt: the Pod may be starting.
 const (
 	leastCallPause = time.Second
@@ -264,20 +261,20 @@ func (e unheardError) Unwrap() error { return e.error }
 // request calls the Service of the Application, and no other.
 func (s *shutdown) request(ctx context.Context) error {
 	at := slices.IndexFunc(s.app.Inventory, func(id manifest.ID) bool {
-		return id.APIVersion == "v1" && id.Kind == "Service" && id.Name == shutdownService
+		return id.APIVersion == "v1" && id.Kind == "Service" && id.Name == application.ShutdownService
 	})
 	switch {
 	case s.Shutdowns == nil:
 		return errors.New("this agent calls no Services, as it was started without --hooks: have an administrator install the hooks (overlays/hooks)")
 	case at < 0:
-		return fmt.Errorf("the Application has no Service called %s that could be asked: add one to its manifest, or take shutdown off its annotation %s", shutdownService, application.HooksAnnotation)
+		return fmt.Errorf("the Application has no Service called %s that could be asked: add one to its manifest, or take shutdown off its annotation %s", application.ShutdownService, application.HooksAnnotation)
 	}
 	ref, live, err := s.read(ctx, s.app.Inventory[at])
 	if err != nil {
 		return err
 	}
 	if live == nil {
-		return fmt.Errorf("the Service %s is not there", shutdownService)
+		return fmt.Errorf("the Service %s is not there", application.ShutdownService)
 	}
 	port, err := portOf(live)
 	if err != nil {
@@ -294,11 +291,11 @@ func portOf(live map[string]any) (int32, error) {
 	kind, _, _ := unstructured.NestedString(live, "spec", "type")
 	selector, _, _ := unstructured.NestedMap(live, "spec", "selector")
 	if kind == string(corev1.ServiceTypeExternalName) || len(selector) == 0 {
-		return 0, fmt.Errorf("the Service %s leads elsewhere than to Pods of its namespace, and is not called: give it a selector", shutdownService)
+		return 0, fmt.Errorf("the Service %s leads elsewhere than to Pods of its namespace, and is not called: give it a selector", application.ShutdownService)
 	}
 	ports, _, _ := unstructured.NestedSlice(live, "spec", "ports")
 	if len(ports) == 0 {
-		return 0, fmt.Errorf("the Service %s has no port: give it one", shutdownService)
+		return 0, fmt.Errorf("the Service %s has no port: give it one", application.ShutdownService)
 	}
 	first, _ := ports[0].(map[string]any)
 	port, _ := first["port"].(int64)

@@ -78,14 +78,8 @@ func isRoutine(outcome reconcile.Outcome) bool {
 	return false
 }
 
-// cut keeps a text within what the API server takes for the note of an Event.
-func cut(text string) string {
-	const most = 1000
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "..."
-}
+// cut limits a text to the length that fits into the note of an Event.
+func cut(text string) string { return application.Cut(text, application.NoteBytes) }
 
 // eventType returns Warning for an outcome that is worth a look: an observed field was
 // changed, or is not changed back.
