@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 const (
 	authorityName         = "krake-webhook-ca"
-	authorityOrganization = "krake.dev"
+	authorityOrganization = manifest.Domain
 	// backdated is how far the API server's clock may be behind ours.
 	backdated = time.Hour
 )

@@ -197,7 +197,7 @@ func (x explanation) whyNot(r reach) string {
 // beyond tells of elements that a schema does not look into.
 func (x explanation) beyond(r reach, items []any) string {
 	bounds, _ := items[len(items)-1].(map[string]any)
-	least, most := bounds["observer_schema_list_min_length"], bounds["observer_schema_list_max_length"]
+	least, most := bounds[schema.MinLengthKey], bounds[schema.MaxLengthKey]
 	length := fmt.Sprintf("from %v to %v", least, most)
 	switch most {
 	case int64(0):

@@ -15,11 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
 // documentVersion is the apiVersion of what is printed with -o json and -o yaml. Its
 // fields keep their names.
-const documentVersion = "cli.krake.dev/v1"
+const documentVersion = "cli." + application.Domain + "/v1"
 
 // The values of the flag -o.
 const (

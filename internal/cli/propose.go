@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/json" // reads integers as such
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -206,7 +205,7 @@ func (p *proposer) unfitMetadata(path schema.Path) string {
 		}
 		return ""
 	case "labels", "annotations":
-		if application.IsReserved(last) {
+		if manifest.IsReserved(last) {
 			return ofAgent
 		}
 		if last == corev1.LastAppliedConfigAnnotation {
@@ -358,7 +357,7 @@ func control(length int, open bool) map[string]any {
 	if open {
 		most = 0
 	}
-	return map[string]any{"observer_schema_list_min_length": int64(length), "observer_schema_list_max_length": int64(most)}
+	return map[string]any{schema.MinLengthKey: int64(length), schema.MaxLengthKey: int64(most)}
 }
 
 func below(place schema.Path, field string, index int) schema.Path {

@@ -13,11 +13,13 @@ import (
 	"fmt"
 	"math/big"
 	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 const (
 	authorityName         = "krake-hooks-ca"
-	authorityOrganization = "krake.dev"
+	authorityOrganization = manifest.Domain
 
 	year = 365 * 24 * time.Hour
 	// authorityValidity is how long a CA is good for. One of ours is replaced when

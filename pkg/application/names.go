@@ -14,7 +14,7 @@ import (
 
 // Domain and Prefix mark what is ours in labels, annotations and finalizers.
 const (
-	Domain = "krake.dev"
+	Domain = manifest.Domain
 	Prefix = Domain + "/"
 )
 
@@ -217,13 +217,6 @@ func IsStatusKey(key string) bool {
 // IsStatusLabel tells if the webhook or an agent writes this label.
 func IsStatusLabel(label string) bool {
 	return label == ClusterLabel || label == StateLabel || strings.HasPrefix(label, holderPrefix)
-}
-
-// IsReserved tells if a label or annotation is in our domain, so that no
-// manifest may set it.
-func IsReserved(key string) bool {
-	domain, _, _ := strings.Cut(key, "/")
-	return domain == Domain || strings.HasSuffix(domain, "."+Domain)
 }
 
 // Marks are what the objects of an Application carry. The annotations prove

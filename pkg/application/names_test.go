@@ -37,24 +37,6 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestIsReserved(t *testing.T) {
-	tests := map[string]bool{
-		"krake.dev/owned-by":         true,
-		"krake.dev/anything":         true,
-		"holder.krake.dev/edge":      true,
-		"a.b.krake.dev/c":            true,
-		"krake.dev":                  true, // a name without a prefix, but who would want it
-		"app.kubernetes.io/name":     false,
-		"notkrake.dev/owned-by":      false,
-		"krake.dev.example.org/name": false,
-		"example.org/krake.dev":      false,
-		"":                           false,
-	}
-	for key, want := range tests {
-		check.Equal(t, key, want, application.IsReserved(key))
-	}
-}
-
 func TestKeysOfWebhookAndAgents(t *testing.T) {
 	type writers struct{ Agent, Status bool }
 	user, agent, webhook := writers{}, writers{Agent: true, Status: true}, writers{Status: true}

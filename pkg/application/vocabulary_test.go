@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -133,6 +134,8 @@ func textOf(expression ast.Expr, known map[string]string) string {
 		return strings.Trim(e.Value, `"`)
 	case *ast.Ident:
 		return known[e.Name]
+	case *ast.SelectorExpr: // the only one is the domain
+		return manifest.Domain
 	case *ast.BinaryExpr:
 		return textOf(e.X, known) + textOf(e.Y, known)
 	}

@@ -1,6 +1,19 @@
 package manifest
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
+
+// Domain is the domain of this project's labels and annotations. No manifest may
+// set one in it or below it.
+const Domain = "krake.dev"
+
+// IsReserved reports whether a label or annotation is in [Domain] or below it.
+func IsReserved(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return domain == Domain || strings.HasSuffix(domain, "."+Domain)
+}
 
 // Marks are the labels and annotations by which an owner knows its objects.
 type Marks struct {

@@ -63,3 +63,21 @@ func TestMarksProve(t *testing.T) {
 		t.Error("no marks at all prove every object to be ours")
 	}
 }
+
+func TestIsReserved(t *testing.T) {
+	tests := map[string]bool{
+		"krake.dev/owned-by":         true,
+		"krake.dev/anything":         true,
+		"holder.krake.dev/edge":      true,
+		"a.b.krake.dev/c":            true,
+		"krake.dev":                  true, // a name without a prefix, but who would want it
+		"app.kubernetes.io/name":     false,
+		"notkrake.dev/owned-by":      false,
+		"krake.dev.example.org/name": false,
+		"example.org/krake.dev":      false,
+		"":                           false,
+	}
+	for key, want := range tests {
+		check.Equal(t, key, want, manifest.IsReserved(key))
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // checkConfigMap refuses what no Application can be.
@@ -111,7 +112,7 @@ func checkNewAnnotations(cm, stored *corev1.ConfigMap) field.ErrorList {
 	var refusals field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(cm.Annotations)) {
 		former, had := stored.Annotations[name]
-		if !application.IsReserved(name) || slices.Contains(application.UserAnnotations(), name) || had && former == cm.Annotations[name] {
+		if !manifest.IsReserved(name) || slices.Contains(application.UserAnnotations(), name) || had && former == cm.Annotations[name] {
 			continue
 		}
 		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "annotations").Key(name),

@@ -341,7 +341,7 @@ func (c *tape) list(values []any) []any {
 	default:
 		most = max(least, len(items), len(values)) + c.below(3)
 	}
-	return append(items, object{minLengthKey: int64(least), maxLengthKey: int64(most)})
+	return append(items, object{schema.MinLengthKey: int64(least), schema.MaxLengthKey: int64(most)})
 }
 
 // live gives a live object: of what is not structure, anything may be otherwise.

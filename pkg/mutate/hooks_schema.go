@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // openNulls has a default schema not observe as a whole the lists that the manifest
@@ -87,9 +89,9 @@ func (i *injector) extend(fields, described map[string]any, additions []addition
 		switch at := at + "." + a.list; {
 		case !ok:
 			i.refusals = append(i.refusals, invalid(at, "The schema expects an object, and the hooks add to a list: write it as a list, or leave it out"))
-		case !a.isFound(observed.control[listKeyKey]):
+		case !a.isFound(observed.control[schema.ListKeyKey]):
 			i.refusals = append(i.refusals, invalid(at, fmt.Sprintf(
-				"what the hooks add is not found by these keys: name %s in %s, or leave it out", a.keys[0], listKeyKey)))
+				"what the hooks add is not found by these keys: name %s in %s, or leave it out", a.keys[0], schema.ListKeyKey)))
 		case observed.insert(len(items), a.pieces):
 			i.warnings = append(i.warnings, requires(at))
 		}
@@ -99,7 +101,7 @@ func (i *injector) extend(fields, described map[string]any, additions []addition
 
 // requires warns of a minimum that was raised.
 func requires(at string) string {
-	return fmt.Sprintf("%s: because of the hooks no element of the manifest's that is observed may be removed: raise %s, or leave the elements out", at, minLengthKey)
+	return fmt.Sprintf("%s: because of the hooks no element of the manifest's that is observed may be removed: raise %s, or leave the elements out", at, schema.MinLengthKey)
 }
 
 // isWhole tells if a field is observed as a whole.
@@ -121,13 +123,6 @@ func (a addition) isFound(stated any) bool {
 	})
 }
 
-// The keys of the control dictionary, see package schema.
-const (
-	minLengthKey = "observer_schema_list_min_length"
-	maxLengthKey = "observer_schema_list_max_length"
-	listKeyKey   = "observer_schema_list_key"
-)
-
 // observedList is a list of an observer schema.
 type observedList struct {
 	items   []any
@@ -139,7 +134,7 @@ type observedList struct {
 func observedAt(fields map[string]any, name string) (observedList, bool) {
 	value, ok := listOf(fields[name])
 	if len(value) == 0 {
-		return observedList{control: map[string]any{minLengthKey: int64(0), maxLengthKey: int64(0)}}, ok
+		return observedList{control: map[string]any{schema.MinLengthKey: int64(0), schema.MaxLengthKey: int64(0)}}, ok
 	}
 	last := len(value) - 1
 	control, _ := value[last].(map[string]any)
@@ -158,8 +153,8 @@ func (l *observedList) cover(elements int) {
 }
 
 func (l *observedList) raise(least int64) {
-	if most := l.bound(maxLengthKey); most != 0 {
-		l.control[maxLengthKey] = max(most, least)
+	if most := l.bound(schema.MaxLengthKey); most != 0 {
+		l.control[schema.MaxLengthKey] = max(most, least)
 	}
 }
 
@@ -172,14 +167,14 @@ func (l *observedList) bound(name string) int64 {
 // not stand in for those that were, as far as the minimum goes, and so it is raised
 // by their number, unless it asks for none. It tells if it was.
 func (l *observedList) open(elements int) (raised bool) {
-	least, looked := l.bound(minLengthKey), observing(l.items[:min(elements, len(l.items))])
+	least, looked := l.bound(schema.MinLengthKey), observing(l.items[:min(elements, len(l.items))])
 	l.cover(elements)
 	asked := min(least, looked)
 	if asked == 0 {
 		return false
 	}
-	l.control[minLengthKey] = max(least, asked+int64(elements)-looked)
-	return l.bound(minLengthKey) > least
+	l.control[schema.MinLengthKey] = max(least, asked+int64(elements)-looked)
+	return l.bound(schema.MinLengthKey) > least
 }
 
 // insert observes elements that were added to a list behind the manifest's, of
@@ -202,12 +197,12 @@ func (l *observedList) insert(given int, pieces []piece) (raised bool) {
 	for _, p := range pieces {
 		added = append(added, observed(p.fields))
 	}
-	most, least, looked := l.bound(maxLengthKey), l.bound(minLengthKey), observing(l.items[:given])
+	most, least, looked := l.bound(schema.MaxLengthKey), l.bound(schema.MinLengthKey), observing(l.items[:given])
 	l.items = slices.Insert(l.items, given, added...)
 	if most != 0 {
-		l.control[maxLengthKey] = most + int64(len(pieces))
+		l.control[schema.MaxLengthKey] = most + int64(len(pieces))
 	}
-	l.control[minLengthKey] = max(least, looked) + int64(len(pieces))
+	l.control[schema.MinLengthKey] = max(least, looked) + int64(len(pieces))
 	return least < looked
 }
 

@@ -115,7 +115,7 @@ func TestHooksAskForNothingElse(t *testing.T) {
 	} {
 		s := hooked(t, complete(), fmt.Sprintf(deployment, "[{name: A, value: a}, {name: B, value: b}]"), fmt.Sprintf(custom, list))
 		env, _ := at(s.schemas[0].Document(), "spec.template.spec.containers.0.env").([]any)
-		check.Equal(t, list, any(want), env[len(env)-1].(object)[minLengthKey])
+		check.Equal(t, list, any(want), env[len(env)-1].(object)[schema.MinLengthKey])
 		s.checkTampering(t, 0)
 		if want > 2 {
 			continue
@@ -152,7 +152,7 @@ func TestHooksMissContainers(t *testing.T) {
 			s := hooked(t, complete(), text, fmt.Sprintf(custom, test.items, test.least, test.most))
 			containers, _ := at(s.schemas[0].Document(), "spec.containers").([]any)
 			control, _ := containers[3].(object)
-			check.Equal(t, "bounds", test.want, []int64{control[minLengthKey].(int64), control[maxLengthKey].(int64)})
+			check.Equal(t, "bounds", test.want, []int64{control[schema.MinLengthKey].(int64), control[schema.MaxLengthKey].(int64)})
 			check.Equal(t, "warnings", test.want[0] > int64(test.least), len(s.warnings) > 0)
 			live := runtime.DeepCopyJSON(s.resources[0])
 			change(live, "spec.containers", func(items any) any { return items.([]any)[1:] })

@@ -159,7 +159,7 @@ func intent(cm *corev1.ConfigMap) map[string]string {
 		}
 	}
 	for name, value := range cm.Annotations {
-		if application.IsReserved(name) && !holdsBack(name) {
+		if manifest.IsReserved(name) && !holdsBack(name) {
 			intent[name] = value
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -21,7 +22,7 @@ func checkReserved(document map[string]any, at string) field.ErrorList {
 		switch {
 		case key == application.FormatAnnotation:
 			return forbidden("", "an Application has no Applications: create this one by itself")
-		case strings.Contains(key, "/") && application.IsReserved(key):
+		case strings.Contains(key, "/") && manifest.IsReserved(key):
 			return forbidden("", fmt.Sprintf("keys of %s are set by the agent: leave it out", application.Domain))
 		}
 		return nil

@@ -172,7 +172,7 @@ func isMark(d schema.Difference) bool {
 	if wanted, ok := d.Want.(map[string]any); ok && len(d.Path) == 2 && len(wanted) > 0 {
 		return len(unreserved(wanted)) == 0
 	}
-	return len(d.Path) == 3 && application.IsReserved(d.Path[2].Field)
+	return len(d.Path) == 3 && manifest.IsReserved(d.Path[2].Field)
 }
 
 func uidOf(live map[string]any) types.UID {

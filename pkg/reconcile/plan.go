@@ -292,6 +292,6 @@ func withoutMarks(object map[string]any) map[string]any {
 
 func unreserved(values map[string]any) map[string]any {
 	own := maps.Clone(values)
-	maps.DeleteFunc(own, func(key string, _ any) bool { return application.IsReserved(key) })
+	maps.DeleteFunc(own, func(key string, _ any) bool { return manifest.IsReserved(key) })
 	return own
 }

@@ -252,7 +252,7 @@ func lengthOf(items []any) ([]any, int) {
 		return nil, 0
 	}
 	last, _ := items[len(items)-1].(map[string]any)
-	length, ok := last[currentLengthKey].(int64)
+	length, ok := last[CurrentLengthKey].(int64)
 	if !ok {
 		return items, len(items)
 	}

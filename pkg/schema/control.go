@@ -3,7 +3,7 @@ package schema
 import "slices"
 
 // IsLengthKey tells if a key of an observer schema bounds the length of a list.
-func IsLengthKey(name string) bool { return name == minLengthKey || name == maxLengthKey }
+func IsLengthKey(name string) bool { return name == MinLengthKey || name == MaxLengthKey }
 
 // control is the control dictionary of a list, as far as it was understood.
 type control struct {
@@ -20,20 +20,20 @@ func (p *parser) control(value []any) ([]any, control) {
 	if len(value) > 0 {
 		fields, _ = value[len(value)-1].(map[string]any)
 	}
-	_, hasMin := fields[minLengthKey]
-	_, hasMax := fields[maxLengthKey]
+	_, hasMin := fields[MinLengthKey]
+	_, hasMax := fields[MaxLengthKey]
 	if !hasMin && !hasMax {
 		p.add("control-missing",
-			"Special list control dictionary not found: end the list with {%s: 0, %s: 0}", minLengthKey, maxLengthKey)
+			"Special list control dictionary not found: end the list with {%s: 0, %s: 0}", MinLengthKey, MaxLengthKey)
 		return value, control{}
 	}
 	if !hasMin || !hasMax {
 		p.add("control-malformed",
-			"Special list control dictionary malformed: it needs both %s and %s", minLengthKey, maxLengthKey)
+			"Special list control dictionary malformed: it needs both %s and %s", MinLengthKey, MaxLengthKey)
 	}
 	p.extraKeys(fields)
 	read := p.bounds(fields)
-	if stated, ok := fields[listKeyKey]; ok {
+	if stated, ok := fields[ListKeyKey]; ok {
 		read.keys, read.stated = p.listKey(stated), clone(stated)
 	}
 	return value[:len(value)-1], read
@@ -41,7 +41,7 @@ func (p *parser) control(value []any) ([]any, control) {
 
 func (p *parser) extraKeys(fields map[string]any) {
 	for _, name := range sortedNames(fields) {
-		if name != minLengthKey && name != maxLengthKey && name != listKeyKey {
+		if name != MinLengthKey && name != MaxLengthKey && name != ListKeyKey {
 			p.add("control-extra-key", "Unknown key '%s' in the list control dictionary", name)
 		}
 	}
@@ -49,10 +49,10 @@ func (p *parser) extraKeys(fields map[string]any) {
 
 func (p *parser) bounds(fields map[string]any) control {
 	var read control
-	read.min, read.minOK = p.bound("min", minLengthKey, fields)
-	read.max, read.maxOK = p.bound("max", maxLengthKey, fields)
+	read.min, read.minOK = p.bound("min", MinLengthKey, fields)
+	read.max, read.maxOK = p.bound("max", MaxLengthKey, fields)
 	if read.minOK && read.maxOK && read.max != 0 && read.max < read.min {
-		p.add("max-below-min", "%s is inferior to %s", maxLengthKey, minLengthKey)
+		p.add("max-below-min", "%s is inferior to %s", MaxLengthKey, MinLengthKey)
 	}
 	return read
 }
@@ -91,7 +91,7 @@ func (p *parser) listKey(value any) keys {
 		read = append(read, Key{Name: name})
 	}
 	if len(read) == 0 {
-		p.add("key-malformed", "%s should be the name of a field, or a list of at most %d such names, each once", listKeyKey, maxKeys)
+		p.add("key-malformed", "%s should be the name of a field, or a list of at most %d such names, each once", ListKeyKey, maxKeys)
 	}
 	return read
 }
@@ -103,11 +103,11 @@ func (p *parser) checkKeys(stated keys, elements []any) {
 	}
 	if i := slices.IndexFunc(elements, func(element any) bool { return !stated.known(element) }); i >= 0 {
 		p.add("key-missing", "Element %d of the manifest's list has no %s to be found by: add it, or leave %s out",
-			i, stated.names(), listKeyKey)
+			i, stated.names(), ListKeyKey)
 	}
 	if !stated.distinct(elements) {
 		p.add("key-duplicate", "Two elements of the manifest's list have the same %s: name further fields in %s",
-			stated.names(), listKeyKey)
+			stated.names(), ListKeyKey)
 	}
 }
 

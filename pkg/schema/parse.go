@@ -188,10 +188,10 @@ func (p *parser) list(value []any, described any) node {
 		p.leave()
 	}
 	if control.maxOK && control.max != 0 && control.max < len(items) {
-		p.add("max-below-observed", "%s is inferior to the number of observed elements (%d)", maxLengthKey, len(items))
+		p.add("max-below-observed", "%s is inferior to the number of observed elements (%d)", MaxLengthKey, len(items))
 	}
 	if control.minOK && control.min < len(elements) {
-		p.warn("min-below-manifest", "%s is below the manifest's %d elements, so they may be removed", minLengthKey, len(elements))
+		p.warn("min-below-manifest", "%s is below the manifest's %d elements, so they may be removed", MinLengthKey, len(elements))
 	}
 	p.checkKeys(parsed.keys, elements)
 	return parsed

@@ -56,7 +56,7 @@ func projectList(n list, wanted, elements []any) []any {
 			last = place + 1
 		}
 	}
-	return append(projected[:last], map[string]any{currentLengthKey: int64(len(elements))})
+	return append(projected[:last], map[string]any{CurrentLengthKey: int64(len(elements))})
 }
 
 func (n list) projectPlace(pairs pairing, place int, wanted, elements []any) any {

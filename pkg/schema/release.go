@@ -2,7 +2,8 @@ package schema
 
 import (
 	"slices"
-	"strings"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // Released gives what is to be removed because it left the spec: a field that
@@ -40,15 +41,6 @@ func (s Schema) guarded() Schema {
 		s = s.Unobserve(path...).Observe(path...)
 	}
 	return s
-}
-
-// ownDomain is the domain of the marks.
-const ownDomain = "krake.dev"
-
-// isMark tells if a name is in that domain or below it.
-func isMark(name string) bool {
-	domain, _, _ := strings.Cut(name, "/")
-	return domain == ownDomain || strings.HasSuffix(domain, "."+ownDomain)
 }
 
 // sight is one place, as each of the arguments has it. An absent node is nil: the
@@ -95,7 +87,7 @@ func (r *releasing) fields(here sight) bool {
 	live, isObject := here.live.(map[string]any)
 	released := 0
 	for _, name := range sortedNames(former) {
-		if isMark(name) {
+		if manifest.IsReserved(name) {
 			continue
 		}
 		r.step(Step{Field: name, Index: notAnIndex}, func() {

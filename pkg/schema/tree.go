@@ -7,14 +7,14 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// The keys of the control dictionary, the last element of every list of a
-// schema, and of its counterpart in a projection.
+// The keys of the control dictionary: the last element of every list of a schema,
+// and of its counterpart in a projection.
 const (
-	minLengthKey     = "observer_schema_list_min_length"
-	maxLengthKey     = "observer_schema_list_max_length"
-	currentLengthKey = "observer_schema_list_current_length"
-	// listKeyKey is this project's own: the merge keys of the list.
-	listKeyKey = "observer_schema_list_key"
+	MinLengthKey     = "observer_schema_list_min_length"
+	MaxLengthKey     = "observer_schema_list_max_length"
+	CurrentLengthKey = "observer_schema_list_current_length"
+	// ListKeyKey is an addition of this project: the merge keys of the list.
+	ListKeyKey = "observer_schema_list_key"
 )
 
 // Schema is the observer schema of one resource. Only [Mangle] and [Default]
@@ -96,9 +96,9 @@ func written(n node) any {
 }
 
 func writtenControl(n list) map[string]any {
-	control := map[string]any{minLengthKey: int64(n.min), maxLengthKey: int64(n.max)}
+	control := map[string]any{MinLengthKey: int64(n.min), MaxLengthKey: int64(n.max)}
 	if n.stated != nil {
-		control[listKeyKey] = clone(n.stated)
+		control[ListKeyKey] = clone(n.stated)
 	}
 	return control
 }

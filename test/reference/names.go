@@ -42,10 +42,10 @@ func nameTable(p *page, names []application.Name) {
 // keywordMeanings are those of the constants of pkg/schema that name keywords.
 func keywordMeanings() map[string]string {
 	return map[string]string{
-		"minLengthKey":     "how many elements the list has at least",
-		"maxLengthKey":     "how many elements the list has at most; 0 is no bound",
-		"listKeyKey":       "the field, or a list of at most 8 fields, by which elements are found; without it those of the API, or else the index",
-		"currentLengthKey": "no keyword of a schema: in documents of the agent, how many elements there are",
+		"MinLengthKey":     "how many elements the list has at least",
+		"MaxLengthKey":     "how many elements the list has at most; 0 is no bound",
+		"ListKeyKey":       "the field, or a list of at most 8 fields, by which elements are found; without it those of the API, or else the index",
+		"CurrentLengthKey": "no keyword of a schema: in documents of the agent, how many elements there are",
 	}
 }
 
@@ -57,7 +57,7 @@ func keywords(p *page, root string) error {
 	p.section("Keywords of an observer schema", "An observed field is `null`. The last element of a list is an object of these keys, the first two of which have to be there.")
 	var rows [][]string
 	meanings := keywordMeanings()
-	for _, name := range []string{"minLengthKey", "maxLengthKey", "listKeyKey", "currentLengthKey"} {
+	for _, name := range []string{"MinLengthKey", "MaxLengthKey", "ListKeyKey", "CurrentLengthKey"} {
 		rows = append(rows, []string{code(found[name]), meanings[name]})
 	}
 	p.table([]string{"keyword", "meaning"}, rows)

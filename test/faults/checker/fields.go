@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // contains tells if everything in want is in live.
@@ -95,7 +96,7 @@ func (j *judge) losesNoEdit() {
 // isKept tells of what the API server keeps, and of our marks.
 func isKept(path string) bool {
 	for _, ours := range []string{"/metadata/labels/", "/metadata/annotations/"} {
-		if name, found := strings.CutPrefix(path, ours); found && application.IsReserved(name) {
+		if name, found := strings.CutPrefix(path, ours); found && manifest.IsReserved(name) {
 			return true
 		}
 	}
