@@ -153,7 +153,7 @@ func TestEchoAcrossRevisions(t *testing.T) {
 		f, live := started(t)
 		f.observe(t, web, f.target("web"))
 		written := next(live)
-		looked := f.look(configMaps, &unstructured.Unstructured{Object: written})
+		looked := f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: written})
 		f.Start(web, []Target{learned(f.target("web"))}, []map[string]any{written})
 		f.handle(looked)
 		f.expect(t)
@@ -178,7 +178,7 @@ func TestTombstoneWhileActing(t *testing.T) {
 	targets := []Target{f.target("web")}
 	f.observe(t, web, targets...)
 	written := next(next(live))
-	f.disappear(cache.DeletedFinalStateUnknown{Obj: f.look(configMaps, &unstructured.Unstructured{Object: live})})
+	f.disappear(cache.DeletedFinalStateUnknown{Obj: f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: live})})
 	f.Start(web, targets, []map[string]any{written})
 	f.expect(t, web)
 
@@ -205,7 +205,7 @@ func TestRecreatedInOneUpdate(t *testing.T) {
 		t.Errorf("last seen is %+v, want the whole new object", got)
 	}
 	// The deletion of the former one, if it comes after all, is not that of the new one.
-	f.disappear(f.look(configMaps, &unstructured.Unstructured{Object: live}))
+	f.disappear(f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: live}))
 	f.expect(t)
 	if got := f.last(web, "web"); got.UID != "another" {
 		t.Errorf("last seen is %+v, want the new object", got)
@@ -318,8 +318,8 @@ func TestWhatIsKept(t *testing.T) {
 func TestEventsOfAnotherInformer(t *testing.T) {
 	f, live := started(t)
 	k, another := f.kindOf(configMaps), &informer{}
-	f.saw(k, another, nil, f.look(configMaps, &unstructured.Unstructured{Object: drift(next(live))}))
-	f.lost(k, another, f.look(configMaps, &unstructured.Unstructured{Object: live}))
+	f.registry.saw(k, another, nil, f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: drift(next(live))}))
+	f.registry.lost(k, another, f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: live}))
 	f.expect(t)
 	if got := f.last(web, "web"); got.ResourceVersion != versionOf(live) || got.Differs() {
 		t.Errorf("last seen is %+v, want what was seen before", got)

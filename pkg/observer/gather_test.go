@@ -13,7 +13,7 @@ import (
 // none of them has to read its object once more.
 func TestFirstListWaitsForAllWhoAsk(t *testing.T) {
 	f := newFixture(t)
-	f.gatherPause = 300 * time.Millisecond
+	f.informers.gatherPause = 300 * time.Millisecond
 	const many = 10
 	var owners []Owner
 	for i := range many {
@@ -38,7 +38,7 @@ func TestFirstListWaitsForAllWhoAsk(t *testing.T) {
 // Whoever comes again and again does not keep the others waiting for ever.
 func TestFirstListDoesNotWaitForEver(t *testing.T) {
 	f := newFixture(t)
-	f.gatherPause, f.longestGather = 300*time.Millisecond, 600*time.Millisecond
+	f.informers.gatherPause, f.informers.longestGather = 300*time.Millisecond, 600*time.Millisecond
 	f.create(t, "web")
 	came := 0
 	kit.Eventually(t, func() string {

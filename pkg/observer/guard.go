@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
-	"time"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,24 +16,27 @@ import (
 // errIncomparable is the error of a summary that == cannot compare.
 var errIncomparable = errors.New("the summary cannot be compared")
 
-// guarded does what looks at an object that anybody may have written. An object
-// that makes it panic takes neither the process nor other objects along.
-func (o *Observers) guarded(live *unstructured.Unstructured, do func()) (err error) {
+// inspector runs the code of the caller, and the comparison, on objects that any user may have
+// written. An object that makes it panic is an error of its own targets alone.
+type inspector struct{ options *Options }
+
+// guard calls do and returns its panic as an error.
+func (i *inspector) guard(live *unstructured.Unstructured, do func()) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			id := manifest.ID{
 				APIVersion: live.GetAPIVersion(), Kind: live.GetKind(), Namespace: live.GetNamespace(), Name: live.GetName(),
 			}
 			err = fmt.Errorf("look at %s: panic: %s", id, describe(cause))
-			o.Logger.Error(err, "An object could not be looked at", "stack", string(debug.Stack()))
+			i.options.Logger.Error(err, "An object could not be looked at", "stack", string(debug.Stack()))
 		}
 	}()
 	do()
 	return nil
 }
 
-// describe says what a panic was about. A panic's own text may repeat a value of
-// the object; those of the Go runtime name types and indices.
+// describe names the cause of a panic without values of the object, which may be secrets: a
+// panic of the Go runtime names types and indices, and any other may repeat a value.
 func describe(cause any) string {
 	err, ok := cause.(error)
 	if !ok {
@@ -50,24 +52,13 @@ func describe(cause any) string {
 	return fmt.Sprintf("%T", cause)
 }
 
-// observe looks at an object on behalf of a target. Of one that differs, all is kept.
-func (o *Observers) observe(target Target, live *unstructured.Unstructured, whole func() Whole, now time.Time) Observation {
-	observation := Observation{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Seen: now}
-	observation.Err = o.guarded(live, func() {
-		if target.observe(live.Object, &observation) {
-			observation.Live = whole()
-		}
-	})
-	return observation
-}
-
-// summarise gives the summary of an object, which can be compared.
-func (o *Observers) summarise(live *unstructured.Unstructured) (summary any, err error) {
-	if o.Summarise == nil {
+// summarise returns the summary of an object, which == can compare.
+func (i *inspector) summarise(live *unstructured.Unstructured) (summary any, err error) {
+	if i.options.Summarise == nil {
 		return nil, nil
 	}
-	err = o.guarded(live, func() {
-		made := o.Summarise(live.Object)
+	err = i.guard(live, func() {
+		made := i.options.Summarise(live.Object)
 		if made != nil && !reflect.ValueOf(made).Comparable() {
 			panic(errIncomparable)
 		}
@@ -76,13 +67,13 @@ func (o *Observers) summarise(live *unstructured.Unstructured) (summary any, err
 	return summary, err
 }
 
-// ownerOf gives whom an object says it belongs to.
-func (o *Observers) ownerOf(live *unstructured.Unstructured) (owner unique.Handle[Owner]) {
-	if o.OwnerOf == nil {
+// ownerOf returns the owner that an object names.
+func (i *inspector) ownerOf(live *unstructured.Unstructured) (owner unique.Handle[Owner]) {
+	if i.options.OwnerOf == nil {
 		return owner
 	}
-	err := o.guarded(live, func() {
-		if name, ok := o.OwnerOf(live.Object); ok {
+	err := i.guard(live, func() {
+		if name, ok := i.options.OwnerOf(live.Object); ok {
 			owner = unique.Make(name)
 		}
 	})
@@ -90,13 +81,4 @@ func (o *Observers) ownerOf(live *unstructured.Unstructured) (owner unique.Handl
 		return unique.Handle[Owner]{}
 	}
 	return owner
-}
-
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -59,8 +59,8 @@ func newFixture(t *testing.T, change ...func(*Options, *rest.Config)) *fixture {
 	f := &fixture{client: plane.Dynamic, namespace: kit.UniqueName("observer")}
 	plane.CreateNamespace(t, f.namespace)
 	f.Observers = New(t.Context(), f.options(t, change...))
-	f.missingPause, f.askedPause = 100*time.Millisecond, 10*time.Millisecond
-	f.resyncGrace, f.resyncSpread = 200*time.Millisecond, 100*time.Millisecond
+	f.informers.missingPause, f.informers.askedPause = 100*time.Millisecond, 10*time.Millisecond
+	f.resync.grace, f.resync.spread = 200*time.Millisecond, 100*time.Millisecond
 	return f
 }
 
@@ -271,33 +271,33 @@ func (f *fixture) delete(t *testing.T, name string) {
 
 // event has the observers see an object as if an event had brought it.
 func (f *fixture) event(live map[string]any) {
-	f.handle(f.look(configMaps, &unstructured.Unstructured{Object: live}))
+	f.handle(f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: live}))
 }
 
 // handle hands over what was looked at.
 func (f *fixture) handle(looked any) {
 	k := f.kindOf(configMaps)
-	f.saw(k, k.current, nil, looked)
+	f.registry.saw(k, k.current, nil, looked)
 }
 
 // disappear is the event of an object that is lost.
 func (f *fixture) disappear(looked any) {
 	k := f.kindOf(configMaps)
-	f.lost(k, k.current, looked)
+	f.registry.lost(k, k.current, looked)
 }
 
 func (f *fixture) kindOf(resource gvr.GroupVersionResource) *kind {
-	f.Observers.mu.RLock()
-	defer f.Observers.mu.RUnlock()
-	return f.kinds[scope{resource: resource}]
+	f.registry.mu.RLock()
+	defer f.registry.mu.RUnlock()
+	return f.informers.kinds[scope{resource: resource}]
 }
 
-// informers are those of the kinds that are observed.
-func (f *fixture) informers() map[*informer]bool {
-	f.Observers.mu.RLock()
-	defer f.Observers.mu.RUnlock()
+// running are the informers of the kinds that are observed.
+func (f *fixture) running() map[*informer]bool {
+	f.registry.mu.RLock()
+	defer f.registry.mu.RUnlock()
 	running := map[*informer]bool{}
-	for _, k := range f.kinds {
+	for _, k := range f.informers.kinds {
 		for _, i := range []*informer{k.current, k.next} {
 			if i != nil {
 				running[i] = true
@@ -309,9 +309,9 @@ func (f *fixture) informers() map[*informer]bool {
 
 // last is what an owner last saw of a ConfigMap.
 func (f *fixture) last(owner Owner, name string) Observation {
-	f.Observers.mu.RLock()
-	defer f.Observers.mu.RUnlock()
-	return f.owners[owner].views[key{configMaps, f.namespace, name}].last
+	f.registry.mu.RLock()
+	defer f.registry.mu.RUnlock()
+	return f.registry.owners[owner].views[key{configMaps, f.namespace, name}].last
 }
 
 func uidOf(live map[string]any) types.UID {

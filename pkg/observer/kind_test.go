@@ -112,7 +112,7 @@ func (s songs) missing(t *testing.T, targets ...Target) {
 func TestKindThatIsNotServed(t *testing.T) {
 	t.Parallel()
 	f, _ := started(t)
-	f.missingPause = time.Second
+	f.informers.missingPause = time.Second
 	s := newSongs(f)
 	targets := []Target{f.target("web"), s.target(f.namespace)}
 	s.missing(t, targets...)
@@ -167,8 +167,8 @@ func TestObjectThatWentWithItsKind(t *testing.T) {
 	f.flush(t)
 	f.event(next(next(next(live)))) // the deletion was missed
 	f.expect(t, web)
-	f.missingPause = time.Hour
-	f.failed(k, k.current, apierrors.NewNotFound(configMaps.GroupResource(), ""))
+	f.informers.missingPause = time.Hour
+	f.informers.failed(k, k.current, apierrors.NewNotFound(configMaps.GroupResource(), ""))
 	f.heardOf(t, web)
 	f.observe(t, web, f.target("web"))
 	if got := f.last(web, "web"); got.Exists() {
@@ -189,7 +189,7 @@ func TestCallsWhileKindIsMissing(t *testing.T) {
 			return next.RoundTrip(request)
 		}
 	}))
-	f.missingPause, f.askedPause = time.Hour, 500*time.Millisecond
+	f.informers.missingPause, f.informers.askedPause = time.Hour, 500*time.Millisecond
 	s := newSongs(f)
 	s.missing(t, s.target(f.namespace))
 	notified := f.count(other)
@@ -197,13 +197,13 @@ func TestCallsWhileKindIsMissing(t *testing.T) {
 	began := time.Now()
 	kit.Eventually(t, func() string {
 		f.Observe(other, []Target{s.target(f.namespace)})
-		if time.Since(began) > 4*f.askedPause {
+		if time.Since(began) > 4*f.informers.askedPause {
 			return ""
 		}
 		return "asking"
 	})
 	// A try is a list as a watch, and a list.
-	tries := int64(time.Since(began)/f.askedPause) + 1
+	tries := int64(time.Since(began)/f.informers.askedPause) + 1
 	if got := calls.Load(); got == 0 || got > 2*tries {
 		t.Errorf("%d calls, want some, and no more than %d", got, 2*tries)
 	}

@@ -66,7 +66,7 @@ func (f *fixture) namespaceTarget() Target {
 func TestInformersOfNamespaces(t *testing.T) {
 	asked := &paths{seen: map[string]bool{}}
 	f, elsewhere := newFixture(t, asked.option()), newFixture(t)
-	f.Namespaces = []string{f.namespace, elsewhere.namespace}
+	f.Observers.options.Namespaces = []string{f.namespace, elsewhere.namespace}
 	here, there := "in namespace "+f.namespace, "in namespace "+elsewhere.namespace
 	steps := []struct {
 		name string
@@ -99,10 +99,10 @@ func TestInformersOfNamespaces(t *testing.T) {
 }
 
 func (f *fixture) usersOfScopes() map[string]int {
-	f.Observers.mu.RLock()
-	defer f.Observers.mu.RUnlock()
+	f.registry.mu.RLock()
+	defer f.registry.mu.RUnlock()
 	users := map[string]int{}
-	for s, k := range f.kinds {
+	for s, k := range f.informers.kinds {
 		users[s.String()] = k.users
 	}
 	return users
@@ -118,7 +118,7 @@ func TestNamespaceWithoutRights(t *testing.T) {
 	w := &watches{}
 	f := newFixture(t, w.option, asUser(user))
 	f.grant(t, user)
-	f.Namespaces = []string{f.namespace, elsewhere.namespace}
+	f.Observers.options.Namespaces = []string{f.namespace, elsewhere.namespace}
 	f.resyncs(t)
 	live, unseen := f.create(t, "web"), elsewhere.create(t, "web")
 	f.forbidden(t, other, elsewhere.target("web"))
@@ -171,7 +171,7 @@ func TestNamespaceThatIsNotWatched(t *testing.T) {
 	asked := &paths{seen: map[string]bool{}}
 	elsewhere := newFixture(t)
 	f := newFixture(t, asked.option(), func(options *Options, _ *rest.Config) { options.Resync = 100 * time.Millisecond })
-	f.Namespaces = []string{f.namespace}
+	f.Observers.options.Namespaces = []string{f.namespace}
 	f.resyncs(t)
 	for range 2 {
 		if err := f.Observe(other, []Target{elsewhere.target("web")})[0].Err; !errors.Is(err, ErrNamespace) {
@@ -193,15 +193,15 @@ func TestResyncOfNamespaces(t *testing.T) {
 	t.Parallel()
 	w := &watches{}
 	f, elsewhere := newFixture(t, w.option), newFixture(t)
-	f.Namespaces = []string{f.namespace, elsewhere.namespace}
+	f.Observers.options.Namespaces = []string{f.namespace, elsewhere.namespace}
 	targets := []Target{f.target("web"), elsewhere.target("web"), f.namespaceTarget()}
 	f.create(t, "web")
 	elsewhere.create(t, "web")
 	f.observe(t, web, targets...)
-	former := f.informers()
+	former := f.running()
 	f.resyncs(t)
 	until(t, "the lists are still compared", func() bool { return w.lists.Load() > 10 })
-	if got := f.informers(); !maps.Equal(former, got) {
+	if got := f.running(); !maps.Equal(former, got) {
 		t.Errorf("informers %v were replaced by %v", former, got)
 	}
 }
@@ -210,8 +210,8 @@ func TestResyncOfNamespaces(t *testing.T) {
 // of a kind are those of all its namespaces.
 func TestStraysAndStatsOfNamespaces(t *testing.T) {
 	f, elsewhere := newFixture(t), newFixture(t)
-	withOwners(&f.Options, nil)
-	f.Namespaces = []string{f.namespace, elsewhere.namespace}
+	withOwners(f.Observers.options, nil)
+	f.Observers.options.Namespaces = []string{f.namespace, elsewhere.namespace}
 	f.create(t, "stray")
 	f.say(t, "stray", web)
 	elsewhere.create(t, "stray")

@@ -47,7 +47,7 @@ func TestInformers(t *testing.T) {
 	informers := map[*informer]bool{}
 	for _, step := range steps {
 		step.do()
-		maps.Copy(informers, f.informers())
+		maps.Copy(informers, f.running())
 		check.Equal(t, step.name+": users", step.want, f.users())
 	}
 	if got := len(informers); got != 3 {
@@ -57,16 +57,16 @@ func TestInformers(t *testing.T) {
 	for i := range informers {
 		until(t, "an informer still runs", i.IsStopped)
 	}
-	if len(f.watched) > 0 || len(f.owners) > 0 {
-		t.Errorf("left behind: %v, %v", f.watched, f.owners)
+	if len(f.registry.watched) > 0 || len(f.registry.owners) > 0 {
+		t.Errorf("left behind: %v, %v", f.registry.watched, f.registry.owners)
 	}
 }
 
 func (f *fixture) users() map[string]int {
-	f.Observers.mu.RLock()
-	defer f.Observers.mu.RUnlock()
+	f.registry.mu.RLock()
+	defer f.registry.mu.RUnlock()
 	users := map[string]int{}
-	for s, k := range f.kinds {
+	for s, k := range f.informers.kinds {
 		users[s.resource.Resource] = k.users
 	}
 	return users
@@ -116,7 +116,7 @@ func TestRevisedTarget(t *testing.T) {
 // there is another, has to be read again.
 func TestRevisedTargetBetweenLookAndEvent(t *testing.T) {
 	f, live := started(t)
-	looked := f.look(configMaps, &unstructured.Unstructured{Object: next(next(live))})
+	looked := f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: next(next(live))})
 	target := revised(f.target("web"))
 	f.observe(t, web, target)
 	f.Start(web, []Target{target}, []map[string]any{next(live)})

@@ -10,15 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// record is what an informer keeps of an object: its identity, what it says
-// beyond its fields, and, on the way from the transform to the handler, what each
-// owner saw when the whole object was at hand. There is one for each object of
-// the cluster that is anybody's, so it is small.
+// record is what an informer stores of an object: its identity, its summary, and, on the way
+// from the transform to the handler, what each owner saw while the whole object was at hand.
+// It is small, because there is one for each object that the selector matches.
 type record struct {
 	namespace, name string
 	uid             types.UID
 	version         string
-	// owner is whom the object says it belongs to; the zero handle: nobody.
+	// owner is the one that the object names; the zero handle: none.
 	owner   unique.Handle[Owner]
 	summary any
 	views   []seenBy
@@ -43,10 +42,10 @@ func (r *record) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: r.namespace, Name: r.name, UID: r.uid, ResourceVersion: r.version}
 }
 
-// GetObjectKind tells nothing: an informer has objects of one kind.
+// GetObjectKind returns no kind: an informer has objects of one kind.
 func (r *record) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject shares the observations, which nobody changes.
+// DeepCopyObject shares the observations, which do not change.
 func (r *record) DeepCopyObject() runtime.Object {
 	copied := *r
 	return &copied
@@ -56,12 +55,12 @@ func (r *record) key(resource schema.GroupVersionResource) key {
 	return key{resource, r.namespace, r.name}
 }
 
-// stale is what is known of the object by those who have not looked at it.
+// stale is the observation of an owner for whom the object was not inspected.
 func (r *record) stale() Observation {
 	return Observation{UID: r.uid, ResourceVersion: r.version, Summary: r.summary, Stale: true}
 }
 
-// recordsOf gives the records among what an informer stores.
+// recordsOf returns the records among what an informer stores.
 func recordsOf(objects []any) []*record {
 	records := make([]*record, 0, len(objects))
 	for _, object := range objects {
@@ -70,4 +69,8 @@ func recordsOf(objects []any) []*record {
 		}
 	}
 	return records
+}
+
+func (r *record) namespacedName() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.namespace, Name: r.name}
 }

@@ -16,7 +16,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -266,9 +265,9 @@ func TestResyncKeepsWhatIsKnown(t *testing.T) {
 }
 
 func (f *fixture) currently(resource gvr.GroupVersionResource) *informer {
-	f.Observers.mu.RLock()
-	defer f.Observers.mu.RUnlock()
-	return f.kinds[scope{resource: resource}].current
+	f.registry.mu.RLock()
+	defer f.registry.mu.RUnlock()
+	return f.informers.kinds[scope{resource: resource}].current
 }
 
 // As long as no event is lost no informer is replaced, however much changes.
@@ -373,9 +372,9 @@ func TestResyncNow(t *testing.T) {
 
 // next gives the informer that is on its way.
 func (f *fixture) next(resource gvr.GroupVersionResource) *informer {
-	f.Observers.mu.RLock()
-	defer f.Observers.mu.RUnlock()
-	return f.kinds[scope{resource: resource}].next
+	f.registry.mu.RLock()
+	defer f.registry.mu.RUnlock()
+	return f.informers.kinds[scope{resource: resource}].next
 }
 
 // To compare at once what is as it is known replaces no informer, and to ask for it
@@ -409,51 +408,18 @@ func TestResyncNever(t *testing.T) {
 	}
 }
 
-// A difference stands only if the informer had the time to hear of it.
-func TestStands(t *testing.T) {
-	var absent identity
-	is := func(uid, version string) identity { return identity{types.UID(uid), version} }
-	cases := []struct {
-		name          string
-		first         suspect
-		listed, known identity
-		want          bool
-	}{
-		{"a change of which it has not heard", suspect{is("a", "5"), is("a", "4")}, is("a", "5"), is("a", "4"), true},
-		{"it has heard of an earlier one meanwhile", suspect{is("a", "9"), is("a", "4")}, is("a", "9"), is("a", "6"), true},
-		{"it has heard of it", suspect{is("a", "5"), is("a", "4")}, is("a", "5"), is("a", "5"), false},
-		{"it has heard of it, and another is on its way", suspect{is("a", "5"), is("a", "4")}, is("a", "7"), is("a", "5"), false},
-		{"it knew more than the list", suspect{is("a", "5"), is("a", "6")}, is("a", "6"), is("a", "6"), false},
-		{"another object of that name", suspect{is("b", "8"), is("a", "5")}, is("b", "8"), is("a", "5"), true},
-		{"a creation of which it has not heard", suspect{is("a", "5"), absent}, is("a", "5"), absent, true},
-		{"a creation, and the deletion came before the second look", suspect{is("a", "5"), absent}, absent, absent, false},
-		{"created again, which is on its way", suspect{is("a", "5"), absent}, is("b", "8"), absent, false},
-		{"a deletion of which it has not heard", suspect{absent, is("a", "5")}, absent, is("a", "5"), true},
-		{"a deletion of which it has heard", suspect{absent, is("a", "5")}, absent, absent, false},
-		{"it was created after the first list", suspect{absent, is("a", "5")}, is("a", "5"), is("a", "5"), false},
-		{"created again, and known", suspect{absent, is("a", "5")}, absent, is("b", "8"), false},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			if got := c.first.stands(c.listed, c.known); got != c.want {
-				t.Errorf("%v, want %v", got, c.want)
-			}
-		})
-	}
-}
-
 // The turns of the kinds are spread over the interval, and each comes again after
 // it, give or take a tenth.
 func TestTurns(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	o := New(t.Context(), Options{Resync: time.Hour, Now: func() time.Time { return now }})
-	if k, pause := o.nextResync(); k != nil || pause != 6*time.Minute {
+	if k, pause := o.resync.nextTurn(); k != nil || pause != 6*time.Minute {
 		t.Errorf("without kinds the turn is that of %v after %s", k, pause)
 	}
 	early, late := 0, 0
 	for i := range 1000 {
-		k := &kind{scope: scope{resource: gvr.GroupVersionResource{Resource: fmt.Sprint(i)}}, due: o.firstResync()}
-		o.kinds[k.scope] = k
+		k := &kind{scope: scope{resource: gvr.GroupVersionResource{Resource: fmt.Sprint(i)}}, due: firstTurn(o.options)}
+		o.informers.kinds[k.scope] = k
 		switch after := k.due.Sub(now); {
 		case after < 0 || after > time.Hour:
 			t.Fatalf("the first turn is after %s", after)
@@ -466,7 +432,7 @@ func TestTurns(t *testing.T) {
 	if early < 200 || late < 200 {
 		t.Errorf("%d of 1000 kinds have their turn early, %d late", early, late)
 	}
-	k, pause := o.nextResync()
+	k, pause := o.resync.nextTurn()
 	if k == nil || pause < 0 {
 		t.Fatalf("the turn is that of %v after %s", k, pause)
 	}

@@ -34,16 +34,16 @@ func TestUnchanged(t *testing.T) {
 		{"it was read meanwhile", text, text, func(o *Observation) { o.fingerprint = 0 }, true},
 		{"it differed, and still does", song("2"), song("2"), nil, true},
 		{"it was not looked at under this target", text, text, func(o *Observation) { o.Stale = true }, true},
-		{"it could not be looked at", text, text, func(o *Observation) { o.Err = errText }, true},
+		{"it could not be looked at", text, text, func(o *Observation) { o.Err = errManagedFields }, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			o := looker(t, looked[1].desired)
-			d := decoder{words: newWords(), observers: o, resource: configMaps}
+			d := newDecoder(o.registry, configMaps)
 			if !saw(o, d, c.former) {
 				t.Fatal("not seen")
 			}
-			for _, views := range o.watched {
+			for _, views := range o.registry.watched {
 				for _, v := range views {
 					v.last.Projection = marker
 					if c.change != nil {
@@ -51,7 +51,7 @@ func TestUnchanged(t *testing.T) {
 					}
 				}
 			}
-			got, err := d.object([]byte(c.text))
+			got, err := d.record([]byte(c.text))
 			if err != nil || len(got.views) == 0 {
 				t.Fatalf("%d views, %v", len(got.views), err)
 			}
@@ -71,17 +71,17 @@ func TestUnchanged(t *testing.T) {
 // has told of it by what the API server answered.
 func TestADriftIsSeenAgain(t *testing.T) {
 	o := looker(t, looked[1].desired)
-	d := decoder{words: newWords(), observers: o, resource: configMaps}
+	d := newDecoder(o.registry, configMaps)
 	of := func(version, value string) string { return strings.Replace(song(value), `"7"`, `"`+version+`"`, 1) }
-	own := &owner{views: map[key]*view{}}
-	for at, views := range o.watched {
+	own := &ownerState{views: map[key]*view{}}
+	for at, views := range o.registry.watched {
 		own.views[at] = views[0]
 	}
 	see := func(version, value string) bool {
 		t.Helper()
-		seen, err := d.object([]byte(of(version, value)))
+		seen, err := d.record([]byte(of(version, value)))
 		kit.Must(t, err)
-		o.sawLocked(seen.key(configMaps), seen)
+		o.registry.sawLocked(seen.key(configMaps), seen)
 		for _, v := range own.views {
 			if v.last.ResourceVersion != version {
 				t.Fatalf("seen is version %s, want %s", v.last.ResourceVersion, version)
@@ -98,7 +98,7 @@ func TestADriftIsSeenAgain(t *testing.T) {
 			t.Fatalf("version %s differs: %v, want %v", step.version, differs, step.differs)
 		}
 	}
-	o.Notify, o.owners[web] = func(Owner) {}, own
+	o.options.Notify, o.registry.owners[web] = func(Owner) {}, own
 	var targets []Target
 	for _, v := range own.views {
 		targets = append(targets, v.target)
@@ -116,11 +116,11 @@ func TestADriftIsSeenAgain(t *testing.T) {
 func TestObjectsWithoutAFingerprint(t *testing.T) {
 	o := looker(t, looked[1].desired)
 	for _, value := range []string{"1", "2"} {
-		found, ok := o.look(configMaps, &unstructured.Unstructured{Object: object(t, song(value))}).(*record)
+		found, ok := o.informers.source.transform(configMaps, &unstructured.Unstructured{Object: object(t, song(value))}).(*record)
 		if !ok || len(found.views) == 0 {
 			t.Fatalf("value %s is seen by nobody", value)
 		}
-		for i, v := range o.watched[found.key(configMaps)] {
+		for i, v := range o.registry.watched[found.key(configMaps)] {
 			if v.last = found.views[i].Observation; v.last.Differs() != (value == "2") {
 				t.Errorf("value %s differs: %v", value, v.last.Differs())
 			}

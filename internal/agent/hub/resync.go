@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -13,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/krake-observer/krake-observer/pkg/resync"
 )
 
 const (
@@ -119,84 +119,54 @@ func (h *hubResync) check(ctx context.Context, grace time.Duration) error {
 	return errors.Join(failures...)
 }
 
-// checkIn: a difference counts if it outlives the time that an event may be on
-// its way.
+// checkIn takes over what the watch has missed in a namespace. A difference counts if it outlives the
+// time that an event may be on its way.
 func (h *hubResync) checkIn(ctx context.Context, namespace string, grace time.Duration) error {
-	missed, err := h.missed(ctx, namespace)
-	if len(missed) == 0 || err != nil {
+	listed, known, err := h.versions(ctx, namespace)
+	if err != nil {
 		return err
+	}
+	missed := resync.Compare(listed, known)
+	if len(missed) == 0 {
+		return nil
 	}
 	if grace > 0 {
 		if !pause(ctx, grace) {
 			return nil
 		}
-		still, err := h.missed(ctx, namespace)
-		if err != nil {
+		if listed, known, err = h.versions(ctx, namespace); err != nil {
 			return err
 		}
-		maps.DeleteFunc(missed, func(name types.NamespacedName, _ types.UID) bool { _, ok := still[name]; return !ok })
 	}
-	for name, known := range missed {
-		if err := h.takeOver(ctx, name, known); err != nil {
+	for name, difference := range missed.Standing(listed, known) {
+		if err := h.takeOver(ctx, name, difference.Known.UID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// missed gives the Applications of which what is known is older than what there
-// is, or of which there is nothing any more, with the UID by which they are known.
-func (h *hubResync) missed(ctx context.Context, namespace string) (map[types.NamespacedName]types.UID, error) {
-	known, err := h.known(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
-	missed, listed := map[types.NamespacedName]types.UID{}, map[types.NamespacedName]bool{}
-	versions := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) {
-		return h.lists.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace).List(ctx, options)
-	}))
-	versions.PageSize = resyncPage
-	err = versions.EachListItem(ctx, metav1.ListOptions{LabelSelector: h.selector.String()}, func(item runtime.Object) error {
-		found, ok := item.(*metav1.PartialObjectMetadata)
-		if !ok {
-			return fmt.Errorf("a list of metadata has a %T", item)
-		}
-		name := types.NamespacedName{Namespace: found.Namespace, Name: found.Name}
-		listed[name] = true
-		if cached := known[name]; cached.UID != found.UID || isOlder(cached.ResourceVersion, found.ResourceVersion) {
-			missed[name] = cached.UID
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the versions of the Applications: %w", err)
-	}
-	for name, cached := range known {
-		if !listed[name] {
-			missed[name] = cached.UID
-		}
-	}
-	h.store.keepSeen(namespace, listed)
-	return missed, nil
-}
-
-// known gives what the watch has told of the Applications.
-func (h *hubResync) known(ctx context.Context, namespace string) (map[types.NamespacedName]metav1.ObjectMeta, error) {
+// versions returns the Applications that are listed, and those that the watch had reported before.
+func (h *hubResync) versions(ctx context.Context, namespace string) (listed, known resync.Versions, err error) {
 	var cached corev1.ConfigMapList
 	if err := h.cached.List(ctx, &cached, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the Applications that are known: %w", err)
+		return nil, nil, fmt.Errorf("list the Applications that are known: %w", err)
 	}
-	known := make(map[types.NamespacedName]metav1.ObjectMeta, len(cached.Items))
+	listed, known = resync.Versions{}, resync.Versions{}
 	for i := range cached.Items {
-		meta := cached.Items[i].ObjectMeta
-		known[types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}] = meta
+		if err := known.Add(&cached.Items[i]); err != nil {
+			return nil, nil, err
+		}
 	}
-	return known, nil
-}
-
-func isOlder(known, listed string) bool {
-	order, err := resourceversion.CompareResourceVersion(known, listed)
-	return err != nil || order < 0
+	pages := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) {
+		return h.lists.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace).List(ctx, options)
+	}))
+	pages.PageSize = resyncPage
+	if err := pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: h.selector.String()}, listed.Add); err != nil {
+		return nil, nil, fmt.Errorf("list the versions of the Applications: %w", err)
+	}
+	h.store.keepSeen(namespace, listed)
+	return listed, known, nil
 }
 
 // takeOver reads an Application past the cache. That it is gone ends its

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/resync"
 )
 
 // hubPatience is how long a write to the hub may take: a hub that does not answer holds up
@@ -197,11 +198,12 @@ func (s *Store) lost(name types.NamespacedName, uid types.UID) {
 
 // keepSeen forgets the ConfigMaps that were read past the cache and are not listed any
 // more in a namespace, or in any if that is empty.
-func (s *Store) keepSeen(namespace string, listed map[types.NamespacedName]bool) {
+func (s *Store) keepSeen(namespace string, listed resync.Versions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.missed, func(name types.NamespacedName, _ bool) bool {
-		return !listed[name] && (namespace == metav1.NamespaceAll || namespace == name.Namespace)
+		_, kept := listed[name]
+		return !kept && (namespace == metav1.NamespaceAll || namespace == name.Namespace)
 	})
 }
 

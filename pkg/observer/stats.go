@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Stat is what is kept of the objects of a kind, in all namespaces.
+// Stat is the memory of the objects of a kind, in all namespaces.
 type Stat struct {
 	Resource schema.GroupVersionResource
 	Objects  int
@@ -26,18 +26,18 @@ const (
 	recordBytes = 4*stringBytes + word + valueBytes + sliceBytes
 )
 
-// Stats gives what is kept of each kind, in the order of their names.
+// Stats returns what is kept of each kind, in the order of their names.
 func (o *Observers) Stats() []Stat {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
+	o.registry.mu.RLock()
+	defer o.registry.mu.RUnlock()
 	held := map[schema.GroupVersionResource]int64{}
-	for at, views := range o.watched {
+	for at, views := range o.registry.watched {
 		for _, v := range views {
 			held[at.resource] += v.last.bytes()
 		}
 	}
 	kept := map[schema.GroupVersionResource]Stat{}
-	for s, k := range o.kinds {
+	for s, k := range o.informers.kinds {
 		stat, ok := kept[s.resource]
 		if !ok {
 			stat = Stat{Resource: s.resource, Bytes: held[s.resource]}

@@ -1,34 +1,25 @@
-package observer
+package watchjson
 
 import (
 	"bytes"
-	"errors"
-	"strconv"
 	"strings"
-	"unicode/utf8"
-
-	"k8s.io/apimachinery/pkg/util/json" // reads integers as such
+	// reads integers as such
 )
 
-// errText is the error of a text that the parser does not read. Whoever gets it has
-// the library read all of it, which tells what is wrong, if anything is.
-var errText = errors.New("not read")
-
-// maxNesting is how deep the parser goes; the library goes further.
+// maxNesting is the depth at which the parser stops; the library goes further.
 const maxNesting = 1000
 
-// parser reads JSON as the library does into values of any type, but only what it is
-// asked for: what is passed over is checked, and becomes nothing. A text that it
-// reads to its end, the library reads as well, to the same value.
+// parser reads JSON into the values that the library makes of it, but only where its caller asks
+// for a value: the rest is checked and becomes nothing. Every text that the parser reads to
+// the end, the library reads to the same value.
 type parser struct {
-	*words
-
+	known *interned
 	text  []byte
 	at    int
 	depth int
 }
 
-// peek gives the next byte that is no space, 0 at the end.
+// peek returns the next byte that is no space, and 0 at the end.
 func (p *parser) peek() byte {
 	for ; p.at < len(p.text); p.at++ {
 		switch c := p.text[p.at]; c {
@@ -48,7 +39,6 @@ func (p *parser) take(c byte) bool {
 	return true
 }
 
-// value reads a value.
 func (p *parser) value() (any, error) {
 	switch p.peek() {
 	case '{':
@@ -60,7 +50,7 @@ func (p *parser) value() (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return unquote(token, p.short)
+		return unquote(token, p.known.value)
 	case 't':
 		return true, p.literal("true")
 	case 'f':
@@ -95,7 +85,7 @@ func (p *parser) elements() ([]any, error) {
 	return elements, err
 }
 
-// skip passes over a value, and gives its text.
+// skip checks a value and returns its text.
 func (p *parser) skip() ([]byte, error) {
 	first := p.peek()
 	start := p.at
@@ -125,7 +115,7 @@ func (p *parser) skip() ([]byte, error) {
 	return p.text[start:p.at], err
 }
 
-// object has each field read, which is told its name.
+// object calls field for each field of an object; field reads the value.
 func (p *parser) object(field func(name string) error) error {
 	return p.within('{', '}', func() error {
 		name, err := p.name()
@@ -136,17 +126,17 @@ func (p *parser) object(field func(name string) error) error {
 	})
 }
 
-// members is object for whoever needs no names.
+// members is like object, for callers that need no names.
 func (p *parser) members(field func() error) error {
 	return p.within('{', '}', func() error {
 		if p.peek() != '"' {
-			return errText
+			return errUnread
 		}
 		if _, err := p.quoted(); err != nil {
 			return err
 		}
 		if !p.take(':') {
-			return errText
+			return errUnread
 		}
 		return field()
 	})
@@ -154,10 +144,10 @@ func (p *parser) members(field func() error) error {
 
 func (p *parser) list(element func() error) error { return p.within('[', ']', element) }
 
-// within has each part of an object or a list read.
+// within calls part for each part of an object or a list.
 func (p *parser) within(open, shut byte, part func() error) error {
 	if !p.take(open) || p.depth == maxNesting {
-		return errText
+		return errUnread
 	}
 	p.depth++
 	defer func() { p.depth-- }()
@@ -172,28 +162,28 @@ func (p *parser) within(open, shut byte, part func() error) error {
 			return nil
 		}
 		if !p.take(',') {
-			return errText
+			return errUnread
 		}
 	}
 }
 
-// name reads the name of a field, and the colon.
+// name reads the name of a field and the colon.
 func (p *parser) name() (string, error) {
 	if p.peek() != '"' {
-		return "", errText
+		return "", errUnread
 	}
 	token, err := p.quoted()
 	if err != nil {
 		return "", err
 	}
-	name, err := unquote(token, p.words.name)
+	name, err := unquote(token, p.known.name)
 	if err == nil && !p.take(':') {
-		err = errText
+		err = errUnread
 	}
 	return name, err
 }
 
-// quoted reads a string as it is written.
+// quoted returns a string as the text has it, quotes included.
 func (p *parser) quoted() ([]byte, error) {
 	start := p.at
 	for p.at++; p.at < len(p.text); p.at++ {
@@ -203,16 +193,16 @@ func (p *parser) quoted() ([]byte, error) {
 			return p.text[start:p.at], nil
 		case c == '\\':
 			if !p.escape() {
-				return nil, errText
+				return nil, errUnread
 			}
 		case c < ' ':
-			return nil, errText
+			return nil, errUnread
 		}
 	}
-	return nil, errText
+	return nil, errUnread
 }
 
-// escape passes over an escape but for its last byte.
+// escape stops at the last byte of an escape sequence.
 func (p *parser) escape() bool {
 	p.at++
 	if p.at >= len(p.text) {
@@ -231,48 +221,36 @@ func (p *parser) escape() bool {
 	return true
 }
 
-// unquote gives the text of a string. What is more than its bytes, the library reads.
-func unquote(token []byte, intern func([]byte) string) (text string, err error) {
-	plain := token[1 : len(token)-1]
-	if bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
-		return intern(plain), nil
-	}
-	if json.Unmarshal(token, &text) != nil {
-		return "", errText
-	}
-	return text, nil
-}
-
 func (p *parser) literal(word string) error {
 	if !bytes.HasPrefix(p.text[p.at:], []byte(word)) {
-		return errText
+		return errUnread
 	}
 	p.at += len(word)
 	return nil
 }
 
-// number reads a number as it is written.
+// number returns a number as the text has it.
 func (p *parser) number() ([]byte, error) {
 	start := p.at
 	p.passOver("-")
 	switch {
 	case p.passOver("0"):
 	case p.digits() == 0:
-		return nil, errText
+		return nil, errUnread
 	}
 	if p.passOver(".") && p.digits() == 0 {
-		return nil, errText
+		return nil, errUnread
 	}
 	if p.passOver("eE") {
 		p.passOver("+-")
 		if p.digits() == 0 {
-			return nil, errText
+			return nil, errUnread
 		}
 	}
 	return p.text[start:p.at], nil
 }
 
-// passOver passes over one byte, if it is one of these.
+// passOver skips one byte if it is one of these, and reports whether it did.
 func (p *parser) passOver(among string) bool {
 	if p.at < len(p.text) && strings.IndexByte(among, p.text[p.at]) >= 0 {
 		p.at++
@@ -289,55 +267,12 @@ func (p *parser) digits() int {
 	return p.at - start
 }
 
-// numberOf gives an integer where one holds the number, as the library does.
-func numberOf(text string) (any, error) {
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return i, nil
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return nil, errText
-	}
-	return f, nil
-}
-
-// words are texts that come again and again, kept once: names of fields, and short
-// values. What anybody may write is not kept without end.
-type words struct{ names, values map[string]string }
-
-const (
-	// manyWords is how many of a kind are kept, longWord and longValue of how many bytes.
-	manyWords = 2048
-	longWord  = 64
-	longValue = 24
-)
-
-func newWords() *words { return &words{names: map[string]string{}, values: map[string]string{}} }
-
-func (w *words) name(text []byte) string { return intern(w.names, text, longWord) }
-
-func (w *words) short(text []byte) string { return intern(w.values, text, longValue) }
-
-func intern(known map[string]string, text []byte, long int) string {
-	if len(text) > long {
-		return string(text)
-	}
-	if word, ok := known[string(text)]; ok {
-		return word
-	}
-	word := string(text)
-	if len(known) < manyWords {
-		known[word] = word
-	}
-	return word
-}
-
-// read has the parser read a text to its end.
-func read[T any](w *words, text []byte, of func(*parser) (T, error)) (T, error) {
-	p := parser{words: w, text: text}
+// read reads a text to its end.
+func read[T any](known *interned, text []byte, of func(*parser) (T, error)) (T, error) {
+	p := parser{known: known, text: text}
 	value, err := of(&p)
 	if err == nil && (p.peek() != 0 || p.at < len(p.text)) {
-		err = errText
+		err = errUnread
 	}
 	return value, err
 }

@@ -71,7 +71,7 @@ func keep(t testing.TB, objects, size int, observed bool) float64 {
 	target := (&fixture{namespace: "demo"}).target("web")
 	for i := range objects {
 		if observed {
-			o.watched[key{configMaps, "demo", name(i)}] = []*view{{owner: web, target: target}}
+			o.registry.watched[key{configMaps, "demo", name(i)}] = []*view{{owner: web, target: target}}
 		}
 	}
 	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "NAME", "namespace": "demo",
@@ -82,7 +82,7 @@ func keep(t testing.TB, objects, size int, observed bool) float64 {
 	for i := range objects {
 		live := &unstructured.Unstructured{}
 		kit.Must(t, live.UnmarshalJSON([]byte(strings.ReplaceAll(text, "NAME", name(i)))))
-		kit.Must(t, store.Add(o.look(configMaps, live)))
+		kit.Must(t, store.Add(o.informers.source.transform(configMaps, live)))
 	}
 	after := heap()
 	if len(store.ListKeys()) != objects {

@@ -1,0 +1,77 @@
+package observer
+
+import (
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+)
+
+// saw reports the event of an object to its owners.
+func (r *registry) saw(k *kind, by *informer, former, object any) {
+	seen, ok := object.(*record)
+	if !ok {
+		return
+	}
+	before, _ := former.(*record)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k.current != by {
+		return // not yet in its place, or stopped
+	}
+	r.sawLocked(seen.key(k.resource), seen)
+	r.strayLocked(k.resource, before, seen)
+}
+
+// lost reports to its owners that an object is gone, or has lost its label: only a read can
+// distinguish them.
+func (r *registry) lost(k *kind, by *informer, object any) {
+	tombstone, missed := object.(cache.DeletedFinalStateUnknown)
+	if missed {
+		object = tombstone.Obj
+	}
+	gone, ok := object.(*record)
+	if !ok {
+		return
+	}
+	lost := Observation{ResourceVersion: gone.version, Seen: r.options.Now()}
+	if missed {
+		lost.ResourceVersion = "" // that of the last event: the version of the loss is not known
+	}
+	at := gone.key(k.resource)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k.current != by {
+		return // not yet in its place, or stopped
+	}
+	for _, one := range r.watched[at] {
+		// The owner may have created another one already.
+		if one.last.UID == gone.uid {
+			r.goneLocked(at, one, lost)
+		}
+	}
+}
+
+// settleLocked reports the objects that a new informer has listed, and that others are gone, in place
+// of the events before the list.
+func (r *registry) settleLocked(k *kind, former *informer) {
+	version := k.current.LastSyncResourceVersion()
+	for at, views := range r.watched {
+		if r.options.scopeOf(at) != k.scope {
+			continue
+		}
+		if found := k.current.record(at); found != nil {
+			r.sawLocked(at, found)
+			continue
+		}
+		for _, one := range views {
+			// What its owner has created since the list is still to come.
+			order, err := resourceversion.CompareResourceVersion(one.last.ResourceVersion, version)
+			if created := err == nil && order > 0; one.last.Exists() && !created {
+				r.goneLocked(at, one, Observation{Seen: r.options.Now()})
+			}
+		}
+	}
+	for _, found := range k.current.records() {
+		found.views = nil
+		r.strayLocked(k.resource, former.record(found.key(k.resource)), found)
+	}
+}

@@ -1,0 +1,218 @@
+package observer
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+const (
+	// missingPause is how long a kind that is not served is not asked for again.
+	missingPause = time.Minute
+	// askedPause is the same for a kind that an owner asks for meanwhile.
+	askedPause = 5 * time.Second
+	// gatherPause is the pause between two owners' asking for objects of a kind after which its
+	// first list begins, longestGather the longest delay of that list.
+	gatherPause, longestGather = 50 * time.Millisecond, 10 * time.Second
+)
+
+// informers run one informer for each kind in use. registry.mu guards them.
+type informers struct {
+	options  *Options
+	registry *registry
+	source   *source
+	// ctx ends all informers.
+	ctx   context.Context
+	kinds map[scope]*kind
+
+	missingPause, askedPause, gatherPause, longestGather time.Duration
+}
+
+func newInformers(ctx context.Context, options *Options, v *registry) *informers {
+	return &informers{
+		options: options, registry: v, source: &source{options, v}, ctx: ctx, kinds: map[scope]*kind{},
+		missingPause: missingPause, askedPause: askedPause, gatherPause: gatherPause, longestGather: longestGather,
+	}
+}
+
+// acquireLocked returns the kind of a target, and starts its informer with the first user.
+func (i *informers) acquireLocked(target Target) *kind {
+	k := i.kindLocked(target)
+	k.users++
+	return k
+}
+
+func (i *informers) kindLocked(target Target) *kind {
+	s := i.options.scopeOf(keyOf(target))
+	if k := i.kinds[s]; k != nil {
+		i.gatherLocked(k)
+		return k
+	}
+	k := &kind{
+		scope: s,
+		id:    manifest.ID{APIVersion: target.APIVersion, Kind: target.Kind},
+		err:   ErrNotSynced,
+		due:   firstTurn(i.options),
+	}
+	i.kinds[s] = k
+	if !i.options.watches(s) {
+		k.err = ErrNamespace
+		return k
+	}
+	k.latest = i.options.Now().Add(i.longestGather)
+	k.begins = time.AfterFunc(i.gatherPause, func() { i.begin(k) })
+	return k
+}
+
+// gatherLocked delays the first list of a kind while owners ask for more of its objects, as all do
+// when the process starts. What was listed before an owner asked for it would have to be read
+// once more, object by object.
+func (i *informers) gatherLocked(k *kind) {
+	if k.begins != nil && k.begins.Stop() {
+		k.begins.Reset(max(0, min(i.gatherPause, k.latest.Sub(i.options.Now()))))
+	}
+}
+
+func (i *informers) begin(k *kind) {
+	i.registry.mu.Lock()
+	defer i.registry.mu.Unlock()
+	if i.kinds[k.scope] != k || i.ctx.Err() != nil {
+		return
+	}
+	k.begins = nil
+	i.startLocked(k)
+}
+
+// startLocked starts the next informer of a kind.
+func (i *informers) startLocked(k *kind) {
+	ctx, stop := context.WithCancel(i.ctx)
+	next := &informer{
+		SharedIndexInformer: i.source.newInformer(k.scope),
+		stop:                stop,
+		started:             i.options.Now(),
+	}
+	registration, err := i.connect(k, next)
+	if err != nil {
+		stop()
+		i.failLocked(k, err)
+		return
+	}
+	k.next = next
+	go next.RunWithContext(ctx)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-registration.HasSyncedChecker().Done():
+			i.synced(k, next)
+		}
+	}()
+}
+
+// connect connects an informer before it starts.
+func (i *informers) connect(k *kind, next *informer) (cache.ResourceEventHandlerRegistration, error) {
+	if err := next.SetTransform(func(object any) (any, error) { return i.source.transform(k.resource, object), nil }); err != nil {
+		return nil, err
+	}
+	failed := func(_ context.Context, _ *cache.Reflector, err error) { i.failed(k, next, err) }
+	if err := next.SetWatchErrorHandlerWithContext(failed); err != nil {
+		return nil, err
+	}
+	return next.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { i.registry.saw(k, next, nil, object) },
+		UpdateFunc: func(former, object any) { i.registry.saw(k, next, former, object) },
+		DeleteFunc: func(object any) { i.registry.lost(k, next, object) },
+	})
+}
+
+// synced replaces the current informer by one that knows all objects of the kind.
+func (i *informers) synced(k *kind, next *informer) {
+	i.registry.mu.Lock()
+	defer i.registry.mu.Unlock()
+	if k.next != next {
+		return // stopped
+	}
+	former := k.current
+	k.current, k.next = next, nil
+	i.registry.settleLocked(k, former)
+	if former != nil {
+		former.stop()
+		i.options.Logger.Info("Replaced an informer", "of", k.String())
+	}
+	if k.err != nil {
+		k.err = nil
+		i.registry.notifyScopeLocked(k.scope)
+	}
+}
+
+// failed records an error of list or watch. Objects that are known stay known while the informer
+// tries again, unless the kind is not served any more.
+func (i *informers) failed(k *kind, of *informer, err error) {
+	i.registry.mu.Lock()
+	defer i.registry.mu.Unlock()
+	of.failed = true
+	switch {
+	case of != k.current && of != k.next: // stopped
+	case apierrors.IsNotFound(err):
+		i.dropLocked(k, err)
+	case k.current == nil:
+		i.failLocked(k, err)
+	default:
+		i.options.Logger.V(1).Info("An informer is to try again", "of", k.String(), "reason", err.Error())
+	}
+}
+
+// dropLocked stops the informer of a kind that is not served. Another is started
+// after a pause, a shorter one if an owner asks for it: the kind may come back,
+// and with another scope.
+func (i *informers) dropLocked(k *kind, err error) {
+	k.stop()
+	k.failedAt = i.options.Now()
+	k.again = time.AfterFunc(i.missingPause, func() { i.retry(k) })
+	i.failLocked(k, err)
+}
+
+func (i *informers) failLocked(k *kind, err error) {
+	if k.err != nil && (k.err.Error() == err.Error() || apierrors.IsNotFound(k.err) && apierrors.IsNotFound(err)) {
+		return
+	}
+	k.err = err
+	i.options.Logger.Info("Objects of a kind cannot be watched", "of", k.String(), "reason", err.Error())
+	i.registry.notifyScopeLocked(k.scope)
+}
+
+// askLocked brings forward the next try of a kind that is not served.
+func (i *informers) askLocked(k *kind) {
+	if k.again != nil {
+		k.again.Reset(max(0, k.failedAt.Add(i.askedPause).Sub(i.options.Now())))
+	}
+}
+
+func (i *informers) retry(k *kind) {
+	i.registry.mu.Lock()
+	defer i.registry.mu.Unlock()
+	if i.kinds[k.scope] != k || k.again == nil || i.ctx.Err() != nil {
+		return
+	}
+	k.again = nil
+	i.startLocked(k)
+}
+
+// releaseLocked stops the informer of a scope with its last user.
+func (i *informers) releaseLocked(s scope) {
+	k := i.kinds[s]
+	k.users--
+	if k.users == 0 {
+		k.stop()
+		delete(i.kinds, s)
+	}
+}
+
+// firstTurn is when a new kind is compared with a list: at any time in the interval.
+func firstTurn(options *Options) time.Time {
+	return options.Now().Add(wait.Jitter(options.Resync/100, 99))
+}

@@ -1,0 +1,94 @@
+package observer
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// inspection is an object and the views that observe it.
+type inspection struct {
+	// live has at least the fields that are read.
+	live  *unstructured.Unstructured
+	views []view
+	// fingerprint is that of all observed fields, 0 without their text.
+	fingerprint fingerprint
+}
+
+// view is how one owner sees one object.
+type view struct {
+	owner  Owner
+	target Target
+	last   Observation
+	// reported is the summary that the owner knows of.
+	reported any
+}
+
+// observes reports whether a view observes the field or a part of it.
+func (i inspection) observes(path ...string) bool {
+	for at := range i.views {
+		if i.views[at].target.Marked.Observes(path...) {
+			return true
+		}
+	}
+	return false
+}
+
+// inspect makes the record of an object, with what each view sees. whole is called if it differs.
+func (i *inspector) inspect(in inspection, whole func() Whole) *record {
+	seen := newRecord(in.live)
+	seen.owner = i.ownerOf(in.live)
+	summary, err := i.summarise(in.live)
+	seen.summary = summary
+	now := i.options.Now()
+	for at := range in.views {
+		v := &in.views[at]
+		observation, same := v.unchanged(in.fingerprint, in.live, now)
+		if !same {
+			observation = i.compare(v.target, in.live, whole, now)
+			observation.fingerprint = in.fingerprint
+		}
+		observation.Summary, observation.Err = summary, firstOf(observation.Err, err)
+		seen.views = append(seen.views, seenBy{observation, v.owner, v.target.Revision})
+	}
+	return seen
+}
+
+// inspectFor inspects an object that an owner has read, for its view alone.
+func (i *inspector) inspectFor(target Target, live *unstructured.Unstructured) Observation {
+	observation := i.compare(target, live, func() Whole { return wholeOf(live.Object) }, i.options.Now())
+	summary, err := i.summarise(live)
+	observation.Summary, observation.Err = summary, firstOf(observation.Err, err)
+	return observation
+}
+
+// compare compares an object with a target. Of one that differs, the observation has the whole.
+func (i *inspector) compare(target Target, live *unstructured.Unstructured, whole func() Whole, now time.Time) Observation {
+	observation := Observation{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Seen: now}
+	observation.Err = i.guard(live, func() {
+		if target.compare(live.Object, &observation) {
+			observation.Live = whole()
+		}
+	})
+	return observation
+}
+
+// unchanged returns what the view saw last, if nothing differed then and no observed field has
+// changed since.
+func (v *view) unchanged(seen fingerprint, live *unstructured.Unstructured, now time.Time) (Observation, bool) {
+	if seen == 0 || seen != v.last.fingerprint || v.last.Differs() || v.last.UID != live.GetUID() {
+		return Observation{}, false
+	}
+	same := v.last
+	same.ResourceVersion, same.Seen = live.GetResourceVersion(), now
+	return same, true
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package observer
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/krake-observer/krake-observer/pkg/resync"
+)
+
+// registry has what all owners observe, with what each saw last.
+type registry struct {
+	options   *Options
+	inspector *inspector
+
+	// mu guards the registry, and the informers as well: what an informer reports and what
+	// owners know change together.
+	mu     sync.RWMutex
+	owners map[Owner]*ownerState
+	// watched are the owners' views of an object.
+	watched map[key][]*view
+}
+
+// ownerState is what is known of one owner.
+type ownerState struct {
+	views map[key]*view
+	// waiting: the owner acts, so its events wait.
+	waiting bool
+	// waited are the objects that had an event meanwhile.
+	waited map[key]bool
+	// stray: an object that no target of the owner names appeared meanwhile.
+	stray bool
+}
+
+func newRegistry(options *Options) *registry {
+	return &registry{
+		options: options, inspector: &inspector{options},
+		owners: map[Owner]*ownerState{}, watched: map[key][]*view{},
+	}
+}
+
+// inspection returns an object with the views that observe it now.
+func (r *registry) inspection(resource gvr.GroupVersionResource, object map[string]any) inspection {
+	in := inspection{live: &unstructured.Unstructured{Object: object}}
+	at := key{resource, in.live.GetNamespace(), in.live.GetName()}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, one := range r.watched[at] {
+		in.views = append(in.views, *one)
+	}
+	return in
+}
+
+// ownerLocked returns an owner, which is added if it is new.
+func (r *registry) ownerLocked(name Owner) *ownerState {
+	own := r.owners[name]
+	if own == nil {
+		own = &ownerState{waited: map[key]bool{}}
+		r.owners[name] = own
+	}
+	return own
+}
+
+// addLocked adds a view; found is what is known of the object from a time without views, or nil.
+func (r *registry) addLocked(name Owner, target Target, found *record) *view {
+	added := &view{owner: name, target: target}
+	if found != nil {
+		added.last = found.stale()
+		added.last.Seen = r.options.Now()
+		added.reported = added.last.Summary
+	}
+	at := keyOf(target)
+	r.watched[at] = append(r.watched[at], added)
+	return added
+}
+
+// reviseLocked replaces the target of a view. What was seen under another revision is stale.
+func (v *view) reviseLocked(target Target) {
+	if v.target.Revision != target.Revision {
+		v.last.Stale = v.last.Exists()
+		v.last.Live, v.last.Err = nil, nil
+	}
+	v.target = target // if it is the same, the owner has this one, whose memory it shares
+}
+
+func (r *registry) removeLocked(at key, removed *view) {
+	r.watched[at] = slices.DeleteFunc(r.watched[at], func(other *view) bool { return other == removed })
+	if len(r.watched[at]) == 0 {
+		delete(r.watched, at)
+	}
+}
+
+// readLocked records an object that the owner has read or written.
+func (r *registry) readLocked(own *ownerState, live *unstructured.Unstructured) {
+	for at, one := range own.views {
+		if at.name != live.GetName() || at.namespace != live.GetNamespace() || one.target.GroupVersionKind() != live.GroupVersionKind() {
+			continue
+		}
+		if own.waited[at] && !one.last.Exists() && one.last.ResourceVersion == "" {
+			continue // lost while the owner acted, perhaps after it saw the object
+		}
+		observation := r.inspector.inspectFor(one.target, live)
+		taken := one.last.Stale && one.last.ResourceVersion == observation.ResourceVersion || observation.supersedes(one.last)
+		if taken {
+			one.last = observation
+		}
+		if taken || own.waited[at] {
+			one.reported = observation.Summary // an event after it may bring another one
+		}
+	}
+}
+
+// addVersionsLocked adds the objects that owners have written and that an informer may never have
+// heard of.
+func (r *registry) addVersionsLocked(known resync.Versions, in scope) {
+	for at, views := range r.watched {
+		name := at.namespacedName()
+		if _, ok := known[name]; ok || r.options.scopeOf(at) != in {
+			continue
+		}
+		for _, one := range views {
+			if one.last.Exists() {
+				known[name] = resync.Version{UID: one.last.UID, ResourceVersion: one.last.ResourceVersion}
+			}
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package observer
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// Stray is an object that names an owner none of whose targets names it.
+type Stray struct {
+	manifest.ID
+
+	// Summary is what Options.Summarise returned for it.
+	Summary any
+}
+
+// Strays returns the objects that name the owner and that none of its targets names, of the kinds
+// that are watched for any owner. An object may name any owner: it proves nothing.
+func (o *Observers) Strays(name Owner) []Stray {
+	o.registry.mu.RLock()
+	defer o.registry.mu.RUnlock()
+	var claimed map[key]*view
+	if own := o.registry.owners[name]; own != nil {
+		claimed = own.views
+	}
+	var strays []Stray
+	for _, k := range o.informers.kinds {
+		for _, found := range k.current.ownedBy(name) {
+			if claimed[found.key(k.resource)] == nil {
+				id := k.id
+				id.Namespace, id.Name = found.namespace, found.name
+				strays = append(strays, Stray{id, found.summary})
+			}
+		}
+	}
+	slices.SortFunc(strays, func(a, b Stray) int { return cmp.Compare(a.String(), b.String()) })
+	return strays
+}
