@@ -123,7 +123,7 @@ func inner() []string {
 		"internal/hooks.maxHeader", "internal/hooks.maxSources", "internal/webhook.maxAllowed", "internal/webhook/limit.maxBody", "internal/discovery.maxKinds",
 		"pkg/habitat.maxImage", "pkg/habitat.maxLabel", "pkg/habitat.maxPath", "pkg/habitat.maxShown", "pkg/habitat.maxSize",
 		"pkg/habitat.maxText", "pkg/habitat.maxVariable", "pkg/health.MaxMessage", "pkg/mutate.MaxSpecBytes", "pkg/mutate.maxStep",
-				"pkg/reconcile.leastCallPause", "pkg/reconcile.maxTries",
+		"pkg/reconcile.leastCallPause", "pkg/reconcile.maxTries",
 		"pkg/schema.maxFindings", "pkg/schema.maxOperations", "pkg/schema.maxPaths", "pkg/schema.maxPlace", "pkg/schema.maxStep", "pkg/schema.mostPooled",
 		"pkg/tosca.maxHeaders", "pkg/tosca.maxMistakes", "pkg/tosca.maxName", "pkg/tosca.maxReferences", "pkg/tosca.maxSteps",
 		"pkg/watchjson.leastBuffer", "pkg/watchjson.maxNesting", "pkg/watchjson.mostFrame", "pkg/watchjson.mostInterned",
