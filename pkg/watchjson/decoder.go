@@ -24,18 +24,20 @@ type Field struct {
 // Fields returns the fields of an object in the order of the text. If a name occurs twice, the last
 // one counts.
 func (d *Decoder) Fields(object []byte) ([]Field, error) {
-	return read(&d.known, object, (*parser).topFields)
+	return readAll(&d.known, object, (*parser).topFields)
 }
 
 // Value decodes a value.
-func (d *Decoder) Value(text []byte) (any, error) { return read(&d.known, text, (*parser).value) }
+func (d *Decoder) Value(text []byte) (any, error) { return readAll(&d.known, text, (*parser).value) }
 
 // Metadata decodes the metadata of an object without managedFields, which are most of it.
-func (d *Decoder) Metadata(text []byte) (any, error) { return read(&d.known, text, (*parser).metadata) }
+func (d *Decoder) Metadata(text []byte) (any, error) {
+	return readAll(&d.known, text, (*parser).metadata)
+}
 
 // Object decodes a whole object.
 func (d *Decoder) Object(text []byte) (map[string]any, error) {
-	object, err := read(&d.known, text, (*parser).fields)
+	object, err := readAll(&d.known, text, (*parser).fields)
 	if err == nil {
 		return object, nil
 	}

@@ -267,8 +267,8 @@ func (p *parser) digits() int {
 	return p.at - start
 }
 
-// read reads a text to its end.
-func read[T any](known *interned, text []byte, of func(*parser) (T, error)) (T, error) {
+// readAll reads a text to its end.
+func readAll[T any](known *interned, text []byte, of func(*parser) (T, error)) (T, error) {
 	p := parser{known: known, text: text}
 	value, err := of(&p)
 	if err == nil && (p.peek() != 0 || p.at < len(p.text)) {

@@ -26,13 +26,13 @@ func FuzzParser(f *testing.F) {
 func checkParser(t *testing.T, text []byte) {
 	t.Helper()
 	known := &NewDecoder().known
-	got, err := read(known, text, (*parser).value)
+	got, err := readAll(known, text, (*parser).value)
 	var want any
 	wantErr := utiljson.Unmarshal(text, &want)
 	if err == nil && (wantErr != nil || !reflect.DeepEqual(got, want)) {
 		t.Errorf("read as %#v, want %#v (%v)", got, want, wantErr)
 	}
-	if _, skipErr := read(known, text, (*parser).skip); skipErr == nil && wantErr != nil && !oddjson.IsTooBig(wantErr) {
+	if _, skipErr := readAll(known, text, (*parser).skip); skipErr == nil && wantErr != nil && !oddjson.IsTooBig(wantErr) {
 		t.Errorf("passed over, and the library says %v", wantErr)
 	}
 	if wantErr == nil && err != nil && !bytes.Contains(text, []byte(`{"a":[{"a":[{"a":[`)) && bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) < maxNesting {
@@ -66,7 +66,7 @@ func TestFewStringsAreInterned(t *testing.T) {
 	known := NewDecoder().known
 	for i := range 3 * mostInterned {
 		text := fmt.Sprintf(`{"k%d": "v%d", %q: %q}`, i, i, strings.Repeat("k", longestName+1+i%7), strings.Repeat("v", longestValue+1))
-		_, err := read(&known, []byte(text), (*parser).value)
+		_, err := readAll(&known, []byte(text), (*parser).value)
 		kit.Must(t, err)
 	}
 	if len(known.names) != mostInterned || len(known.values) != mostInterned {
