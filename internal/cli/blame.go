@@ -42,7 +42,7 @@ Values that may be secrets are shown as ***: see --show-private.`,
 				return err
 			}
 			if output.isDocument() {
-				return printDocument(e.Out, output.value, blameList{documentVersion, "BlameList", blames})
+				return printDocument(e.Out, output.value, documentList[blamedObject]{documentVersion, "BlameList", blames})
 			}
 			return printBlames(e.Out, blames, output.value == asWide, e.now())
 		},
@@ -52,13 +52,6 @@ Values that may be secrets are shown as ***: see --show-private.`,
 	e.addPrivateTo(command)
 	e.target.addFlags(command.Flags())
 	return command
-}
-
-// blameList is what is printed as a document.
-type blameList struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Items      []blamedObject `json:"items"`
 }
 
 // blamedObject is one object, with its observed fields.

@@ -110,7 +110,7 @@ func (e *environment) printDocuments(o getOptions, items []item, beats heartbeat
 	if len(o.names) == 1 {
 		return printDocument(e.Out, o.output.value, documents[0])
 	}
-	return printDocument(e.Out, o.output.value, applicationList{documentVersion, "ApplicationList", documents})
+	return printDocument(e.Out, o.output.value, documentList[applicationDocument]{documentVersion, "ApplicationList", documents})
 }
 
 func (o getOptions) header() []cell {
@@ -134,13 +134,6 @@ func (o getOptions) row(v overview, now time.Time) []cell {
 		row = append(row, v.modeCell(now), cell{text: agoOrNever(v.drifts.repaired, now)}, cell{text: v.message})
 	}
 	return row
-}
-
-// applicationList is what get prints of several Applications as JSON or YAML.
-type applicationList struct {
-	APIVersion string                `json:"apiVersion"`
-	Kind       string                `json:"kind"`
-	Items      []applicationDocument `json:"items"`
 }
 
 // applicationDocument is what get prints of one. The status is that which is stored; the

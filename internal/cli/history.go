@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -137,27 +136,9 @@ func fieldsText(drift application.Drift) string {
 	for _, field := range drift.Fields {
 		text := field.Path
 		if field.Want != nil || field.Have != nil {
-			text += ": " + valueText(field.Want) + " -> " + valueText(field.Have)
+			text += ": " + plainText(field.Want) + " -> " + plainText(field.Have)
 		}
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, "; ")
-}
-
-// valueText gives a value that the status has. What it does not have is not there, if
-// that on the other side is.
-func valueText(value any) string {
-	switch value := value.(type) {
-	case nil:
-		return none
-	case string:
-		if value != "" {
-			return value
-		}
-	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return hidden
-	}
-	return string(text)
 }

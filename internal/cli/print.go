@@ -23,6 +23,13 @@ import (
 // fields keep their names.
 const documentVersion = "cli." + application.Domain + "/v1"
 
+// documentList is several documents of one kind, as -o json and -o yaml print them.
+type documentList[T any] struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Items      []T    `json:"items"`
+}
+
 // The values of the flag -o.
 const (
 	asTable = "table"
