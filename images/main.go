@@ -19,6 +19,9 @@
 // The archive is an OCI image layout, which ctr images import, kind load image-archive
 // and podman load read. The same sources, built by the same version of Go, have the
 // same digests, wherever that is.
+//
+// This is not ko, which reads a base image from a registry and puts one program into an
+// image: docs/adr/042-built-by-hand.md.
 package main
 
 import (

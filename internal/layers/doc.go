@@ -20,6 +20,9 @@
 // randomness, in whatever is not a test. Everything else in the module, such as
 // manifests and what lies below test, is in no layer: only tests may import it.
 //
+// A linter such as depguard has no numbered layers and does not report a package that
+// is in none; see docs/adr/042-built-by-hand.md.
+//
 // [Check] reads the Go files themselves and says what breaks the order:
 //
 //	pkg/apply/apply.go:12: imports pkg/application: pkg/apply knows no Application
