@@ -12,7 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -114,7 +114,7 @@ func (e *environment) blame(ctx context.Context, name, named string) ([]blamedOb
 
 // blameOf looks at one object of an Application; live is nil if there is none. Values
 // that may be secrets are shown if private says so.
-func blameOf(app *application.Application, e reconcile.Expected, live map[string]any, private bool) blamedObject {
+func blameOf(app *application.Application, e plan.Expected, live map[string]any, private bool) blamedObject {
 	found := blamedObject{ID: placed(app, e.ID), Missing: live == nil}
 	if live == nil {
 		return found
@@ -137,7 +137,7 @@ func blameOf(app *application.Application, e reconcile.Expected, live map[string
 	return found
 }
 
-func blamedFieldOf(e reconcile.Expected, value schema.Value, differences schema.Differences, live map[string]any, s sight) blamedField {
+func blamedFieldOf(e plan.Expected, value schema.Value, differences schema.Differences, live map[string]any, s sight) blamedField {
 	field := blamedField{Path: value.Place.String()}
 	field.Value, field.Desired = concealment{s, value.Place}.pair(value.Have, value.Want)
 	if value.Path == nil {

@@ -12,22 +12,22 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // expect gives the objects of an Application as its agent is to keep them. What was
 // learned on another cluster says nothing of the one where it is to be.
-func expect(app *application.Application) ([]reconcile.Expected, error) {
+func expect(app *application.Application) ([]plan.Expected, error) {
 	if app.Status.ClusterName() != app.Cluster {
 		app.Learned, app.LastObserved = nil, application.Published{}
 	}
-	return reconcile.Expect(app)
+	return plan.Expect(app)
 }
 
 // getExpected gives an Application and its objects as its agent is to keep them. What
 // may be misunderstood of it is told.
-func (e *environment) getExpected(ctx context.Context, name string) (*application.Application, []reconcile.Expected, error) {
+func (e *environment) getExpected(ctx context.Context, name string) (*application.Application, []plan.Expected, error) {
 	stored, err := e.get(ctx, name)
 	if err == nil {
 		err = stored.err
@@ -88,7 +88,7 @@ func fileName(id manifest.ID) string {
 
 // compare looks at one object of an Application; live is nil if there is none. Values
 // that may be secrets are shown if private says so.
-func compare(app *application.Application, e reconcile.Expected, live map[string]any, private bool) (comparison, error) {
+func compare(app *application.Application, e plan.Expected, live map[string]any, private bool) (comparison, error) {
 	c := comparison{id: e.ID, private: private}
 	if live == nil {
 		c.id = placed(app, e.ID)
@@ -162,7 +162,7 @@ func (c *comparison) noteLabels(marks manifest.Marks, live map[string]any) {
 }
 
 // noteReleased tells what left a spec that was not carried out yet.
-func (c *comparison) noteReleased(app *application.Application, e reconcile.Expected, live map[string]any) {
+func (c *comparison) noteReleased(app *application.Application, e plan.Expected, live map[string]any) {
 	if e.LastObserved == nil || app.Status.ObservedSpec == app.Spec.Digest() {
 		return
 	}
@@ -212,9 +212,9 @@ func placedDesired(desired map[string]any, namespace string) map[string]any {
 
 // leaving are the objects that the Application holds and does not want any more. The
 // Secrets of its hooks are wanted, though their agent alone knows them.
-func leaving(app *application.Application, expected []reconcile.Expected) []manifest.ID {
+func leaving(app *application.Application, expected []plan.Expected) []manifest.ID {
 	return slices.DeleteFunc(slices.Clone(app.Inventory), func(held manifest.ID) bool {
-		return isOfHook(app, held) || slices.ContainsFunc(expected, func(e reconcile.Expected) bool {
+		return isOfHook(app, held) || slices.ContainsFunc(expected, func(e plan.Expected) bool {
 			return isNamesake(held, e.ID) && (held.Namespace == "" || held.Namespace == placed(app, e.ID).Namespace)
 		})
 	})

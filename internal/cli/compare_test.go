@@ -10,7 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -70,7 +70,7 @@ func admittedOf(t *testing.T, manifest, observerSchema string, annotations ...st
 	return app
 }
 
-func expectedOf(t *testing.T, app *application.Application) []reconcile.Expected {
+func expectedOf(t *testing.T, app *application.Application) []plan.Expected {
 	t.Helper()
 	expected, err := expect(app)
 	check.Must(t, err)

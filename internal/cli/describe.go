@@ -14,6 +14,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 func newDescribeCommand(e *environment) *cobra.Command {
@@ -296,7 +297,7 @@ func (d description) objectMessage(object application.ObjectStatus) string {
 	}
 	text := strings.Join(parts, ": ")
 	until, sure := d.heldUntil(object, d.now)
-	if until.IsZero() || object.Reason == reasonHeld { // of which the message tells
+	if until.IsZero() || object.Reason == status.Held { // of which the message tells
 		return text
 	}
 	text += "; held until " + timeOf(until)
@@ -322,7 +323,7 @@ func reasonColour(reason string) colour {
 	switch reason {
 	case "":
 		return plain
-	case reasonHeld, "Observed":
+	case status.Held, status.Observed:
 		return yellow
 	}
 	return red

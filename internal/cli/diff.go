@@ -17,7 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
 func newDiffCommand(e *environment) *cobra.Command {
@@ -142,7 +142,7 @@ func mergedInto[V any](into, from map[string]V) map[string]V {
 
 // diff prints what differs of one Application. What cannot be looked at does not keep
 // the rest from being told.
-func (e *environment) diff(ctx context.Context, app *application.Application, expected []reconcile.Expected, found *findings) error {
+func (e *environment) diff(ctx context.Context, app *application.Application, expected []plan.Expected, found *findings) error {
 	if app.Deleted {
 		found.different = true
 		fmt.Fprintf(e.Out, "# Application %s: it is being deleted, and nothing is kept any more as it says\n", app.NamespacedName)
@@ -178,7 +178,7 @@ func becomes(app *application.Application, id manifest.ID) string {
 	return "would be deleted"
 }
 
-func (e *environment) diffObject(app *application.Application, expected reconcile.Expected, live map[string]any, found *findings) error {
+func (e *environment) diffObject(app *application.Application, expected plan.Expected, live map[string]any, found *findings) error {
 	comparison, err := compare(app, expected, live, e.showPrivate)
 	if err != nil || !comparison.differs() {
 		return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -55,14 +55,14 @@ func cutStep(text string) (found schema.Step, rest string, ok bool) {
 
 // explanation is what there is to say of one path of one object.
 type explanation struct {
-	expected reconcile.Expected
+	expected plan.Expected
 	path     schema.Path
 	// custom is the user's schema of the object, its tree nil if there is none.
 	custom located
 }
 
 // explanationsOf gives one for each object of an Application.
-func explanationsOf(app *application.Application, expected []reconcile.Expected, path schema.Path) []explanation {
+func explanationsOf(app *application.Application, expected []plan.Expected, path schema.Path) []explanation {
 	schemas := resourcesIn(fragments([]byte(app.Spec.ObserverSchema)))
 	var custom, ids []manifest.ID
 	for _, document := range schemas {

@@ -6,7 +6,8 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/pacing"
+	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // lookAtHolds finds out which of the holds that a status remembers are in force: it
@@ -44,7 +45,8 @@ func (e *environment) holdsOf(ctx context.Context, i item) map[manifest.ID]bool 
 func isHeldBy(app *application.Application, former *application.Hold, live map[string]any, now time.Time) bool {
 	ofObject := app.Wishes
 	ofObject.HoldUntil = time.Time{}
-	return reconcile.HeldUntil(ofObject, former, annotationsOf(live)[application.HoldUntilAnnotation], mostHold, now).After(now)
+	until, _ := pacing.HeldUntil(ofObject, former, annotationsOf(live)[application.HoldUntilAnnotation], mostHold, now)
+	return until.After(now)
 }
 
 // mayBeHeld tells of an object whose annotation counts, if it is still there.
@@ -59,7 +61,7 @@ func (i item) heldUntil(object application.ObjectStatus, now time.Time) (until t
 	if !mayBeHeld(i.app, object, now) || looked && !holds {
 		return time.Time{}, true
 	}
-	return object.Hold.Until.Time, looked || object.Reason == reasonHeld
+	return object.Hold.Until.Time, looked || object.Reason == status.Held
 }
 
 // annotationsOf gives those of an object, nil if there are none.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
 // live reads an object, nil if there is none. The namespace does not count where the
@@ -69,7 +69,7 @@ func (o objects) mappingOf(name string) (*meta.RESTMapping, error) {
 }
 
 // chosen gives those of the objects that are named as KIND/NAME, all if nothing is.
-func chosen(expected []reconcile.Expected, named string) ([]reconcile.Expected, error) {
+func chosen(expected []plan.Expected, named string) ([]plan.Expected, error) {
 	if named == "" {
 		return expected, nil
 	}
@@ -77,7 +77,7 @@ func chosen(expected []reconcile.Expected, named string) ([]reconcile.Expected, 
 	if err != nil {
 		return nil, err
 	}
-	var found []reconcile.Expected
+	var found []plan.Expected
 	var others []string
 	for _, e := range expected {
 		if e.ID.Name == name && isOfKind(e.ID, kind) {

@@ -74,9 +74,6 @@ func overviewOf(i item, beats heartbeats, now time.Time) overview {
 	return o
 }
 
-// reasonHeld is that of an object that differs, and is held.
-const reasonHeld = "Held"
-
 // standing gives state, readiness and what is wrong. What is stored counts only if there
 // is somebody who keeps it up to date.
 func standing(i item, beats heartbeats, now time.Time) (state string, ready metav1.ConditionStatus, message string) {

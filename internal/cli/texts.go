@@ -9,8 +9,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // hidden stands for a value that is not shown.
@@ -26,7 +26,7 @@ type sight struct {
 // hides tells of values that are not shown. Those of a Secret never are, but for its
 // identity.
 func (s sight) hides(path schema.Path, value any) bool {
-	return value != nil && !isIdentity(path) && (!s.private || s.kind == "Secret") && reconcile.IsPrivate(s.kind, path, value)
+	return value != nil && !isIdentity(path) && (!s.private || s.kind == "Secret") && status.IsPrivate(s.kind, path, value)
 }
 
 // shown gives a value on one line, without what is hidden of it.

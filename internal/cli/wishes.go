@@ -9,7 +9,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/pacing"
 )
 
 // mostHold is how long an agent holds an object if its --max-hold says nothing else,
@@ -80,7 +80,7 @@ func holdObject(w wish, app *application.Application, id manifest.ID, live map[s
 		w.warn("mode %s reverts nothing as it is, so that there is nothing to hold until it is taken off (kubectl krake resume %s)", app.Wishes.Mode, app.Name)
 	}
 	former := holdOf(app, id)
-	counted := reconcile.HeldUntil(app.Wishes, former, timeText(until), mostHold, now)
+	counted, _ := pacing.HeldUntil(app.Wishes, former, timeText(until), mostHold, now)
 	switch {
 	case !counted.Before(until):
 	case former != nil && former.Renewed:

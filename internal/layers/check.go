@@ -73,7 +73,7 @@ type source struct {
 	isTest bool
 }
 
-func (s source) isPure() bool { return s.layer <= pureUpTo && !s.isTest }
+func (s source) isPure() bool { return (s.layer <= pureUpTo || isPureAbove(s.pkg)) && !s.isTest }
 
 func (c *checker) file(name string) error {
 	relative, err := filepath.Rel(c.root, name)

@@ -11,6 +11,9 @@ type layer int
 // pureUpTo is the highest layer whose packages are pure.
 const pureUpTo layer = 3
 
+// isPureAbove reports whether a package of a higher layer is pure as well.
+func isPureAbove(path string) bool { return path == "pkg/status" || path == "pkg/plan" }
+
 // layerOf gives the layer of a package, by its path in the module.
 func layerOf(path string) (layer, bool) {
 	switch path {
@@ -20,9 +23,9 @@ func layerOf(path string) (layer, bool) {
 		return 1, true
 	case "pkg/apitypes", "pkg/application", "pkg/blame", "pkg/health", "pkg/tosca", "pkg/habitat":
 		return 2, true
-	case "pkg/mutate":
+	case "pkg/mutate", "pkg/pacing", "pkg/apierror":
 		return 3, true
-	case "pkg/observer", "pkg/apply":
+	case "pkg/observer", "pkg/apply", "pkg/status", "pkg/plan":
 		return 4, true
 	case "pkg/reconcile", "internal/options", "internal/reach", "internal/certificates", "internal/right", "internal/discovery", "internal/fetch", "internal/hooks", "internal/habitat":
 		return 5, true

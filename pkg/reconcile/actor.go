@@ -1,63 +1,20 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
-// Namespaces say where the objects of Applications are on the target. The agent
-// has them from its administrator, and never from the hub.
-type Namespaces struct {
-	// Map gives the namespaces on the target of those on the hub; one that it does
-	// not have is the same on both.
-	Map map[string]string
-	// Allowed are those on the target where objects may be; none means all.
-	Allowed []string
-}
-
-// Of gives the namespace on the target of an Application's on the hub.
-func (n Namespaces) Of(hub string) string { return cmp.Or(n.Map[hub], hub) }
-
-func (n Namespaces) allow(target string) bool {
-	return target == "" || len(n.Allowed) == 0 || slices.Contains(n.Allowed, target)
-}
-
-// homeOf is where the Application is at home.
-func (r *Reconciler) homeOf(app *application.Application) mutate.Home {
-	return mutate.Home{
-		Hub: app.Namespace, Target: r.Namespaces.Of(app.Namespace), Account: r.accountOf(app) != Account{},
-	}
-}
-
-// accountOf is who writes the objects of the Application: the zero value is the
-// agent itself.
-func (r *Reconciler) accountOf(app *application.Application) Account {
-	name := mutate.Accounts{Required: r.RequireAccount}.For(app.ServiceAccount)
-	if name == "" {
-		return Account{}
-	}
-	return Account{Namespace: r.Namespaces.Of(app.Namespace), Name: name}
-}
-
-// actor is the target as the Application's account writes it. Who that is, and
-// if there is one, is asked for when there is something to do; what fails then
-// is not done by anybody else.
+// actor is the target as one account writes it. It asks for the account when there is
+// something to write; no other account writes in its place if that fails.
 type actor struct {
 	clusters Clusters
 	account  Account
 
 	cluster Cluster
-}
-
-func (r *Reconciler) actorFor(app *application.Application) *actor {
-	return &actor{clusters: r.Clusters, account: r.accountOf(app)}
 }
 
 func (a *actor) as(ctx context.Context) (Cluster, error) {

@@ -1,42 +1,34 @@
 package reconcile
 
 import (
-	"sync"
+	"context"
 	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/pacing"
 )
 
-// hubRest is how long a hub that does not answer is left alone.
-const hubRest = 3 * time.Second
-
-// hub is what is known of how the hub answers. While it does not, the objects are
-// healed from what is known, and what there is to store waits: a pass that waited
-// for the hub would hold up the next repair. One write at a time tries.
+// hub writes Applications where they are stored, and knows whether the hub answers.
 type hub struct {
-	mu     sync.Mutex
-	silent bool
-	until  time.Time
+	applications Applications
+	outage       *pacing.Outage
+	now          func() time.Time
 }
 
-// answered takes note of what became of a write.
-func (h *hub) answered(err error, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.silent, h.until = unanswered(err), now.Add(hubRest)
+// store writes the Application.
+func (h hub) store(ctx context.Context, app *application.Application) error {
+	err := h.applications.Update(ctx, app)
+	h.outage.Record(apierror.IsUnanswered(err), h.now())
+	return err
 }
 
-// rest is for how long the hub is not to be written to, 0 if it may be: while it is
-// silent, whoever is told so is to try, and the others wait for what becomes of it.
-func (h *hub) rest(now time.Time) time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.silent {
-		return 0
+// update writes the Application, and with it what was pending: recalled once more, that
+// would replace something newer.
+func (h hub) update(ctx context.Context, app *application.Application, known *memory) error {
+	if err := h.store(ctx, app); err != nil {
+		return err
 	}
-	if left := h.until.Sub(now); left > 0 {
-		return left
-	}
-	h.until = now.Add(hubRest)
-	return 0
+	known.clearPending()
+	return nil
 }
-
-func (h *hub) rests(now time.Time) bool { return h.rest(now) > 0 }

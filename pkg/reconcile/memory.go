@@ -6,58 +6,42 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/pacing"
+	"github.com/krake-observer/krake-observer/pkg/plan"
+	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// Between two writes of an Application's status are leastInterval at least. What changes
-// neither state nor condition waits the longer the more often there is something: each write takes from
-// hub and agent what a repair takes.
-const (
-	leastInterval = time.Second
-	mostInterval  = 5 * time.Second
-)
-
-// memory is what the loop knows of one Application beyond what is stored. A
-// restarted agent begins without: all it costs is time.
+// memory is what the loop knows of one Application beyond what is stored. A restarted
+// agent begins without it: that costs only time.
 type memory struct {
 	uid types.UID
-	// spec is the digest of that which the last pass was about.
+	// spec is the digest of the spec of the last pass, empty if events may have been missed
+	// since.
 	spec    string
 	objects map[manifest.ID]*objectMemory
-	// planned is what the last pass wanted, nil before the first.
-	planned *keptPlan
-	// published is what the last write has stored for people, nil if that is not to be
-	// gone by.
+	// plan is that of the last pass, nil before the first.
+	plan *plan.Cache
+	// published is what the last write stored for people, nil if that is not known.
 	published *published
-	// state and conditions are those that are stored, nil if nobody has looked.
-	state      application.State
-	conditions []metav1.Condition
-	// written is when the status was written last, and interval how long what changes neither
-	// state nor condition has to wait after it; pending is what is to be written then.
-	written  time.Time
-	interval time.Duration
-	pending  *application.Application
-	// turn is when what is to be written of repairs has its turn among all Applications.
-	turn time.Time
+	writes    pacing.StatusWrites
+	// pending is what the next write of the status stores, nil if all is stored.
+	// hasPending says the same to other goroutines.
+	pending    *application.Application
+	hasPending atomic.Bool
 	// recorded: this process has written, or is to write, what was learned.
 	recorded bool
-	// waits tells whoever asks that something is pending.
-	waits atomic.Bool
 	// silentSince is since when the target does not answer, zero if it does.
 	silentSince time.Time
-	// calls are those to an Application that is to shut down.
-	calls calls
-	// secrets are the values of the hooks' Secrets, checked when this was last.
-	secrets secretsMemory
-	// fetched is what was behind the Application's URL.
-	fetched fetched
-	// leaving is the Application as it was deleted last: what is left of it.
-	leaving *application.Application
-	// contended counts the objects that are fought about, for whoever asks.
+	calls       calls
+	secrets     secretsMemory
+	source      sourceMemory
+	// deleted is the Application as it was last seen deleted, with what it held.
+	deleted *application.Application
+	// contended is the number of objects that are fought about.
 	contended atomic.Int64
 }
 
@@ -65,38 +49,133 @@ type memory struct {
 type objectMemory struct {
 	// proved is the UID of the object that proved to be ours.
 	proved types.UID
-	fights fights
-	// contended: it was told that the object is fought about.
-	contended bool
-	// refused are the changes that the API server will not take.
-	refused refusals
-	// failed are the writes that it has refused in a row for other reasons.
-	failed failures
+	fights pacing.Fights
+	// isContended: an outcome has reported the present fights.
+	isContended bool
+	// refused are the changes that the API server refuses.
+	refused pacing.Refusals
+	// failures are the writes that failed in a row, lastFailure the verdict on the last.
+	failures    pacing.Failures
+	lastFailure status.Verdict
 }
 
-// failures are those in a row. The queue waits longer each time; the events of
-// whoever brings the drift about do not, and must not set the pace.
-type failures struct {
-	count int
-	until time.Time
-	last  verdict
+// recordFailure counts a write that failed, with the verdict on it.
+func (m *objectMemory) recordFailure(verdict status.Verdict, now time.Time) {
+	m.failures.Record(now)
+	m.lastFailure = verdict
 }
 
-// add takes note of one more, with what there is to say of it.
-func (f *failures) add(last verdict, now time.Time) {
-	f.count++
-	f.until, f.last = now.Add(pause(f.count-fastRepairs)), last
-}
-
-// rests tells if it is not time yet to write again, and what there is to say until
-// then.
-func (f *failures) rests(now time.Time) (resting verdict, rests bool) {
-	if !f.until.After(now) {
-		return verdict{}, false
+// resting returns the verdict on an object that is not written now, because writes failed
+// several times in a row.
+func (m *objectMemory) resting(now time.Time) (verdict status.Verdict, rests bool) {
+	until := m.failures.RestsUntil(now)
+	if until.IsZero() {
+		return status.Verdict{}, false
 	}
-	resting = f.last
-	resting.err, resting.again = nil, f.until
-	return resting, true
+	verdict = m.lastFailure
+	verdict.Err, verdict.Again = nil, until
+	return verdict, true
+}
+
+// calls are those of one attempt to shut an Application down, as far as this process made
+// them: a restarted agent asks once more.
+type calls struct {
+	attempt  int
+	deadline time.Time
+	failed   int
+	next     time.Time
+	answered bool
+	// message is why the last call failed, empty if it did not.
+	message string
+}
+
+// isOf reports whether these are the calls of the attempt.
+func (c *calls) isOf(record *application.ShutdownRecord) bool {
+	return c.attempt == record.Attempt && c.deadline.Equal(record.Deadline.Time)
+}
+
+// secretsMemory has the values of the Secrets of hooks, by which they are restored. The
+// values go to the target, and nowhere else.
+type secretsMemory struct {
+	values map[manifest.ID]map[string][]byte
+	// checked is when they were last read, for this spec and in this mode, verdicts the
+	// result.
+	spec     string
+	mode     application.Mode
+	checked  time.Time
+	verdicts map[manifest.ID]status.Verdict
+}
+
+// sourceMemory is the source behind a URL, or when to fetch it.
+type sourceMemory struct {
+	// spec is the digest of the spec for which it was fetched.
+	spec, translation string
+	failed            int
+	next              time.Time
+}
+
+// published is what is stored for people, and what it was made from: most passes would make
+// the same documents again, of all objects, to find that they are stored.
+type published struct {
+	// version is that of the ConfigMap that has the documents.
+	version string
+	learned []map[string]any
+	// plan is that of all objects; each had this revision and was seen like this.
+	plan      *plan.Cache
+	revisions []string
+	seen      []manifest.Packed
+}
+
+// object returns the memory of one object.
+func (m *memory) object(id manifest.ID) *objectMemory {
+	if m.objects[id] == nil {
+		m.objects[id] = &objectMemory{}
+	}
+	return m.objects[id]
+}
+
+// makePeace forgets fights, refusals and failures of all objects.
+func (m *memory) makePeace() {
+	for _, object := range m.objects {
+		object.fights, object.refused, object.failures = nil, nil, pacing.Failures{}
+	}
+}
+
+// keep forgets all objects but these.
+func (m *memory) keep(ids []manifest.ID) {
+	for id := range m.objects {
+		if !slices.Contains(ids, id) {
+			delete(m.objects, id)
+		}
+	}
+}
+
+// postpone keeps what a later write is to store.
+func (m *memory) postpone(app *application.Application) {
+	m.pending = app
+	m.hasPending.Store(true)
+}
+
+// clearPending takes over that nothing is left to be stored.
+func (m *memory) clearPending() {
+	m.pending = nil
+	m.hasPending.Store(false)
+}
+
+// recall returns the Application as it would be stored if nothing were pending.
+func (m *memory) recall(stored *application.Application) *application.Application {
+	if m.pending == nil {
+		return stored
+	}
+	if m.pending.Status.ClusterName() != stored.Status.ClusterName() {
+		m.clearPending() // the Application was elsewhere meanwhile
+		return stored
+	}
+	recalled := *stored
+	recalled.LastApplied, recalled.LastObserved, recalled.Learned = m.pending.LastApplied, m.pending.LastObserved, m.pending.Learned
+	recalled.Status, recalled.Inventory, recalled.Adopted = m.pending.Status, m.pending.Inventory, m.pending.Adopted
+	recalled.Hooks.Tokens = m.pending.Hooks.Tokens
+	return &recalled
 }
 
 // memories are those of all Applications.
@@ -105,8 +184,8 @@ type memories struct {
 	byID map[types.NamespacedName]*memory
 }
 
-// of gives the memory of an Application. What was known of another one of the
-// same name is forgotten.
+// of returns the memory of an Application. What was known of another one of the same name
+// is forgotten.
 func (m *memories) of(app *application.Application) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,139 +200,31 @@ func (m *memories) of(app *application.Application) *memory {
 	return known
 }
 
-// leavingOf gives an Application of that name as it was deleted last.
-func (m *memories) leavingOf(name types.NamespacedName) *application.Application {
+// forget forgets an Application, and returns it as it was last seen deleted.
+func (m *memories) forget(name types.NamespacedName) (deleted *application.Application) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.byID[name]; known != nil {
-		return known.leaving
+		deleted = known.deleted
 	}
-	return nil
-}
-
-func (m *memories) forget(name types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	delete(m.byID, name)
+	return deleted
 }
 
-// leave forgets an Application but for what it was asked.
-func (m *memories) leave(app *application.Application) {
+// reset forgets an Application but for the calls to shut it down.
+func (m *memories) reset(app *application.Application) *memory {
 	calls := m.of(app).calls
 	m.forget(app.NamespacedName)
-	m.of(app).calls = calls
+	known := m.of(app)
+	known.calls = calls
+	return known
 }
 
-// object gives the memory of one object.
-func (m *memory) object(id manifest.ID) *objectMemory {
-	if m.objects[id] == nil {
-		m.objects[id] = &objectMemory{}
+// each calls do with each memory, under the lock.
+func (m *memories) each(do func(types.NamespacedName, *memory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, known := range m.byID {
+		do(name, known)
 	}
-	return m.objects[id]
-}
-
-// makePeace forgets all fights, what was refused, and what failed.
-func (m *memory) makePeace() {
-	for _, object := range m.objects {
-		object.fights, object.refused, object.failed = nil, nil, failures{}
-	}
-}
-
-// keep forgets all objects but these.
-func (m *memory) keep(ids []manifest.ID) {
-	for id := range m.objects {
-		if !slices.Contains(ids, id) {
-			delete(m.objects, id)
-		}
-	}
-}
-
-// pend keeps what is to be written, stored what need not be any more.
-func (m *memory) pend(app *application.Application) {
-	m.pending = app
-	m.waits.Store(true)
-}
-
-func (m *memory) stored() {
-	m.pending = nil
-	m.waits.Store(false)
-}
-
-// recall puts what was not written yet in the place of what is stored.
-func (m *memory) recall(app *application.Application) {
-	if m.pending == nil {
-		return
-	}
-	if m.pending.Status.ClusterName() != app.Status.ClusterName() {
-		m.stored() // the Application was elsewhere meanwhile
-		return
-	}
-	app.LastApplied, app.LastObserved, app.Learned = m.pending.LastApplied, m.pending.LastObserved, m.pending.Learned
-	app.Status, app.Inventory, app.Adopted = m.pending.Status, m.pending.Inventory, m.pending.Adopted
-	app.Hooks.Tokens = m.pending.Hooks.Tokens
-}
-
-// queue has what there is to write of a repair wait for its turn, unless something
-// waits already.
-func (m *memory) queue(turns *turns, now time.Time) {
-	if m.pending == nil {
-		m.turn = now.Add(turns.wait(now))
-	}
-}
-
-// due gives how long the next write, of this status, has to wait, 0 if it need not.
-func (m *memory) due(status application.Status, now time.Time) time.Duration {
-	next := m.written.Add(leastInterval)
-	if m.state == status.State && slices.EqualFunc(m.conditions, status.Conditions, sayTheSame) {
-		next = m.written.Add(m.interval)
-		if m.turn.After(next) {
-			next = m.turn
-		}
-	}
-	return max(0, next.Sub(now))
-}
-
-// isStored takes note of what is stored of the status.
-func (m *memory) isStored(status application.Status) {
-	m.state, m.conditions = status.State, slices.Clone(status.Conditions)
-}
-
-// wrote takes note of a write of the status.
-func (m *memory) wrote(status application.Status, now time.Time) {
-	next := leastInterval
-	if now.Sub(m.written) < 2*m.interval { // it was waited for, or nearly so
-		next = min(2*m.interval, mostInterval)
-	}
-	m.isStored(status)
-	m.written, m.interval, m.turn = now, next, time.Time{}
-}
-
-func sayTheSame(a, b metav1.Condition) bool {
-	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
-}
-
-// Pending gives the Applications of which something is not stored yet, and has it
-// stored at the next pass of each: the hub is back.
-func (r *Reconciler) Pending() []types.NamespacedName {
-	r.hub.answered(nil, r.Now())
-	r.memories.mu.Lock()
-	defer r.memories.mu.Unlock()
-	var pending []types.NamespacedName
-	for name, known := range r.memories.byID {
-		if known.waits.Load() {
-			pending = append(pending, name)
-		}
-	}
-	return pending
-}
-
-// Contended counts the objects that somebody else changes again and again.
-func (r *Reconciler) Contended() int {
-	r.memories.mu.Lock()
-	defer r.memories.mu.Unlock()
-	count := 0
-	for _, known := range r.memories.byID {
-		count += int(known.contended.Load())
-	}
-	return count
 }

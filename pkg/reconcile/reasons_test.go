@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // said is a condition as the tables of the package have it, without what it means.
@@ -24,7 +24,7 @@ type said struct {
 // inTables are all that may be said.
 func inTables() []said {
 	var all []said
-	for _, one := range reconcile.Conditions() {
+	for _, one := range status.Conditions() {
 		all = append(all, said{one.Condition, one.Status, one.Reason})
 	}
 	return all
@@ -38,7 +38,7 @@ func hear(conditions []metav1.Condition) error {
 	for _, condition := range conditions {
 		one := said{condition.Type, condition.Status, condition.Reason}
 		if !slices.Contains(inTables(), one) {
-			return fmt.Errorf("condition %s is %s for the reason %q: reconcile.Conditions does not tell of it", one.condition, one.status, one.reason)
+			return fmt.Errorf("condition %s is %s for the reason %q: status.Conditions does not tell of it", one.condition, one.status, one.reason)
 		}
 		heard.Store(one, true)
 	}
@@ -70,7 +70,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if missing := unheard(); code == 0 && isWholeRun() && len(missing) > 0 {
 		for _, one := range missing {
-			fmt.Fprintf(os.Stderr, "condition %s is %s for the reason %s: reconcile.Conditions tells of it, and in no test it was so\n", one.condition, one.status, one.reason)
+			fmt.Fprintf(os.Stderr, "condition %s is %s for the reason %s: status.Conditions tells of it, and in no test it was so\n", one.condition, one.status, one.reason)
 		}
 		code = 1
 	}

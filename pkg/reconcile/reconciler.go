@@ -3,69 +3,21 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/apply"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
-	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/pkg/pacing"
+	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// conflictDelay is how long to wait for the version that was in the way.
+// conflictDelay is how long to wait until the cache has the version that was in the way.
 const conflictDelay = 100 * time.Millisecond
-
-// Applications is where the Applications are stored.
-type Applications interface {
-	// Get gives the Application, never one older than what Update has written,
-	// or nil if there is none.
-	Get(ctx context.Context, name types.NamespacedName) (*application.Application, error)
-	// Update stores what belongs to the agent, if it differs from what is stored.
-	// That somebody else has written meanwhile is an error.
-	Update(ctx context.Context, app *application.Application) error
-	// Delete deletes the Application, as a user would.
-	Delete(ctx context.Context, app *application.Application) error
-}
-
-// Cluster is where the objects of the Applications live.
-type Cluster interface {
-	Create(ctx context.Context, ref manifest.Ref, object map[string]any) (live map[string]any, err error)
-	Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (after map[string]any, err error)
-	Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (left map[string]any, err error)
-}
-
-// Clusters gives the cluster as somebody acts there.
-type Clusters interface {
-	// As gives the cluster of which an account is the writer, the agent itself if
-	// the account is the zero value. That there is no such account is ErrNoAccount.
-	As(ctx context.Context, account Account) (Cluster, error)
-}
-
-// Account is a service account on the target.
-type Account struct{ Namespace, Name string }
-
-// ErrNoAccount is the error of an account that is not there.
-var ErrNoAccount = errors.New("there is no such service account on the target")
-
-// Observers watch the objects of the Applications.
-type Observers interface {
-	Observe(owner observer.Owner, targets []observer.Target) []observer.Observation
-	Strays(owner observer.Owner) []observer.Stray
-	Start(owner observer.Owner, targets []observer.Target, seen []map[string]any)
-	Stop(owner observer.Owner)
-}
-
-// Kinds finds where the target serves a kind. That it is not served is an error
-// for which meta.IsNoMatchError holds; the Application is notified when that may
-// have changed.
-type Kinds interface {
-	Locate(asking types.NamespacedName, id manifest.ID) (mutate.Object, error)
-}
 
 // Reconciler reconciles the Applications of one cluster.
 type Reconciler struct {
@@ -80,189 +32,182 @@ type Reconciler struct {
 	// Target identifies the target, whatever its name: the UID of its namespace
 	// kube-system. nil: not known.
 	Target func() types.UID
-	// RequireAccount has everything on the target written by a service account of
-	// the Application's namespace there: application.DefaultServiceAccount if it
-	// names none.
+	// RequireAccount has a service account of the Application's namespace on the target
+	// write everything there: application.DefaultServiceAccount if it names none.
 	RequireAccount bool
 	// Namespaces are where the objects of Applications are on the target.
 	Namespaces Namespaces
-	// Secrets makes what the Secrets of hooks hold; nil: Applications with hooks are
+	// Secrets makes the values of the Secrets of hooks; nil: Applications with hooks are
 	// refused.
 	Secrets Secrets
-	// Shutdowns asks Applications to shut down; nil: nobody does.
+	// Shutdowns asks Applications to shut down; nil: none is asked.
 	Shutdowns        Shutdowns
 	ShutdownDefaults ShutdownDefaults
-	// Sources fetches what is behind URLs; nil: Applications that name one are refused.
+	// Sources fetches URL sources; nil: Applications that name one are refused.
 	Sources Sources
 	// FieldManager is our own name in managedFields.
 	FieldManager string
 	// MaxHold bounds a hold on one object, from when it was first seen.
 	MaxHold time.Duration
-	// Report is told of everything that was done.
-	Report func(*application.Application, Outcome)
+	// Report receives everything that was done.
+	Report func(*application.Application, status.Outcome)
 	Now    func() time.Time
 
-	memories memories
-	hub      hub
-	// histories are the turns of writes that tell of repairs only.
-	histories turns
+	memories  memories
+	outage    pacing.Outage // of the hub
+	histories pacing.Turns
 }
 
-// Reconcile brings the cluster to what the Application says. The text of its
-// error repeats nothing of what an API server says of an object's values.
+// Reconcile brings the cluster to what the Application says. The text of its error repeats
+// nothing of what an API server says of an object's values.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	result, err := r.reconcile(ctx, request)
+	result, err := r.reconcile(ctx, request.NamespacedName)
 	switch {
 	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil // somebody was faster: look again
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil // another client was faster: look again
 	case err != nil:
-		return ctrl.Result{}, scrubbed{err}
+		return ctrl.Result{}, apierror.Scrub(err)
 	}
 	return result, nil
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	app, err := r.Applications.Get(ctx, request.NamespacedName)
+// reconcile reads the Application and finds out what it is to do: to leave this cluster, to
+// be deleted, to be left alone, or to be here.
+func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (ctrl.Result, error) {
+	stored, err := r.read(ctx, name)
+	if stored == nil || err != nil {
+		return ctrl.Result{}, err
+	}
+	if !stored.IsCurrent() {
+		r.Observers.Stop(name)
+		return r.departure(stored, r.memories.reset(stored)).leave(ctx)
+	}
+	known := r.memories.of(stored)
+	stored = known.recall(stored)
+	switch damaged := damages(stored, r.ClusterName); {
+	case damaged != nil:
+		r.Observers.Stop(name)
+		known.spec = "" // events are missed from now on
+		unreadable := status.Verdict{Reason: status.Unreadable, Message: apierror.Explain(damaged)}
+		return ctrl.Result{}, r.conclusion().fail(ctx, draftOf(stored), known, unreadable)
+	case stored.Deleted && !stored.Finalized:
+		r.Observers.Stop(name)
+		r.memories.forget(name)
+		return ctrl.Result{}, nil
+	case stored.Deleted:
+		r.Observers.Stop(name)
+		return r.departure(stored, known).delete(ctx)
+	case stored.Wishes.Mode == application.Suspend:
+		r.Observers.Stop(name)
+		known.spec = "" // events are missed from now on
+		return ctrl.Result{}, r.conclusion().suspend(ctx, stayingOf(stored), known)
+	}
+	return r.ensure(ctx, newPass(stayingOf(stored), known, r.ClusterName))
+}
+
+// read returns the stored Application, nil if there is none that is ours to touch.
+func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*application.Application, error) {
+	app, err := r.Applications.Get(ctx, name)
 	switch {
 	case errors.Is(err, application.ErrFormat):
-		return ctrl.Result{}, nil // of another version of this program: not ours to touch
+		return nil, nil // of another version of this program
 	case err != nil:
-		return ctrl.Result{}, err
+		return nil, err
 	case app == nil:
-		r.forget(request.NamespacedName)
-		return ctrl.Result{}, nil
-	case !app.IsCurrent():
-		return r.leave(ctx, app)
+		r.forget(name)
 	}
-	known := r.memories.of(app)
-	known.recall(app)
-	if damaged := r.damages(app); len(damaged) > 0 {
-		return ctrl.Result{}, r.damaged(ctx, app, damaged)
-	}
-	if app.Deleted {
-		return r.delete(ctx, app)
-	}
-	forgetGoing(app)
-	if app.Wishes.Mode == application.Suspend {
-		return r.suspend(ctx, app)
-	}
-	return r.ensure(ctx, app, known)
+	return app, nil
 }
 
-// forget ends what there is to do about an Application that is gone.
+// forget ends what there is to do about an Application that is gone. Its objects may not be,
+// if a user gave up on them.
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.Observers.Stop(name)
-	r.abandoned(name)
-	r.memories.forget(name)
+	if deleted := r.memories.forget(name); deleted != nil {
+		for _, id := range deleted.Inventory {
+			r.Report(deleted, status.Outcome{Action: status.Abandoned, Object: id})
+		}
+	}
 }
 
-// ensure is steps 4 to 7 of the reference's loop.
-func (r *Reconciler) ensure(ctx context.Context, app *application.Application, known *memory) (ctrl.Result, error) {
-	from := r.arrive(app, known)
-	if app.Hooks.Completed {
-		_, err := r.Complete(ctx, app)
-		return ctrl.Result{}, err
-	}
-	if holds, result, err := r.fetch(ctx, app, known, from); !holds {
-		return result, err
-	}
-	planned, err := r.plan(app, known)
-	switch {
-	case unanswered(err):
-		from.undo(app)
-		return ctrl.Result{}, r.unreachable(ctx, app, known, err)
-	case err != nil:
-		from.undo(app)
-		return ctrl.Result{}, r.refused(ctx, app, err)
-	}
-	if waitsForFormer(app) {
-		return ctrl.Result{}, r.awaitFormer(ctx, app, from)
-	}
-	pass := newPass(r, app, known, planned)
-	pass.from = from
-	switch observed, err := pass.observe(); {
-	case err != nil:
-		from.undo(app)
-		return ctrl.Result{}, r.unreachable(ctx, app, known, err)
-	case !observed:
-		return ctrl.Result{}, nil // we are told when the objects are known
-	}
-	known.silentSince = time.Time{}
-	defer pass.start()
-
-	delta := pass.calculate()
-	if err := pass.claim(ctx, &delta); err != nil {
-		return ctrl.Result{}, err
-	}
-	// What was done is recorded even if not all of it could be done.
-	pass.act(ctx, delta)
-	return pass.record(ctx)
-}
-
-// damages gives the documents without which nothing can be done: what is held,
-// and what is desired beyond the spec. The others are written anew.
-func (r *Reconciler) damages(app *application.Application) []error {
-	var found []error
-	if err := app.Damaged[application.InventoryKey(app.Holder)]; err != nil {
-		found = append(found, err)
-	}
-	if err := app.Damaged[application.LearnedKey]; err != nil && app.Status.ClusterName() == r.ClusterName {
-		found = append(found, err)
+// damages returns the errors of the documents without which nothing can be done: what is
+// held, and what is desired beyond the spec. Others are written anew.
+func damages(app *application.Application, cluster string) error {
+	found := app.Damaged[application.InventoryKey(app.Holder)]
+	if err := app.Damaged[application.LearnedKey]; err != nil && app.Status.ClusterName() == cluster {
+		found = errors.Join(found, err)
 	}
 	return found
 }
 
-// damaged says that a document of ours cannot be read, and does nothing: what is
-// held or desired is not known. Only somebody who may write the document helps.
-func (r *Reconciler) damaged(ctx context.Context, app *application.Application, damaged []error) error {
-	r.Observers.Stop(app.NamespacedName)
-	r.memories.of(app).spec = "" // what changes from now on, nobody sees
-	spec := app.Status.ObservedSpec
-	r.conclude(app, findings{verdicts: []verdict{{reason: reasonUnreadable, message: explain(errors.Join(damaged...))}}})
-	app.Status.ObservedSpec = spec
-	return r.update(ctx, app)
+// stayingOf returns a working copy of an Application that stays: it is asked anew once it is
+// to go. What it has said of its work counts for as long as it has the hook.
+func stayingOf(stored *application.Application) *application.Application {
+	app := draftOf(stored)
+	app.Hooks.Shutdown = nil
+	app.Hooks.Completed = app.Hooks.Completed && app.Spec.Hooks.Complete
+	return app
 }
 
-// refused records why an Application is not carried out at all, which only
-// another spec can change.
-func (r *Reconciler) refused(ctx context.Context, app *application.Application, cause error) error {
-	if !errors.Is(cause, errRefused) {
-		return cause
-	}
-	reason := reasonRefused
-	if errors.Is(cause, errUntranslatable) {
-		reason = reasonInvalidTosca
-	}
-	// The status speaks of this spec from here on; the objects are not as it says.
-	app.Status.Objects = slices.Clone(app.Status.Objects)
-	for i := range app.Status.Objects {
-		app.Status.Objects[i].Reason, app.Status.Objects[i].Message, app.Status.Objects[i].Fields = reason, "", nil
-	}
-	r.conclude(app, findings{verdicts: []verdict{{reason: reason, message: explain(cause)}}})
-	return r.update(ctx, app)
+// phase is one step of the loop for one Application.
+type phase interface {
+	run(ctx context.Context, p *pass) (progress, error)
 }
 
-// suspend stops to look at the objects of an Application.
-func (r *Reconciler) suspend(ctx context.Context, app *application.Application) (ctrl.Result, error) {
-	r.Observers.Stop(app.NamespacedName)
-	r.memories.of(app).spec = "" // what changes from now on, nobody sees
-	r.suspended(app)
-	return ctrl.Result{}, r.update(ctx, app)
-}
-
-// update stores the Application, and with it what had to wait so far: recalled
-// once more, it would take the place of something newer.
-func (r *Reconciler) update(ctx context.Context, app *application.Application) error {
-	if err := r.store(ctx, app); err != nil {
-		return err
+// phases are those of an Application that is to be here, in their order.
+func (r *Reconciler) phases() []phase {
+	return []phase{
+		complete{r.completion()},
+		fetch{r.Sources, r.conclusion()},
+		planning{r.Kinds, r.Secrets, r.conclusion(), r.MaxHold, r.FieldManager},
+		await{r.conclusion()},
+		observe{r.Observers, r.conclusion()},
+		compare{r.Observers, r.residence()},
+		claim{r.hub()},
+		act{r.Applications, r.Kinds, r.Secrets, r.Report, r.Now},
+		record{r.conclusion(), &r.histories, r.Report},
 	}
-	r.memories.of(app).stored()
-	return nil
 }
 
-// store writes the Application. What becomes of that tells how the hub is.
-func (r *Reconciler) store(ctx context.Context, app *application.Application) error {
-	err := r.Applications.Update(ctx, app)
-	r.hub.answered(err, r.Now())
-	return err
+// ensure runs the phases (steps 4 to 7 of the reference's loop) until one ends the pass.
+func (r *Reconciler) ensure(ctx context.Context, p *pass) (ctrl.Result, error) {
+	p.target = r.actorFor(p.app)
+	defer observe{observers: r.Observers}.start(p)
+	for _, phase := range r.phases() {
+		if progress, err := phase.run(ctx, p); progress.ended || err != nil {
+			return progress.result, err
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) hub() hub { return hub{r.Applications, &r.outage, r.Now} }
+
+func (r *Reconciler) residence() residence {
+	return residence{r.ClusterName, r.Scope, r.Namespaces, r.RequireAccount, r.Target}
+}
+
+func (r *Reconciler) conclusion() conclusion { return conclusion{r.hub(), r.residence()} }
+
+func (r *Reconciler) completion() completion { return completion{r.hub(), r.Report} }
+
+func (r *Reconciler) actorFor(app *application.Application) *actor {
+	return &actor{clusters: r.Clusters, account: r.residence().accountOf(app)}
+}
+
+func (r *Reconciler) departure(stored *application.Application, known *memory) departure {
+	app := draftOf(stored)
+	return departure{
+		app: app, memory: known, hub: r.hub(), residence: r.residence(),
+		remover:  remover{app, r.actorFor(app), r.Kinds, r.Report, r.Now},
+		shutdown: r.shutdown(app, known),
+	}
+}
+
+// shutdown is that of a working copy; known is nil for a caller that is not the loop.
+func (r *Reconciler) shutdown(app *application.Application, known *memory) shutdown {
+	return shutdown{
+		app: app, memory: known, hub: r.hub(), defaults: r.ShutdownDefaults, report: r.Report,
+		service: service{app, r.actorFor(app), r.Kinds, r.Shutdowns},
+	}
 }

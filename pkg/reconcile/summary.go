@@ -1,23 +1,24 @@
 package reconcile
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/health"
 )
 
-// Summary is what is to be known of a live object beyond its observed fields.
+// Summary is what the loop knows of a live object beside its observed fields.
 type Summary struct {
 	health.Health
 
 	// Hold is the object's annotation, "" if it has none.
 	Hold string
-	// OwnerUID is that of the Application to which it says it belongs.
+	// OwnerUID is that of the Application to which the object says it belongs.
 	OwnerUID types.UID
 }
 
-// Summarise gives the [Summary] of a live object, for observer.Options.
+// Summarise returns the [Summary] of a live object, for observer.Options.
 func Summarise(live map[string]any) any {
 	return Summary{
 		Health: health.Of(live), Hold: holdOf(live), OwnerUID: types.UID(annotationOf(live, application.OwnerUIDAnnotation)),
@@ -35,4 +36,12 @@ func annotationOf(live map[string]any, name string) string {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	value, _ := annotations[name].(string)
 	return value
+}
+
+func uidOf(live map[string]any) types.UID {
+	return (&unstructured.Unstructured{Object: live}).GetUID()
+}
+
+func versionOf(live map[string]any) string {
+	return (&unstructured.Unstructured{Object: live}).GetResourceVersion()
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -120,7 +121,7 @@ func (w *world) restart() {
 	w.Reconciler = &reconcile.Reconciler{
 		ClusterName: application.LocalCluster, Scope: scope, Applications: applications{w}, Clusters: clusters{w}, Observers: observers{w},
 		Kinds: kinds{mapper()}, FieldManager: "ourselves", MaxHold: limit, Now: func() time.Time { return w.now },
-		Report: func(_ *application.Application, outcome reconcile.Outcome) {
+		Report: func(_ *application.Application, outcome status.Outcome) {
 			w.reports = append(w.reports, outcome.String())
 		},
 	}

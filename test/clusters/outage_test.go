@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -231,7 +231,7 @@ func (o *outage) drifts(t *testing.T, of app) []string {
 	var paths []string
 	for _, drift := range of.status(t).Drifts {
 		for _, field := range drift.Fields {
-			if drift.Repaired == string(reconcile.Reverted) {
+			if drift.Repaired == string(status.Reverted) {
 				paths = append(paths, field.Path)
 			}
 		}

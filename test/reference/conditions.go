@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 func states(p *page, root string) error {
@@ -58,10 +58,10 @@ func statesOfPlugin(root string) (map[string]string, error) {
 }
 
 // habitatSaid are the conditions of Habitats. Ready has those of the Application besides.
-func habitatSaid() []reconcile.Said {
+func habitatSaid() []status.Said {
 	const accepted, file = "Accepted", "PeerFile"
 	is, not, unknown := metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
-	return []reconcile.Said{
+	return []status.Said{
 		{Condition: accepted, Status: not, Reason: "UnknownVersion", Meaning: "there is no controller for its customVersion"},
 		{Condition: accepted, Status: not, Reason: "ValidationFailed", Meaning: "it is not legal: the message names each field"},
 		{Condition: accepted, Status: not, Reason: "SecretMissing", Meaning: "a Secret that it names is not there"},
@@ -81,13 +81,13 @@ func habitatSaid() []reconcile.Said {
 
 func conditions(p *page, _ string) error {
 	p.section("Conditions", "Of an Application, in the document `status`. Objects have the reasons of `Reconciled` as well. What to do: [troubleshooting.md](troubleshooting.md).")
-	conditionTable(p, reconcile.Conditions())
+	conditionTable(p, status.Conditions())
 	p.text("\nOf a Habitat. Its `Ready` has the reasons of its Application's besides:\n")
 	conditionTable(p, habitatSaid())
 	return nil
 }
 
-func conditionTable(p *page, all []reconcile.Said) {
+func conditionTable(p *page, all []status.Said) {
 	var rows [][]string
 	for _, said := range all {
 		rows = append(rows, []string{code(said.Condition), string(said.Status), code(said.Reason), said.Meaning})

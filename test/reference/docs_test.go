@@ -15,7 +15,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/manifests"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -97,7 +97,7 @@ func pairsOf(text string) []string {
 	return pairs
 }
 
-func textsOf(all []reconcile.Said) []string {
+func textsOf(all []status.Said) []string {
 	var pairs []string
 	for _, said := range all {
 		pairs = append(pairs, fmt.Sprintf("%s is %s for %s", said.Condition, said.Status, said.Reason))
@@ -109,7 +109,7 @@ func textsOf(all []reconcile.Said) []string {
 // no entry of what is not.
 func TestTroubleshooting(t *testing.T) {
 	page := read(t, "docs/troubleshooting.md")
-	same(t, "conditions", textsOf(reconcile.Conditions()), pairsOf(sectionOf(t, page, "## By reason")))
+	same(t, "conditions", textsOf(status.Conditions()), pairsOf(sectionOf(t, page, "## By reason")))
 	same(t, "conditions of Habitats", textsOf(habitatSaid()), pairsOf(sectionOf(t, page, "## Habitats")))
 	var events []string
 	for _, event := range slices.Concat(telemetry.EventMeanings(), habitatEvents()) {
@@ -149,7 +149,7 @@ func TestQuotations(t *testing.T) {
 // What is wrong has somewhere to go: under each heading of a reason are words.
 func TestTroublesHaveAWayOut(t *testing.T) {
 	page := read(t, "docs/troubleshooting.md")
-	for _, said := range reconcile.Conditions() {
+	for _, said := range status.Conditions() {
 		if said.IsTrouble() {
 			if text := sectionOf(t, page, "### `"+said.Reason+"`"); len(text) < 80 {
 				t.Errorf("%s: %q tells hardly anything", said.Reason, text)

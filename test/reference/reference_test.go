@@ -14,7 +14,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -70,7 +70,7 @@ func TestNothingElseIsSaid(t *testing.T) {
 		for text, at := range texts {
 			if looksLikeReason.MatchString(text) && !told[text] && !isKind(text) && !slices.Contains(silent(), text) {
 				t.Errorf("%s: %q looks like a condition, a reason or a state, and is in no table: add it to that of its package "+
-					"(reconcile.Conditions, reconcile.Actions, application.States), or to silent", at, text)
+					"(status.Conditions, status.Actions, application.States), or to silent", at, text)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func TestNothingElseIsSaid(t *testing.T) {
 // toldWords are the words of the reference.
 func toldWords() map[string]bool {
 	told := map[string]bool{}
-	for _, said := range slices.Concat(reconcile.Conditions(), habitatSaid()) {
+	for _, said := range slices.Concat(status.Conditions(), habitatSaid()) {
 		told[said.Condition], told[said.Reason] = true, true
 	}
 	for _, event := range slices.Concat(telemetry.EventMeanings(), habitatEvents()) {

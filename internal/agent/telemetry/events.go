@@ -5,7 +5,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // duplicateAgent is the reason of the Event of an agent that must not act.
@@ -32,7 +32,7 @@ type EventMeaning struct {
 // EventMeanings are all Events that agents write.
 func EventMeanings() []EventMeaning {
 	var all []EventMeaning
-	for _, one := range reconcile.Actions() {
+	for _, one := range status.Actions() {
 		all = append(all, EventMeaning{eventType(one.Action), string(one.Action), "Application, and the object on its cluster", one.Meaning})
 	}
 	return append(all, EventMeaning{

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // maxKindLabels bounds the values of the label kind. A kind is named when an
@@ -91,7 +91,7 @@ func (m *Metrics) CountRequest(reason string) { m.requests.WithLabelValues(reaso
 func (m *Metrics) KindLabel(kind string) string { return m.kinds.of(kind) }
 
 // countOutcome counts the drift and the repair of an outcome.
-func (m *Metrics) countOutcome(outcome reconcile.Outcome) {
+func (m *Metrics) countOutcome(outcome status.Outcome) {
 	drift, repair := results(outcome)
 	kind := m.kinds.of(outcome.Object.GroupVersionKind().GroupKind().String())
 	if drift != "" {
@@ -107,18 +107,18 @@ func (m *Metrics) countOutcome(outcome reconcile.Outcome) {
 }
 
 // results returns the results of a drift and of its repair; empty if there was none.
-func results(outcome reconcile.Outcome) (drift, repair string) {
+func results(outcome status.Outcome) (drift, repair string) {
 	switch outcome.Action {
-	case reconcile.Recreated:
+	case status.Recreated:
 		return "recreated", "recreated"
-	case reconcile.Reverted:
+	case status.Reverted:
 		if outcome.NoOp {
 			return "reverted", "noop"
 		}
 		return "reverted", "reverted"
-	case reconcile.Failed:
+	case status.RepairFailed:
 		return "", "error"
-	case reconcile.Detected:
+	case status.Detected:
 		return unrepaired(outcome.Reason)
 	}
 	return "", ""
@@ -126,10 +126,11 @@ func results(outcome reconcile.Outcome) (drift, repair string) {
 
 // unrepaired returns the same of a drift that is not repaired, by its reason.
 func unrepaired(reason string) (drift, repair string) {
-	switch reason {
-	case "Observed", "Held", "Contended":
+	known, _ := status.Of(reason)
+	switch {
+	case known.Wanted:
 		return strings.ToLower(reason), ""
-	case "Invalid":
+	case reason == status.Invalid:
 		return "stalled", "refused"
 	}
 	return "stalled", "error"

@@ -18,7 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -78,17 +78,17 @@ func TestMetrics(t *testing.T) {
 	counts := NewMetrics()
 	service := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}
 	deployment := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
-	for _, outcome := range []reconcile.Outcome{
-		{Action: reconcile.Created, Object: service, Took: time.Second}, // no drift, no repair
-		{Action: reconcile.Reverted, Object: deployment, Took: 250 * time.Millisecond},
-		{Action: reconcile.Reverted, Object: deployment, NoOp: true},
-		{Action: reconcile.Recreated, Object: service, Took: 750 * time.Millisecond},
-		{Action: reconcile.Detected, Object: service, Reason: "Observed"},
-		{Action: reconcile.Detected, Object: service, Reason: "Held"},
-		{Action: reconcile.Detected, Object: service, Reason: "Contended"},
-		{Action: reconcile.Detected, Object: service, Reason: "Invalid"},
-		{Action: reconcile.Detected, Object: service, Reason: "Ineffective"},
-		{Action: reconcile.Deleted, Object: service},
+	for _, outcome := range []status.Outcome{
+		{Action: status.Created, Object: service, Took: time.Second}, // no drift, no repair
+		{Action: status.Reverted, Object: deployment, Took: 250 * time.Millisecond},
+		{Action: status.Reverted, Object: deployment, NoOp: true},
+		{Action: status.Recreated, Object: service, Took: 750 * time.Millisecond},
+		{Action: status.Detected, Object: service, Reason: "Observed"},
+		{Action: status.Detected, Object: service, Reason: "Held"},
+		{Action: status.Detected, Object: service, Reason: "Contended"},
+		{Action: status.Detected, Object: service, Reason: "Invalid"},
+		{Action: status.Detected, Object: service, Reason: "Ineffective"},
+		{Action: status.Deleted, Object: service},
 	} {
 		counts.countOutcome(outcome)
 	}
@@ -158,7 +158,7 @@ krake_repairs_total{kind="Service",result="refused"} 1
 // The names and units are those that Prometheus recommends.
 func TestMetricsLint(t *testing.T) {
 	counts := NewMetrics()
-	counts.countOutcome(reconcile.Outcome{Action: reconcile.Reverted, Object: deployment})
+	counts.countOutcome(status.Outcome{Action: status.Reverted, Object: deployment})
 	families, err := exposed(t, counts).Gather()
 	kit.Must(t, err)
 	if len(families) != 9 {
@@ -175,7 +175,7 @@ func TestKindLabelsAreBounded(t *testing.T) {
 	counts := NewMetrics()
 	for i := range 2 * maxKindLabels {
 		id := manifest.ID{APIVersion: "example.com/v1", Kind: fmt.Sprintf("Kind%d", i), Name: "x"}
-		counts.countOutcome(reconcile.Outcome{Action: reconcile.Recreated, Object: id})
+		counts.countOutcome(status.Outcome{Action: status.Recreated, Object: id})
 	}
 	text := scrape(t, exposed(t, counts))
 	if got := strings.Count(text, "krake_drifts_total{"); got != maxKindLabels+1 {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // In a storm there are as many Events as the server can bear, one after the other; one
@@ -56,19 +56,19 @@ func TestPace(t *testing.T) {
 func TestReportKeepsPace(t *testing.T) {
 	app := &application.Application{NamespacedName: appName, UID: "1"}
 	for _, c := range []struct {
-		outcome reconcile.Outcome
+		outcome status.Outcome
 		paced   bool
 	}{
-		{reconcile.Outcome{Action: reconcile.Reverted}, true},
-		{reconcile.Outcome{Action: reconcile.Recreated}, true},
-		{reconcile.Outcome{Action: reconcile.Detected, Reason: "Observed"}, true},
-		{reconcile.Outcome{Action: reconcile.Detected, Reason: "Held"}, true},
-		{reconcile.Outcome{Action: reconcile.Detected, Reason: "Contended"}, false},
-		{reconcile.Outcome{Action: reconcile.Detected, Reason: "Invalid"}, false},
-		{reconcile.Outcome{Action: reconcile.Contended}, false},
-		{reconcile.Outcome{Action: reconcile.Failed}, false},
-		{reconcile.Outcome{Action: reconcile.Created}, false},
-		{reconcile.Outcome{Action: reconcile.Deleted}, false},
+		{status.Outcome{Action: status.Reverted}, true},
+		{status.Outcome{Action: status.Recreated}, true},
+		{status.Outcome{Action: status.Detected, Reason: "Observed"}, true},
+		{status.Outcome{Action: status.Detected, Reason: "Held"}, true},
+		{status.Outcome{Action: status.Detected, Reason: "Contended"}, false},
+		{status.Outcome{Action: status.Detected, Reason: "Invalid"}, false},
+		{status.Outcome{Action: status.FoughtAbout}, false},
+		{status.Outcome{Action: status.RepairFailed}, false},
+		{status.Outcome{Action: status.Created}, false},
+		{status.Outcome{Action: status.Deleted}, false},
 	} {
 		var hub, target recorder
 		counts := NewMetrics()

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // Reporter reports the outcomes of the loop: by an Event of the Application on the hub
@@ -34,7 +34,7 @@ func NewReporter(hub, target events.EventRecorder, logger logr.Logger, metrics *
 }
 
 // Report reports one outcome.
-func (r *Reporter) Report(app *application.Application, outcome reconcile.Outcome) {
+func (r *Reporter) Report(app *application.Application, outcome status.Outcome) {
 	r.logger.Info("acted", "application", app.NamespacedName.String(), "outcome", outcome.String())
 	r.metrics.countOutcome(outcome)
 	if !isRoutine(outcome) {
@@ -53,7 +53,7 @@ func (r *Reporter) Report(app *application.Application, outcome reconcile.Outcom
 }
 
 // write writes the Events of an outcome. Of the Application it reads the identity only.
-func (r *Reporter) write(app *application.Application, outcome reconcile.Outcome) {
+func (r *Reporter) write(app *application.Application, outcome status.Outcome) {
 	configMap := &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "ConfigMap", Namespace: app.Namespace, Name: app.Name, UID: app.UID,
 	}
@@ -70,7 +70,7 @@ func (r *Reporter) write(app *application.Application, outcome reconcile.Outcome
 }
 
 // isRoutine holds for an outcome that needs no action of a user.
-func isRoutine(outcome reconcile.Outcome) bool {
+func isRoutine(outcome status.Outcome) bool {
 	switch drift, _ := results(outcome); drift {
 	case "reverted", "recreated", "observed", "held":
 		return true
@@ -83,10 +83,10 @@ func cut(text string) string { return application.Cut(text, application.NoteByte
 
 // eventType returns Warning for an outcome that is worth a look: an observed field was
 // changed, or is not changed back.
-func eventType(action reconcile.Action) string {
+func eventType(action status.Action) string {
 	switch action {
-	case reconcile.Reverted, reconcile.Recreated, reconcile.Detected, reconcile.Contended, reconcile.Conflict, reconcile.Failed,
-		reconcile.NotShutDown:
+	case status.Reverted, status.Recreated, status.Detected, status.FoughtAbout, status.Conflicted, status.RepairFailed,
+		status.NotShutDown:
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal

@@ -13,8 +13,8 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -42,7 +42,7 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 
 // report gives the Events of an outcome: first those on the hub, then those on the
 // target.
-func report(outcome reconcile.Outcome) []told {
+func report(outcome status.Outcome) []told {
 	app := &application.Application{NamespacedName: appName, UID: "1"}
 	var hub, target recorder
 	NewReporter(&hub, &target, log.Log, NewMetrics(), time.Now).Report(app, outcome)
@@ -53,21 +53,21 @@ func report(outcome reconcile.Outcome) []told {
 // not be done, is a warning.
 func TestReport(t *testing.T) {
 	object := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}
-	for action, want := range map[reconcile.Action]string{
-		reconcile.Created:    "Normal Created",
-		reconcile.Configured: "Normal Configured",
-		reconcile.Deleted:    "Normal Deleted",
-		reconcile.Adopted:    "Normal Adopted",
-		reconcile.Orphaned:   "Normal Orphaned",
-		"HoldStarted":        "Normal HoldStarted",
-		"HoldEnded":          "Normal HoldEnded",
-		reconcile.Recreated:  "Warning Recreated",
-		reconcile.Reverted:   "Warning DriftReverted",
-		reconcile.Detected:   "Warning DriftDetected",
-		reconcile.Contended:  "Warning Contended",
-		reconcile.Conflict:   "Warning Conflict",
+	for action, want := range map[status.Action]string{
+		status.Created:     "Normal Created",
+		status.Configured:  "Normal Configured",
+		status.Deleted:     "Normal Deleted",
+		status.Adopted:     "Normal Adopted",
+		status.Orphaned:    "Normal Orphaned",
+		"HoldStarted":      "Normal HoldStarted",
+		"HoldEnded":        "Normal HoldEnded",
+		status.Recreated:   "Warning Recreated",
+		status.Reverted:    "Warning DriftReverted",
+		status.Detected:    "Warning DriftDetected",
+		status.FoughtAbout: "Warning Contended",
+		status.Conflicted:  "Warning Conflict",
 	} {
-		outcome := reconcile.Outcome{Action: action, Object: object}
+		outcome := status.Outcome{Action: action, Object: object}
 		for _, event := range report(outcome) {
 			check.Equal(t, "event", want+" "+outcome.String(), event.Text)
 		}
@@ -77,8 +77,8 @@ func TestReport(t *testing.T) {
 // There is one at the Application, on the hub, and one at the object, on the
 // target, each of which names the other.
 func TestReportOnBoth(t *testing.T) {
-	deployment := reconcile.Outcome{
-		Action: reconcile.Reverted,
+	deployment := status.Outcome{
+		Action: status.Reverted,
 		Object: manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"},
 		Paths:  []schema.Path{{{Field: "spec", Index: -1}, {Field: "replicas", Index: -1}}},
 	}

@@ -1,0 +1,24 @@
+package pacing
+
+import "time"
+
+// Failures counts the writes of an object that failed in a row. The queue waits longer
+// each time; events of a rival that causes the drift do not, and must not set the pace.
+type Failures struct {
+	count int
+	until time.Time
+}
+
+// Record counts one more.
+func (f *Failures) Record(now time.Time) {
+	f.count++
+	f.until = now.Add(pause(f.count - fastRepairs))
+}
+
+// RestsUntil returns when the object may be written again, the zero time if it may be now.
+func (f Failures) RestsUntil(now time.Time) time.Time {
+	if !f.until.After(now) {
+		return time.Time{}
+	}
+	return f.until
+}

@@ -1,0 +1,106 @@
+package pacing
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+const (
+	// fastRepairs of one field against one rival are made without a pause, manyRepairs
+	// against all rivals together: a rival can invent names.
+	fastRepairs = 5
+	manyRepairs = 15
+	// The pause after those doubles with each repair.
+	firstPause   = time.Second
+	longestPause = time.Minute
+	// peace is how long a fight must rest to be forgotten.
+	peace = 10 * time.Minute
+)
+
+// Rivalry is a field and the manager that changes it.
+type Rivalry struct{ Field, Rival string }
+
+// anyRival counts the repairs of a field against all rivals.
+const anyRival = "one name after the other"
+
+// withAnyRival adds the counter of each field against all rivals.
+func withAnyRival(about []Rivalry) []Rivalry {
+	all := slices.Clone(about)
+	for _, r := range about {
+		all = append(all, Rivalry{r.Field, anyRival})
+	}
+	return all
+}
+
+// fast is the number of repairs without a pause.
+func (r Rivalry) fast() int {
+	if r.Rival == anyRival {
+		return manyRepairs
+	}
+	return fastRepairs
+}
+
+// fight counts the repairs of a field against a rival.
+type fight struct {
+	repairs int
+	last    time.Time
+}
+
+// Fights are those about one object. Each is counted separately; a pause is one of the
+// whole object.
+type Fights map[Rivalry]fight
+
+// Record counts a repair.
+func (f *Fights) Record(about []Rivalry, now time.Time) {
+	if *f == nil {
+		*f = Fights{}
+	}
+	maps.DeleteFunc(*f, func(_ Rivalry, one fight) bool { return !now.Before(one.last.Add(peace)) })
+	for _, r := range withAnyRival(about) {
+		one := (*f)[r]
+		(*f)[r] = fight{repairs: one.repairs + 1, last: now}
+	}
+}
+
+// PausedUntil returns when the object may be repaired again, the zero time if it may be now.
+func (f Fights) PausedUntil(about []Rivalry, now time.Time) time.Time {
+	var until time.Time
+	for _, r := range withAnyRival(about) {
+		end := f[r].last.Add(pause(f[r].repairs - r.fast()))
+		if end.After(now) && end.After(until) {
+			until = end
+		}
+	}
+	return until
+}
+
+// Ongoing returns the fights that go on, in a stable order, and when the first of them
+// will be forgotten.
+func (f Fights) Ongoing(now time.Time) (about []Rivalry, forgotten time.Time) {
+	for r, one := range f {
+		end := one.last.Add(peace)
+		if one.repairs < r.fast() || !now.Before(end) {
+			continue
+		}
+		about = append(about, r)
+		if forgotten.IsZero() || end.Before(forgotten) {
+			forgotten = end
+		}
+	}
+	slices.SortFunc(about, func(a, b Rivalry) int {
+		return slices.Compare([]string{a.Field, a.Rival}, []string{b.Field, b.Rival})
+	})
+	return about, forgotten
+}
+
+// pause is how long to wait after so many attempts more than are made at once.
+func pause(over int) time.Duration {
+	switch {
+	case over < 0:
+		return 0
+	case over > 10: // 2^10 s is beyond the longest
+		return longestPause
+	}
+	return min(firstPause<<over, longestPause)
+}

@@ -1,0 +1,40 @@
+package pacing
+
+import (
+	"sync"
+	"time"
+)
+
+// outageRest is how long a server that does not answer is left alone.
+const outageRest = 3 * time.Second
+
+// Outage knows whether a server answers. While it does not, one request in each
+// outageRest is an attempt, and the others do without it: a pass that waited for the hub
+// would delay the next repair.
+type Outage struct {
+	mu     sync.Mutex
+	silent bool
+	until  time.Time
+}
+
+// Record takes over whether the server answered a request.
+func (o *Outage) Record(silent bool, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.silent, o.until = silent, now.Add(outageRest)
+}
+
+// Reserve returns how long to leave the server alone. If that is 0 while the server is
+// silent, the caller has the next attempt, and others wait for its outcome.
+func (o *Outage) Reserve(now time.Time) (rest time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.silent {
+		return 0
+	}
+	if rest := o.until.Sub(now); rest > 0 {
+		return rest
+	}
+	o.until = now.Add(outageRest)
+	return 0
+}

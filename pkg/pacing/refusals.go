@@ -1,0 +1,83 @@
+package pacing
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Refusals are the changes of one object that the API server refused, with its message.
+// The same change is not sent again. Another desired value, or another live one, is
+// another change.
+type Refusals map[string]string
+
+// Split returns the differences that may be repaired, those that were refused, and the
+// message of the last of these. It forgets refusals of changes that are not among all.
+func (r *Refusals) Split(all schema.Differences) (open, refused schema.Differences, message string) {
+	met := Refusals{}
+	for _, difference := range all {
+		key := keyOf(difference)
+		text, ok := (*r)[key]
+		if !ok {
+			open = append(open, difference)
+			continue
+		}
+		met[key], message = text, text
+		refused = append(refused, difference)
+	}
+	*r = met
+	return open, refused, message
+}
+
+// Add remembers the refusal of some changes.
+func (r *Refusals) Add(refused schema.Differences, message string) {
+	if *r == nil {
+		*r = Refusals{}
+	}
+	for _, difference := range refused {
+		(*r)[keyOf(difference)] = message
+	}
+}
+
+// AddWhole remembers the refusal of a whole object, as it is desired in this revision,
+// and nothing else.
+func (r *Refusals) AddWhole(revision, message string) { *r = Refusals{revision: message} }
+
+// OfWhole returns the message with which the whole object was refused in this revision.
+func (r Refusals) OfWhole(revision string) (message string, ok bool) {
+	message, ok = r[revision]
+	return message, ok
+}
+
+func keyOf(d schema.Difference) string {
+	values, err := json.Marshal([]any{d.Want, d.Have})
+	if err != nil { // not JSON, and so never seen in an object
+		return d.Path.String()
+	}
+	return d.Path.String() + " " + string(values)
+}
+
+// Named returns the differences that an API server refuses by naming these fields: all of
+// them, if it names none of theirs.
+func Named(differences schema.Differences, fields []string) schema.Differences {
+	var found schema.Differences
+	for _, difference := range differences {
+		for _, field := range fields {
+			if path := difference.Path.String(); isWithin(path, field) || isWithin(field, path) {
+				found = append(found, difference)
+				break
+			}
+		}
+	}
+	if len(found) == 0 {
+		return differences
+	}
+	return found
+}
+
+// isWithin reports whether a path is that of a field, or leads below it.
+func isWithin(path, field string) bool {
+	rest, ok := strings.CutPrefix(path, field)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Cache is what an Application wants, with what that was computed from: spec and learned
+// values, and where the target has the objects. It belongs to one Application, by UID.
+//
+// Nothing changes a value in it: a pass changes objects of its own. Trees are packed and
+// texts are digests, because the cache lives as long as the Application.
+type Cache struct {
+	// Inputs are what the plan was computed from.
+	Inputs Inputs
+
+	// mangled is the observer schema of what was fetched; that of all else is published by
+	// admission.
+	mangled schema.Set
+	secrets []mutate.HookSecret
+	// objects are at their last places; one that had none has no revision, and is not packed.
+	objects []Object
+}
+
+// Inputs are the parts of an Application that its plan depends on.
+type Inputs struct {
+	// Spec is the digest of the spec, Fetched the source behind its URL.
+	Spec, Fetched string
+	Learned       []map[string]any
+}
+
+// Of returns the plan of an Application: the cached one, if it was computed from the same.
+// A nil Cache is empty. The error is ErrRefused.
+func (c *Cache) Of(app *application.Application) (*Cache, error) {
+	inputs := Inputs{Spec: app.Spec.Digest(), Fetched: app.Spec.Fetched, Learned: app.Learned}
+	if c != nil && reflect.DeepEqual(c.Inputs, inputs) {
+		return c, nil
+	}
+	desired, refusals := mutate.Desire(app.Spec, app.Learned)
+	if err := refusalOf(refusals); err != nil {
+		return nil, err
+	}
+	objects, err := objectsOf(desired)
+	if err != nil {
+		return nil, err
+	}
+	cached := &Cache{Inputs: inputs, secrets: desired.Secrets, objects: objects}
+	if inputs.Fetched != "" {
+		cached.mangled = desired.Mangled
+	}
+	return cached, nil
+}
+
+// Mangled is the mangled observer schema of what was fetched, nil if nothing was.
+func (c *Cache) Mangled() []map[string]any {
+	if c.Inputs.Fetched == "" {
+		return nil
+	}
+	return c.mangled.Documents()
+}
+
+// Secrets are those of the hooks. Their objects are the last ones of Drafts.
+func (c *Cache) Secrets() []mutate.HookSecret { return c.secrets }
+
+// Drafts returns the objects in the order of the manifest, without places, for
+// [Cache.Complete].
+func (c *Cache) Drafts() []Object {
+	drafts := make([]Object, len(c.objects))
+	for i := range c.objects {
+		drafts[i] = c.objects[i].draft()
+	}
+	return drafts
+}
+
+// Complete refines drafts whose Ref or Unserved the caller has set. One at the same place
+// as before is taken from the cache.
+func (c *Cache) Complete(app *application.Application, drafts []Object) error {
+	for i := range drafts {
+		unserved := drafts[i].Unserved // which the cache does not keep
+		if c.objects[i].Revision == "" || c.objects[i].Ref != drafts[i].Ref {
+			drafts[i].owner, drafts[i].ownerUID = app.NamespacedName, app.UID
+			if err := drafts[i].complete(app); err != nil {
+				return err
+			}
+			drafts[i].Forms = slices.Clip(drafts[i].Forms) // because a pass may append
+			c.objects[i] = drafts[i].atRest()
+			c.objects[i].Unserved = nil
+			continue
+		}
+		drafts[i] = c.objects[i]
+		drafts[i].Unserved = unserved
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// ErrRefused is the error of an Application that the agent refuses to carry out.
+var ErrRefused = errors.New("refused")
+
+// ErrUntranslatable is ErrRefused for a template or an archive that is not legal.
+var ErrUntranslatable = fmt.Errorf("%w: it cannot be translated", ErrRefused)
+
+// shapes has the schemas of all plans share equal parts.
+var shapes schema.Pool
+
+// refusalOf returns the error of a spec with refusals, nil if there are none.
+func refusalOf(refusals field.ErrorList) error {
+	switch {
+	case mutate.IsOfTranslation(refusals):
+		return fmt.Errorf("%w: %s", ErrUntranslatable, mutate.Summary(refusals))
+	case len(refusals) > 0:
+		return fmt.Errorf("%w: %s", ErrRefused, mutate.Summary(refusals))
+	}
+	return nil
+}
+
+// objectsOf returns what is desired, before the target was asked for the places.
+func objectsOf(desired mutate.Desired) ([]Object, error) {
+	objects := make([]Object, len(desired.Resources))
+	for i := range objects {
+		id, err := manifest.Identify(desired.Resources[i])
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+		objects[i] = Object{
+			Ref: manifest.Ref{ID: id}, manifestNamespace: id.Namespace,
+			Mangled: shapes.Share(desired.Schemas[i]), desired: treeOf(desired.Resources[i]), manifest: treeOf(desired.Manifest[i]),
+		}
+	}
+	return objects, nil
+}

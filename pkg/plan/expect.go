@@ -1,0 +1,49 @@
+package plan
+
+import (
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Expected is one object of an Application as its agent keeps it, for a program that looks
+// at it without an agent.
+type Expected struct {
+	// ID has the namespace that the manifest has.
+	ID manifest.ID
+	// Schema is the observer schema with what is known of the type, and of how the API
+	// server has written the values; Mangled is the published one.
+	Schema, Mangled schema.Schema
+	// Manifest is what the user wrote, Desired that with what was learned. Neither has
+	// the marks, which are those of [application.Marks] for where the object is.
+	Manifest, Desired map[string]any
+	// LastObserved and Learned are its entries in these documents, nil if there is none.
+	LastObserved, Learned map[string]any
+}
+
+// Expect returns the objects of an Application in the order of its manifest, without the
+// Secrets of hooks, whose values only the agent knows. The error is ErrRefused.
+func Expect(app *application.Application) ([]Expected, error) {
+	desired, refusals := mutate.Desire(app.Spec, app.Learned)
+	if err := refusalOf(refusals); err != nil {
+		return nil, err
+	}
+	objects, err := objectsOf(desired)
+	if err != nil {
+		return nil, err
+	}
+	objects = objects[:len(objects)-len(desired.Secrets)]
+	expected := make([]Expected, len(objects))
+	for i := range objects {
+		o := &objects[i]
+		if err := o.complete(app); err != nil {
+			return nil, err
+		}
+		expected[i] = Expected{
+			ID: o.ID, Schema: o.Schema, Mangled: o.Mangled, Manifest: o.Manifest(), Desired: o.Desired(),
+			LastObserved: EntryOf(app.LastObserved.Objects(), o.Manifest(), app.Namespace), Learned: EntryOf(app.Learned, o.Manifest(), app.Namespace),
+		}
+	}
+	return expected, nil
+}

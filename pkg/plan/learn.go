@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json" // reads integers as such
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// formsKey is where an entry of the document status.learned keeps how the API server
+// writes desired values. No object has a field of that name.
+const formsKey = application.Prefix + "forms"
+
+// Learn takes over observed values of the live object that were not known yet (step 6).
+func (o *Object) Learn(live map[string]any) error {
+	desired := o.Schema.LateInitialize(o.Desired(), WithoutMarks(live))
+	if reflect.DeepEqual(desired, o.Desired()) {
+		return nil
+	}
+	return o.pin(desired)
+}
+
+// Accept takes over how the API server writes the desired values, from its answer to a
+// write of ours. It regards the values that were sent: all but those of unsent, and if
+// sent is not nil, only those.
+func (o *Object) Accept(answer map[string]any, sent, unsent schema.Differences) error {
+	answer = WithoutMarks(answer)
+	changed := o.forgetDropped(answer, unsent)
+	for _, form := range o.Schema.Forms(o.Desired(), answer) {
+		if !IsAmong(unsent, form.Path) && (sent == nil || IsAmong(sent, form.Path)) {
+			o.Forms, changed = withForm(o.Forms, form), true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return o.pin(o.Desired())
+}
+
+// manyForms bounds the forms of one value: those of a webhook that never writes the same
+// twice would fill the ConfigMap.
+const manyForms = 8
+
+// withForm adds a form, in place of the oldest of the same value if there are many.
+func withForm(forms []schema.Form, form schema.Form) []schema.Form {
+	count, oldest := 0, -1
+	for i, known := range forms {
+		if !slices.Equal(known.Path, form.Path) {
+			continue
+		}
+		if count++; oldest < 0 {
+			oldest = i
+		}
+	}
+	if count >= manyForms {
+		forms = slices.Delete(slices.Clone(forms), oldest, oldest+1)
+	}
+	return append(forms, form)
+}
+
+// forgetDropped gives up learned values that the API server dropped, such as the node port
+// of a Service that became a ClusterIP, and reports whether there was one. Another manager
+// took away what was not sent.
+func (o *Object) forgetDropped(answer map[string]any, unsent schema.Differences) (some bool) {
+	for _, form := range o.Schema.Forms(o.Desired(), answer) {
+		if form.Have != nil || IsAmong(unsent, form.Path) {
+			continue
+		}
+		forgotten, _ := o.Schema.Forget(o.Desired(), o.Manifest(), answer, FieldsOf(form.Path)...)
+		o.desired = treeOf(forgotten)
+		o.HasForgotten, some = true, true
+	}
+	return some
+}
+
+// ForgetRefused gives up the learned values at a field that the API server refused in a
+// write to the live object, and reports whether there were any. To refuse a field as a
+// whole is not to refuse each learned value below it.
+func (o *Object) ForgetRefused(live map[string]any, field []string) (some bool, err error) {
+	forgotten, removals := o.Schema.Forget(o.Desired(), o.Manifest(), live, field...)
+	isBelow := func(d schema.Difference) bool { return len(FieldsOf(d.Path)) > len(field) }
+	if len(removals) == 0 || slices.ContainsFunc(removals, isBelow) {
+		return false, nil
+	}
+	o.HasForgotten = true
+	return true, o.pin(forgotten)
+}
+
+// Learned returns what is known beyond the manifest, as the document status.learned has it;
+// nil if that is nothing.
+func (o *Object) Learned() map[string]any {
+	learned := o.Schema.Learned(o.Desired(), o.Manifest())
+	if len(o.Forms) == 0 {
+		return learned
+	}
+	if learned == nil {
+		learned = map[string]any{"apiVersion": o.Desired()["apiVersion"], "kind": o.Desired()["kind"], "metadata": identityOf(o.Manifest())}
+	}
+	learned[formsKey] = o.Forms
+	return learned
+}
+
+// WithForms returns a former entry of status.learned with the forms that are known now.
+func (o *Object) WithForms(former map[string]any) map[string]any {
+	learned := maps.Clone(former)
+	delete(learned, formsKey)
+	if len(o.Forms) > 0 {
+		learned[formsKey] = o.Forms
+	}
+	return learned
+}
+
+// identityOf returns the name of a resource, and its namespace if it has one.
+func identityOf(resource map[string]any) map[string]any {
+	identity := map[string]any{}
+	metadata, _ := resource["metadata"].(map[string]any)
+	for _, name := range []string{"name", "namespace"} {
+		if value, ok := metadata[name]; ok {
+			identity[name] = value
+		}
+	}
+	return identity
+}
+
+// readForms reads the forms of the object's values from status.learned.
+func (o *Object) readForms(learned []map[string]any, home string) error {
+	entry := EntryOf(learned, o.Manifest(), home)
+	if entry[formsKey] == nil {
+		return nil
+	}
+	text, err := json.Marshal(entry[formsKey])
+	if err != nil {
+		return fmt.Errorf("read the forms of %s: %w", o.ID, err)
+	}
+	if err := utiljson.Unmarshal(text, &o.Forms); err != nil {
+		return fmt.Errorf("read the forms of %s: %w", o.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"maps"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Marks are those of the Application, none for an object without an owner.
+func (o *Object) Marks() manifest.Marks {
+	if o.ownerUID == "" {
+		return manifest.Marks{}
+	}
+	return application.Marks(o.owner, o.ownerUID, o.ID)
+}
+
+// MarksOnly is a schema that observes only the marks.
+func (o *Object) MarksOnly() schema.Schema {
+	bare, err := schema.Default(map[string]any{
+		"apiVersion": o.APIVersion, "kind": o.Kind, "metadata": map[string]any{"name": o.Name},
+	})
+	if err != nil { // it has an identity: it was planned
+		return schema.Schema{}
+	}
+	return o.observeMarks(bare)
+}
+
+// ObserveMarks returns the published schema with the marks observed as well.
+func (o *Object) ObserveMarks() schema.Schema { return o.observeMarks(o.Mangled) }
+
+func (o *Object) observeMarks(observed schema.Schema) schema.Schema {
+	marks := o.Marks()
+	for label := range marks.Labels {
+		observed = observed.Observe("metadata", "labels", label)
+	}
+	for annotation := range marks.Annotations {
+		observed = observed.Observe("metadata", "annotations", annotation)
+	}
+	return observed
+}
+
+// WithoutMarks removes our labels and annotations from an object or its projection, so that
+// they get into no document where labels or annotations are observed as a whole. The object
+// itself does not change.
+func WithoutMarks(object map[string]any) map[string]any {
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return object
+	}
+	metadata = maps.Clone(metadata)
+	for _, name := range []string{"labels", "annotations"} {
+		values, ok := metadata[name].(map[string]any)
+		if !ok {
+			continue
+		}
+		if values = unreserved(values); len(values) > 0 {
+			metadata[name] = values
+		} else {
+			delete(metadata, name)
+		}
+	}
+	object = maps.Clone(object)
+	object["metadata"] = metadata
+	return object
+}
+
+func unreserved(values map[string]any) map[string]any {
+	own := maps.Clone(values)
+	maps.DeleteFunc(own, func(key string, _ any) bool { return manifest.IsReserved(key) })
+	return own
+}
+
+// SplitMarks separates the differences of our marks from the others.
+func SplitMarks(differences schema.Differences) (marks, fields schema.Differences) {
+	for _, difference := range differences {
+		if isMark(difference) {
+			marks = append(marks, difference)
+		} else {
+			fields = append(fields, difference)
+		}
+	}
+	return marks, fields
+}
+
+// isMark reports whether a difference is one of our marks. Where an object has no labels or
+// annotations at all, all that are desired are one difference.
+func isMark(d schema.Difference) bool {
+	if len(d.Path) < 2 || d.Path[0].Field != "metadata" {
+		return false
+	}
+	if wanted, ok := d.Want.(map[string]any); ok && len(d.Path) == 2 && len(wanted) > 0 {
+		return len(unreserved(wanted)) == 0
+	}
+	return len(d.Path) == 3 && manifest.IsReserved(d.Path[2].Field)
+}

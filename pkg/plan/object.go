@@ -1,0 +1,163 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Object is what an Application wants of one object on the target. A copy of it shares no
+// state that a method changes.
+type Object struct {
+	manifest.Ref
+
+	// Mangled is the observer schema as it is published. Schema is refined by what is known
+	// of the type, and of how the API server writes the values; Marked observes the
+	// Application's marks as well.
+	Mangled, Schema, Marked schema.Schema
+	// Revision changes when anything above changes, or the desired state.
+	Revision string
+	// Forms are how the API server has written desired values.
+	Forms []schema.Form
+	// HasForgotten reports that a learned value was given up, because the API server
+	// refuses or drops it.
+	HasForgotten bool
+	// Unserved is why the target has no place for the object, nil if it has one.
+	Unserved error
+
+	// manifestNamespace is the namespace in the manifest, empty if it has none.
+	manifestNamespace string
+	// desired is the manifest with learned values, marked the same with the marks, at its place.
+	desired, marked, manifest tree
+	// owner is the Application whose marks the object has; without ownerUID it has none.
+	owner    types.NamespacedName
+	ownerUID types.UID
+}
+
+// Desired is the desired state without the marks.
+func (o *Object) Desired() map[string]any { return o.desired.unpack() }
+
+// MarkedDesired is the desired state with the marks, in the namespace where the object is.
+func (o *Object) MarkedDesired() map[string]any { return o.marked.unpack() }
+
+// Packed is MarkedDesired, packed.
+func (o *Object) Packed() manifest.Packed { return o.marked.pack }
+
+// Manifest is what the user wrote.
+func (o *Object) Manifest() map[string]any { return o.manifest.unpack() }
+
+// Replace has the object desire something else, without a new revision: the values of a
+// hook's Secret are not in the plan.
+func (o *Object) Replace(desired map[string]any) { o.desired = treeOf(desired) }
+
+// complete refines the object by what the documents say of it.
+func (o *Object) complete(app *application.Application) error {
+	if err := o.readForms(app.Learned, app.Namespace); err != nil {
+		return err
+	}
+	return o.pin(o.Desired())
+}
+
+// pin makes this the desired state, and derives all else from it.
+func (o *Object) pin(desired map[string]any) error {
+	o.desired = treeOf(desired)
+	o.Schema = apitypes.BuiltIn().Refine(o.Mangled, desired)
+	o.Forms = o.Schema.Keep(desired, o.Forms)
+	o.Schema = shapes.Share(o.Schema.Accept(o.Forms))
+	o.marked = treeOf(o.Marks().On(o.placed(desired))).packed()
+	o.Marked = shapes.Share(o.observeMarks(o.Schema))
+	var err error
+	// Marked follows from the others.
+	if o.Revision, err = revise(o.Schema.Document(), o.marked.pack, o.Forms); err != nil {
+		return fmt.Errorf("digest %s: %w", o.ID, err)
+	}
+	return nil
+}
+
+func revise(parts ...any) (string, error) {
+	hash := sha256.New()
+	if err := json.NewEncoder(hash).Encode(parts); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
+}
+
+// draft returns the object as it was before the target was asked for its place.
+func (o *Object) draft() Object {
+	draft := Object{Ref: manifest.Ref{ID: o.ID}, Mangled: o.Mangled, desired: o.desired, manifest: o.manifest, manifestNamespace: o.manifestNamespace}
+	draft.ID.Namespace = o.manifestNamespace
+	return draft
+}
+
+// atRest returns the object with its trees packed.
+func (o *Object) atRest() Object {
+	resting := *o
+	resting.desired, resting.marked, resting.manifest = o.desired.atRest(), o.marked.atRest(), o.manifest.atRest()
+	if resting.manifest.equal(resting.desired) { // nothing was learned: one of them is enough
+		resting.manifest = resting.desired
+	}
+	return resting
+}
+
+// placed returns an object that has a namespace with the one where it is: the agent may
+// have mapped it.
+func (o *Object) placed(object map[string]any) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	if o.Namespace == "" || metadata["namespace"] == nil || metadata["namespace"] == o.Namespace {
+		return object
+	}
+	return inNamespace(object, o.Namespace)
+}
+
+// AsWritten returns an object of the target with the namespace that the manifest has, by
+// which the documents know it.
+func (o *Object) AsWritten(object map[string]any) map[string]any {
+	described, _ := o.Manifest()["metadata"].(map[string]any)
+	metadata, _ := object["metadata"].(map[string]any)
+	if described["namespace"] == nil || metadata["namespace"] == nil {
+		return object
+	}
+	return inNamespace(object, described["namespace"])
+}
+
+func inNamespace(object map[string]any, namespace any) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	metadata["namespace"] = namespace
+	object = maps.Clone(object)
+	object["metadata"] = metadata
+	return object
+}
+
+// Body is what the object is created from: the whole desired state.
+func (o *Object) Body() map[string]any {
+	body := maps.Clone(o.MarkedDesired())
+	metadata, _ := body["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	if o.Namespace == "" {
+		delete(metadata, "namespace") // cluster-scoped, whatever the manifest says
+	} else {
+		metadata["namespace"] = o.Namespace
+	}
+	body["metadata"] = metadata
+	return body
+}
+
+// Is reports whether what is held is this object. If the target does not serve its kind, it
+// is not known whether the kind has namespaces, and one that the manifest does not have may
+// be any.
+func (o *Object) Is(held manifest.ID) bool {
+	if o.Unserved != nil && o.Namespace == "" {
+		held.Namespace = ""
+	}
+	return IsSame(o.ID, held)
+}

@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// kindRanks is the order of creation: objects that others refer to come first, workloads
+// late. Kinds that are not named come last; deletion goes backwards.
+var kindRanks = map[string]int{
+	"Namespace": 0, "CustomResourceDefinition": 1,
+	"ServiceAccount": 2, "Role": 2, "RoleBinding": 2, "ClusterRole": 2, "ClusterRoleBinding": 2,
+	"ConfigMap": 3, "Secret": 3, "PersistentVolumeClaim": 3,
+	"Service":     4, // before the Pods, which get its address in their environment
+	"StatefulSet": 5, "Deployment": 5, "DaemonSet": 5, "ReplicaSet": 5, "Job": 5, "CronJob": 5, "Pod": 5,
+}
+
+const lastRank = 6
+
+// CompareKinds orders two kinds by when their objects are created.
+func CompareKinds(a, b string) int { return cmp.Compare(rank(a), rank(b)) }
+
+func rank(kind string) int {
+	if known, ok := kindRanks[kind]; ok {
+		return known
+	}
+	return lastRank
+}
+
+// RunsPods reports whether objects of a kind run Pods, and whether the kind is known.
+func RunsPods(kind string) (runs, known bool) {
+	of, known := kindRanks[kind]
+	return of == kindRanks["Pod"], known
+}
+
+// InOrder returns the identities in the order of creation.
+func InOrder(ids []manifest.ID) []manifest.ID {
+	sorted := slices.Clone(ids)
+	slices.SortStableFunc(sorted, func(a, b manifest.ID) int { return CompareKinds(a.Kind, b.Kind) })
+	return sorted
+}
+
+// IsSame reports whether two identities are of one object. Every version of its API serves
+// it: to change apiVersion from v1beta1 to v1 deletes nothing.
+func IsSame(a, b manifest.ID) bool {
+	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.Namespace == b.Namespace && a.Name == b.Name
+}
+
+// Contains reports whether one of the identities is of the object, see [IsSame].
+func Contains(ids []manifest.ID, id manifest.ID) bool {
+	return slices.ContainsFunc(ids, func(other manifest.ID) bool { return IsSame(other, id) })
+}

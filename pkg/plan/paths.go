@@ -1,0 +1,28 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// IsAmong reports whether a path is that of one of the differences, or below it. Indices
+// are not compared: those of one are of desired elements, those of the other of live ones.
+func IsAmong(differences schema.Differences, path schema.Path) bool {
+	fields := FieldsOf(path)
+	return slices.ContainsFunc(differences, func(d schema.Difference) bool {
+		above := FieldsOf(d.Path)
+		return len(above) <= len(fields) && slices.Equal(above, fields[:len(above)])
+	})
+}
+
+// FieldsOf returns the field names of a path, without indices.
+func FieldsOf(path schema.Path) []string {
+	var fields []string
+	for _, step := range path {
+		if step.Field != "" {
+			fields = append(fields, step.Field)
+		}
+	}
+	return fields
+}

@@ -1,0 +1,48 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/status"
+)
+
+// act does what the delta says (step 5): it deletes, creates and patches. One object that
+// fails does not delay the others. What was done is recorded even if not all could be done.
+type act struct {
+	applications Applications
+	kinds        Kinds
+	secrets      Secrets
+	report       func(*application.Application, status.Outcome)
+	now          func() time.Time
+}
+
+func (a act) run(ctx context.Context, p *pass) (progress, error) {
+	if p.setting.enforces {
+		r := remover{app: p.app, target: p.target, kinds: a.kinds, report: a.report, now: a.now}
+		p.leaving, p.failure = r.removeAll(ctx, p.delta.unwanted)
+	} else {
+		p.leaving = untouched(p.delta.unwanted)
+	}
+	reports := reporter{app: p.app, report: a.report}
+	secretKeeper{pass: p, secrets: a.secrets, reporter: reports}.keep(ctx)
+	w := writer{
+		pass: p, reporter: reports, now: a.now,
+		ownership: ownership{app: p.app.NamespacedName, applications: a.applications, adopts: p.app.Wishes.Adopt},
+	}
+	for _, o := range p.delta.missing {
+		w.do(o, func() { w.create(ctx, o, maxTries) })
+	}
+	for _, o := range p.delta.differing {
+		w.do(o, func() { w.repair(ctx, o, o.observed.Live.Fields(), maxTries) })
+	}
+	for _, o := range p.objects {
+		if o.observed.Err == nil && !slices.Contains(p.delta.missing, o) && !slices.Contains(p.delta.differing, o) {
+			o.isSettled = true
+			o.memory.proved = o.observed.UID // its marks are observed
+		}
+	}
+	return goOn(), nil
+}

@@ -1,0 +1,75 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// claim writes what is about to be held, before it is created: nothing is ever created that
+// a restarted agent does not know of. While the hub does not answer, creation waits, and
+// what is held already is repaired.
+type claim struct{ hub hub }
+
+func (c claim) run(ctx context.Context, p *pass) (progress, error) {
+	if !p.setting.enforces {
+		return goOn(), nil
+	}
+	held := slices.Clone(p.app.Inventory)
+	add := func(o *object) {
+		if !slices.Contains(held, o.plan.ID) {
+			held = append(held, o.plan.ID)
+		}
+	}
+	for _, o := range p.delta.missing {
+		add(o)
+	}
+	for _, secret := range p.secrets {
+		add(secret.object)
+	}
+	if p.app.Finalized && len(held) == len(p.app.Inventory) {
+		return goOn(), nil
+	}
+	if c.hub.outage.Reserve(c.hub.now()) == 0 {
+		err := c.store(ctx, p, held)
+		if err != nil && !apierror.IsUnanswered(err) {
+			return endWith(ctrl.Result{}), err
+		}
+		if err == nil {
+			return goOn(), nil
+		}
+	}
+	p.delta.missing = slices.DeleteFunc(p.delta.missing, func(o *object) bool {
+		if o.isUnclaimed = !slices.Contains(p.app.Inventory, o.plan.ID); o.isUnclaimed {
+			o.fail(errUnclaimed)
+		}
+		return o.isUnclaimed
+	})
+	for _, secret := range p.secrets {
+		secret.object.isUnclaimed = !slices.Contains(p.app.Inventory, secret.object.plan.ID)
+	}
+	return goOn(), nil
+}
+
+// store writes the Application as it is stored, with what it is about to hold.
+func (c claim) store(ctx context.Context, p *pass, held []manifest.ID) error {
+	claimed := p.unarrived()
+	claimed.Inventory, claimed.Finalized = held, true
+	if claimed.Status.State == "" {
+		claimed.Status.State = application.StateCreating
+	}
+	if err := c.hub.update(ctx, claimed, p.memory); err != nil {
+		return err
+	}
+	p.app.Inventory, p.app.Finalized = held, true
+	p.app.Version, p.app.LastApplied = claimed.Version, claimed.LastApplied
+	if !p.isArriving {
+		p.app.Status.State = claimed.Status.State
+	}
+	return nil
+}

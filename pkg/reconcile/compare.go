@@ -1,0 +1,76 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/pkg/plan"
+)
+
+// delta is what has to be done (step 4): objects in the order of creation, and in the
+// opposite order those that are held and not wanted any more.
+type delta struct {
+	missing, differing []*object
+	unwanted           []manifest.ID
+}
+
+// compare finds out what has to be done.
+type compare struct {
+	observers Observers
+	residence residence
+}
+
+func (c compare) run(_ context.Context, p *pass) (progress, error) {
+	p.delta = deltaOf(p.objects, c.held(p))
+	return goOn(), nil
+}
+
+// held are the objects that the Application holds, and that it may have created. Those under
+// the name of an object whose kind is not served may still be wanted, and Secrets of hooks
+// are not compared, even if another Application has Secrets watched.
+func (c compare) held(p *pass) []manifest.ID {
+	isUnserved := func(id manifest.ID) bool {
+		return slices.ContainsFunc(p.objects, func(o *object) bool { return o.plan.Unserved != nil && o.plan.Is(id) })
+	}
+	held := slices.DeleteFunc(slices.Clone(p.app.Inventory), isUnserved)
+	for _, stray := range c.observers.Strays(p.app.NamespacedName) {
+		if c.mayBeOurs(p, stray) && !plan.Contains(held, stray.ID) {
+			held = append(held, stray.ID)
+		}
+	}
+	return slices.DeleteFunc(held, p.isHookSecret)
+}
+
+// mayBeOurs reports whether the Application could have created the stray. Anyone may write
+// its name on objects, and the loop would read each of them in each pass.
+func (c compare) mayBeOurs(p *pass, stray observer.Stray) bool {
+	summary, _ := stray.Summary.(Summary)
+	return summary.OwnerUID == p.app.UID && c.residence.reaches(p.app, stray.Namespace)
+}
+
+// deltaOf compares the objects with what was observed of them, and with what is held. One
+// that was not seen under its present revision differs: it is read, and perhaps left alone.
+// One that could not be observed is neither missing nor different.
+func deltaOf(objects []*object, held []manifest.ID) delta {
+	var d delta
+	for _, o := range objects {
+		switch {
+		case o.observed.Err != nil:
+		case !o.observed.Exists():
+			d.missing = append(d.missing, o)
+		case o.observed.Differs():
+			d.differing = append(d.differing, o)
+		}
+	}
+	byKind := func(a, b *object) int { return plan.CompareKinds(a.plan.Kind, b.plan.Kind) }
+	slices.SortStableFunc(d.missing, byKind)
+	slices.SortStableFunc(d.differing, byKind)
+	for _, id := range slices.Backward(plan.InOrder(held)) {
+		if !slices.ContainsFunc(objects, func(o *object) bool { return plan.IsSame(o.plan.ID, id) }) {
+			d.unwanted = append(d.unwanted, id)
+		}
+	}
+	return d
+}

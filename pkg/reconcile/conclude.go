@@ -1,0 +1,94 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/plan"
+	"github.com/krake-observer/krake-observer/pkg/status"
+)
+
+// silence is how long a target may not answer before the status says so: an API server that
+// restarts is not worth a write to each Application.
+const silence = 10 * time.Second
+
+// conclusion writes what the status says of an Application, and of a pass that ends early.
+type conclusion struct {
+	hub       hub
+	residence residence
+}
+
+// conclude sets conditions and state of a working copy.
+func (c conclusion) conclude(app *application.Application, found status.Findings) {
+	status.Conclude(app, app.Spec.Digest(), found, c.hub.now())
+	if c.move(app) && app.Status.State != application.StateFailed {
+		app.Status.State = application.StateMigrating
+	}
+}
+
+// move sets the condition of a move, and reports whether it goes on.
+func (c conclusion) move(app *application.Application) (incomplete bool) {
+	return status.Move(app, c.residence.identityFor(app), c.hub.now())
+}
+
+// fail records one verdict on the Application as a whole. The objects are still those of
+// the former spec.
+func (c conclusion) fail(ctx context.Context, app *application.Application, known *memory, found status.Verdict) error {
+	spec := app.Status.ObservedSpec
+	c.conclude(app, status.Findings{Verdicts: []status.Verdict{found}})
+	app.Status.ObservedSpec = spec
+	if found.Reason == status.NotFetched {
+		status.AwaitSource(&app.Status, c.hub.now())
+	}
+	return c.hub.update(ctx, app, known)
+}
+
+// refuse records why an Application is not carried out at all, which only another spec can
+// change. It returns an error that is not plan.ErrRefused.
+func (c conclusion) refuse(ctx context.Context, app *application.Application, known *memory, cause error) error {
+	if !errors.Is(cause, plan.ErrRefused) {
+		return cause
+	}
+	reason := status.Refused
+	if errors.Is(cause, plan.ErrUntranslatable) {
+		reason = status.InvalidTosca
+	}
+	// The status is about this spec from here on; the objects are not as it says.
+	app.Status.Objects = slices.Clone(app.Status.Objects)
+	for i := range app.Status.Objects {
+		app.Status.Objects[i].Reason, app.Status.Objects[i].Message, app.Status.Objects[i].Fields = reason, "", nil
+	}
+	c.conclude(app, status.Findings{Verdicts: []status.Verdict{{Reason: reason, Message: apierror.Explain(cause)}}})
+	return c.hub.update(ctx, app, known)
+}
+
+// loseTarget returns the error that the target does not answer, for the queue to try again,
+// and records it if that has lasted.
+func (c conclusion) loseTarget(ctx context.Context, app *application.Application, known *memory, why error) error {
+	now := c.hub.now()
+	if known.silentSince.IsZero() {
+		known.silentSince = now
+	}
+	if now.Sub(known.silentSince) < silence || c.hub.outage.Reserve(now) > 0 {
+		return why
+	}
+	return errors.Join(why, c.recordLoss(ctx, app, known))
+}
+
+// recordLoss records that the target does not answer.
+func (c conclusion) recordLoss(ctx context.Context, app *application.Application, known *memory) error {
+	status.LoseTarget(&app.Status, c.residence.cluster, app.Deleted, c.hub.now())
+	c.move(app)
+	return c.hub.update(ctx, app, known)
+}
+
+// suspend records that the agent does not look at the objects.
+func (c conclusion) suspend(ctx context.Context, app *application.Application, known *memory) error {
+	status.Suspend(&app.Status, c.hub.now())
+	c.move(app)
+	return c.hub.update(ctx, app, known)
+}

@@ -1,0 +1,85 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/status"
+)
+
+// departure is the way of an Application from this cluster: it shuts down, and then what it
+// holds is deleted or released. app is the working copy.
+type departure struct {
+	app       *application.Application
+	memory    *memory
+	hub       hub
+	residence residence
+	remover   remover
+	shutdown  shutdown
+}
+
+// delete removes what a deleted Application holds, last created first, and lets the
+// Application go when all of it is gone.
+func (d departure) delete(ctx context.Context) (ctrl.Result, error) {
+	d.memory.deleted = d.app
+	if waits, result, err := d.shutdown.run(ctx); waits || err != nil {
+		return result, err
+	}
+	remaining, failure := d.remover.removeHeld(ctx)
+	patience, verdicts := holdRemaining(d.app, remaining)
+	status.Delete(&d.app.Status, verdicts, d.hub.now())
+	if err := d.hub.update(ctx, d.app, d.memory); err != nil {
+		return ctrl.Result{}, errors.Join(failure, err)
+	}
+	if failure == nil && d.app.Finalized {
+		return ctrl.Result{RequeueAfter: patience}, nil
+	}
+	return ctrl.Result{}, failure
+}
+
+// leave is what the agent of a former cluster does: nothing, until the objects are where
+// they belong, and then it removes those that it has. An Application with the shutdown hook
+// is never in two places: the other agent waits for this one. The authority to leave is the
+// user's, who moved the Application; the status of the other agent only says when.
+func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
+	app := d.app
+	if damaged := app.Damaged[application.InventoryKey(app.Holder)]; damaged != nil {
+		return ctrl.Result{}, fmt.Errorf("leave cluster %s: %w", app.Holder, damaged)
+	}
+	isMoved := !app.Deleted && app.Wishes.Mode == application.Enforce && app.HandedOver()
+	if isMoved && d.residence.isHere(app.Status.Target) { // to this very target, by another name
+		app.Inventory = d.residence.apart(app)
+	}
+	switch {
+	case len(app.Inventory) == 0:
+		return ctrl.Result{}, d.release(ctx)
+	case app.Deleted:
+	case app.Wishes.Mode != application.Enforce:
+		return ctrl.Result{}, nil
+	case !app.HandedOver() && !isToShutDown(app):
+		return ctrl.Result{}, nil
+	}
+	if waits, result, err := d.shutdown.run(ctx); waits || err != nil {
+		return result, err
+	}
+	remaining, failure := d.remover.removeHeld(ctx)
+	patience, _ := holdRemaining(app, remaining)
+	if app.Deleted {
+		d.memory.deleted = app
+	}
+	if err := d.release(ctx); err != nil || failure != nil || !app.Finalized {
+		return ctrl.Result{}, errors.Join(failure, err)
+	}
+	return ctrl.Result{RequeueAfter: patience}, nil
+}
+
+// release stores what a former cluster still has, and takes its finalizer off if that is
+// nothing.
+func (d departure) release(ctx context.Context) error {
+	d.app.Finalized = len(d.app.Inventory) > 0
+	return d.hub.store(ctx, d.app)
+}

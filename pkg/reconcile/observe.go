@@ -1,0 +1,52 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/pkg/observer"
+)
+
+// observe takes over what the observers see of the objects. The failure to watch one is a
+// problem of that object only. If none can be watched, the target does not answer, which
+// says nothing about the Application.
+type observe struct {
+	observers  Observers
+	conclusion conclusion
+}
+
+func (s observe) run(ctx context.Context, p *pass) (progress, error) {
+	observed := s.observers.Observe(p.app.NamespacedName, p.targets())
+	if len(observed) > 0 && !slices.ContainsFunc(observed, func(o observer.Observation) bool { return !apierror.IsUnanswered(o.Err) }) {
+		return endWith(ctrl.Result{}), s.conclusion.loseTarget(ctx, p.early(), p.memory, observed[0].Err)
+	}
+	synced := true
+	for _, o := range p.objects {
+		if err := o.plan.Unserved; err != nil {
+			o.observed.Err = err
+			o.fail(err)
+			continue
+		}
+		o.observe(observed[0])
+		synced = synced && !errors.Is(observed[0].Err, observer.ErrNotSynced)
+		observed = observed[1:]
+	}
+	if !synced {
+		return endWith(ctrl.Result{}), nil // an event comes when the objects are known
+	}
+	p.memory.silentSince = time.Time{}
+	p.isObserved = true
+	return goOn(), nil
+}
+
+// start has the observers send events of the Application again.
+func (s observe) start(p *pass) {
+	if p.isObserved {
+		s.observers.Start(p.app.NamespacedName, p.targets(), p.seen)
+	}
+}

@@ -1,0 +1,98 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/apply"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/observer"
+)
+
+// Applications is where the Applications are stored.
+type Applications interface {
+	// Get returns the Application, never one older than what Update has written, or nil if
+	// there is none.
+	Get(ctx context.Context, name types.NamespacedName) (*application.Application, error)
+	// Update stores what belongs to the agent, if it differs from what is stored. It
+	// returns a conflict if another client has written meanwhile.
+	Update(ctx context.Context, app *application.Application) error
+	// Delete deletes the Application, as a user would.
+	Delete(ctx context.Context, app *application.Application) error
+}
+
+// Cluster is where the objects of the Applications live.
+type Cluster interface {
+	Create(ctx context.Context, ref manifest.Ref, object map[string]any) (live map[string]any, err error)
+	Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (after map[string]any, err error)
+	Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (remaining map[string]any, err error)
+}
+
+// Clusters returns the cluster as an account acts there.
+type Clusters interface {
+	// As returns the cluster whose writer is the account, the agent itself for the zero
+	// value. The error is ErrNoAccount if there is no such account.
+	As(ctx context.Context, account Account) (Cluster, error)
+}
+
+// Account is a service account on the target.
+type Account struct{ Namespace, Name string }
+
+// ErrNoAccount is the error of an account that does not exist.
+var ErrNoAccount = errors.New("there is no such service account on the target")
+
+// Observers watch the objects of the Applications.
+type Observers interface {
+	Observe(owner observer.Owner, targets []observer.Target) []observer.Observation
+	Strays(owner observer.Owner) []observer.Stray
+	Start(owner observer.Owner, targets []observer.Target, seen []map[string]any)
+	Stop(owner observer.Owner)
+}
+
+// Kinds finds where the target serves a kind. For the error of a kind that it does not
+// serve, meta.IsNoMatchError holds; the Application is notified when that may have changed.
+type Kinds interface {
+	Locate(asking types.NamespacedName, id manifest.ID) (mutate.Object, error)
+}
+
+// Sources fetches the sources behind the URLs of Applications, and translates them.
+type Sources interface {
+	// Translate returns the resources of a template or an archive behind a URL. The error
+	// is ErrTranslation if the source is not legal, ErrSource if a rule forbids to fetch it
+	// or to use it.
+	Translate(ctx context.Context, source application.Source) ([]any, error)
+}
+
+// ErrTranslation is the error of a template or an archive that is not legal.
+var ErrTranslation = errors.New("it cannot be translated")
+
+// ErrSource is the error of a URL that must not be fetched, or whose content must not be
+// used: it has another digest, or is too large.
+var ErrSource = errors.New("it is not taken")
+
+// Secrets makes the values of the Secrets of hooks.
+type Secrets interface {
+	// Data returns the data of the Secret with the token of a hook, or of that with its
+	// certificates. It keeps former values that are still good; nil is none.
+	Data(app types.NamespacedName, uid types.UID, hook application.Hook, certs bool, former map[string][]byte) (map[string][]byte, error)
+}
+
+// Shutdowns asks Applications to shut down.
+type Shutdowns interface {
+	// Call asks the Service of an Application, on the target, and waits only for its answer.
+	Call(ctx context.Context, service manifest.Ref, port int32) error
+}
+
+// ShutdownDefaults apply to an Application that does not set its own.
+type ShutdownDefaults struct {
+	// GraceTime bounds one attempt.
+	GraceTime time.Duration
+	Strategy  application.ShutdownStrategy
+	// Retries are the attempts after the first one.
+	Retries int
+}

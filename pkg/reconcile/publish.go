@@ -1,0 +1,125 @@
+package reconcile
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/plan"
+)
+
+// publish has the documents of the working copy say what is known now, unless they do. An
+// object that is not yet as a new spec says is published as before: what is to be released
+// is found there. The values of one that was never as the spec says are not ours to release.
+func publish(p *pass) {
+	if isPublished(p) {
+		return
+	}
+	applied := []map[string]any{}
+	var observed, learned []map[string]any
+	for _, o := range p.objects {
+		applied = append(applied, o.plan.Desired())
+		if values := learnedOf(o); values != nil {
+			learned = append(learned, values)
+		}
+		if entry := observedOf(o); entry != nil {
+			observed = append(observed, entry)
+		}
+	}
+	for _, secret := range p.secrets { // digests
+		o := secret.object
+		applied = append(applied, o.plan.Desired())
+		if o.plan.Desired()["data"] != nil {
+			observed = append(observed, o.plan.Mangled.ObservedPart(o.plan.Desired()))
+			learned = append(learned, o.plan.Mangled.Learned(o.plan.Desired(), o.plan.Manifest()))
+		}
+	}
+	p.app.LastApplied = application.Publishing(applied)
+	p.app.LastObserved = application.Publishing(observed)
+	p.app.Learned = learned
+}
+
+// learnedOf is what is published as learned of an object. The spec does not release what
+// was learned before.
+func learnedOf(o *object) map[string]any {
+	if !o.isSettled && !o.plan.HasForgotten {
+		if former := o.learnedEntry(); former != nil {
+			return o.plan.WithForms(former)
+		}
+	}
+	return o.plan.Learned()
+}
+
+// observedOf is what is published as observed of an object.
+func observedOf(o *object) map[string]any {
+	switch projection := o.observed.Projection; {
+	case projection != nil && o.isSettled:
+		return o.plan.AsWritten(plan.WithoutMarks(projection.Fields()))
+	case o.part != nil:
+		return o.part
+	}
+	return o.formerEntry()
+}
+
+// isPublished reports whether nothing of what was published has changed. Of an object that
+// is not as the spec says, more is published than what is compared here.
+func isPublished(p *pass) bool {
+	last := p.memory.published
+	if last == nil || last.plan != p.memory.plan || !areSettled(p) {
+		return false
+	}
+	for i, o := range p.objects {
+		if o.plan.Revision != last.revisions[i] || !bytes.Equal(o.observed.Projection, last.seen[i]) {
+			return false
+		}
+	}
+	return p.app.Version == last.version && p.app.LastApplied.IsStored() && p.app.LastObserved.IsStored() && reflect.DeepEqual(p.app.Learned, last.learned)
+}
+
+// recordPublished takes over that what was published is stored.
+func recordPublished(p *pass) {
+	if !areSettled(p) {
+		p.memory.published = nil
+		return
+	}
+	last := &published{version: p.app.Version, learned: p.app.Learned, plan: p.memory.plan}
+	for _, o := range p.objects {
+		last.revisions = append(last.revisions, o.plan.Revision)
+		last.seen = append(last.seen, o.observed.Projection)
+	}
+	p.memory.published = last
+}
+
+// areSettled reports whether all objects are as the spec says, and there are no Secrets.
+func areSettled(p *pass) bool {
+	return len(p.secrets) == 0 && !slices.ContainsFunc(p.objects, func(o *object) bool {
+		return !o.isSettled || o.plan.HasForgotten || o.observed.Projection == nil
+	})
+}
+
+// inventoryOf is what is on the target, or may be.
+func inventoryOf(p *pass) []manifest.ID {
+	var ids []manifest.ID
+	for _, o := range p.objects {
+		if o.plan.Unserved == nil && p.setting.enforces && !o.isUnclaimed {
+			ids = append(ids, o.plan.ID)
+			continue
+		}
+		for _, id := range p.app.Inventory {
+			if o.plan.Is(id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	for _, secret := range p.secrets {
+		if id := secret.object.plan.ID; p.setting.enforces && !secret.object.isUnclaimed || slices.Contains(p.app.Inventory, id) {
+			ids = append(ids, id)
+		}
+	}
+	for _, object := range p.leaving {
+		ids = append(ids, object.id)
+	}
+	return ids
+}

@@ -1,0 +1,221 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/plan"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/pkg/status"
+)
+
+// How long to wait for an object that a finalizer keeps: longer, the longer that has lasted.
+const (
+	leastPatience = 2 * time.Second
+	mostPatience  = time.Minute
+)
+
+// leavingObject is an object that is to go, and is not gone.
+type leavingObject struct {
+	id manifest.ID
+	// why names what keeps it, empty if that is not known.
+	why string
+	// patience is when to look again, 0 for never.
+	patience time.Duration
+	// err is why it could not be deleted.
+	err error
+}
+
+// verdict is without a reason while the object is on its way.
+func (o leavingObject) verdict() status.Verdict {
+	switch {
+	case o.err != nil:
+		reason := reasonOf(o.err)
+		return status.Verdict{Object: o.id, Reason: reason, Message: status.Explain(reason, o.err)}
+	case o.why != "":
+		return status.Verdict{Object: o.id, Reason: status.DeletionBlocked, Message: o.why}
+	}
+	return status.Verdict{Object: o.id}
+}
+
+// untouched are objects that the loop does nothing about now.
+func untouched(ids []manifest.ID) []leavingObject {
+	objects := make([]leavingObject, 0, len(ids))
+	for _, id := range ids {
+		objects = append(objects, leavingObject{id: id})
+	}
+	return objects
+}
+
+// holdRemaining has the Application hold what is left of it. It returns when to look again,
+// and the verdicts on what is left.
+func holdRemaining(app *application.Application, remaining []leavingObject) (patience time.Duration, verdicts []status.Verdict) {
+	patience, app.Inventory = mostPatience, nil
+	for _, object := range remaining {
+		app.Inventory = append(app.Inventory, object.id)
+		patience = min(patience, object.patience)
+		verdicts = append(verdicts, object.verdict())
+	}
+	app.Finalized = len(app.Inventory) > 0
+	return patience, verdicts
+}
+
+// remover deletes objects of one Application, or releases them.
+type remover struct {
+	app    *application.Application
+	target Cluster
+	kinds  Kinds
+	report func(*application.Application, status.Outcome)
+	now    func() time.Time
+}
+
+// removeHeld removes all that the Application holds, last created first, and returns what is
+// left in the order of creation.
+func (r remover) removeHeld(ctx context.Context) (remaining []leavingObject, err error) {
+	ids := plan.InOrder(r.app.Inventory)
+	slices.Reverse(ids)
+	remaining, err = r.removeAll(ctx, ids)
+	slices.Reverse(remaining)
+	return remaining, err
+}
+
+// removeAll removes objects one after the other, and returns those that are not gone yet.
+// One that fails does not delay the others, unless the target does not answer at all: each
+// of them would wait for an answer. Objects of a kind that is gone are gone with it.
+func (r remover) removeAll(ctx context.Context, ids []manifest.ID) (remaining []leavingObject, err error) {
+	var failures []error
+	for i, id := range ids {
+		if i > 0 && apierror.IsUnconnected(failures[i-1]) {
+			remaining = append(remaining, untouched(ids[i:])...)
+			break
+		}
+		object, err := r.removeOne(ctx, id)
+		if object != nil {
+			remaining = append(remaining, *object)
+		}
+		failures = append(failures, err)
+	}
+	return remaining, errors.Join(failures...)
+}
+
+func (r remover) removeOne(ctx context.Context, id manifest.ID) (*leavingObject, error) {
+	object, err := r.kinds.Locate(r.app.NamespacedName, id)
+	if meta.IsNoMatchError(err) {
+		object, err = r.kinds.Locate(r.app.NamespacedName, inAnyVersion(id))
+	}
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("find the resource of %s: %w", id, err)
+		return &leavingObject{id: id, patience: mostPatience, err: err}, err
+	}
+	ref := object.Ref
+	ref.ID = id
+	if object.ClusterScoped {
+		ref.Namespace = ""
+	}
+	remove := r.delete
+	if isReleased(r.app, id) {
+		remove = r.release
+	}
+	remaining, err := remove(ctx, ref, application.Marks(r.app.NamespacedName, r.app.UID, id))
+	switch {
+	case errors.Is(err, errForeign):
+		return nil, nil // not ours
+	case err != nil:
+		return &leavingObject{id: id, patience: mostPatience, err: err}, err
+	}
+	return remaining, nil
+}
+
+// isReleased reports whether an object stays when it is not wanted any more: one that was
+// adopted, unless the user asks for its deletion, and all of an Application that is deleted
+// with that policy.
+func isReleased(app *application.Application, id manifest.ID) bool {
+	return app.Deleted && app.Wishes.DeletionPolicy == application.Orphan ||
+		plan.Contains(app.Adopted, id) && !app.Wishes.DeletesAdopted
+}
+
+func (r remover) delete(ctx context.Context, object manifest.Ref, marks manifest.Marks) (*leavingObject, error) {
+	remaining, err := r.target.Delete(ctx, object, func(live map[string]any) error { return prove(marks, object.ID, live) })
+	switch {
+	case err != nil:
+		return nil, err
+	case remaining != nil:
+		return r.blocked(object.ID, remaining), nil
+	}
+	r.report(r.app, status.Outcome{Action: status.Deleted, Object: object.ID})
+	return nil, nil
+}
+
+// release takes our marks off an object and leaves it where it is.
+func (r remover) release(ctx context.Context, object manifest.Ref, marks manifest.Marks) (*leavingObject, error) {
+	_, err := r.target.Patch(ctx, object, nil, func(live map[string]any) (schema.Patch, error) {
+		if err := prove(marks, object.ID, live); err != nil {
+			return nil, err
+		}
+		return unmark(marks, live), nil
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	r.report(r.app, status.Outcome{Action: status.Orphaned, Object: object.ID})
+	return nil, nil
+}
+
+// unmark is the patch that removes our marks, and nothing else.
+func unmark(marks manifest.Marks, live map[string]any) schema.Patch {
+	metadata, _ := live["metadata"].(map[string]any)
+	var patch schema.Patch
+	remove := func(place string, ours map[string]string) {
+		values, _ := metadata[place].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(ours)) {
+			if _, ok := values[name]; ok {
+				path := schema.Path{{Field: "metadata", Index: -1}, {Field: place, Index: -1}, {Field: name, Index: -1}}
+				patch = append(patch, schema.Operation{Op: "remove", Path: path.Pointer()})
+			}
+		}
+	}
+	remove("labels", marks.Labels)
+	remove("annotations", marks.Annotations)
+	return patch
+}
+
+// inAnyVersion is the same object where the version that it was created by is not served
+// any more.
+func inAnyVersion(id manifest.ID) manifest.ID {
+	if group := id.GroupVersionKind().Group; group != "" {
+		id.APIVersion = group + "/"
+	}
+	return id
+}
+
+// blocked describes an object that is being deleted and is still there.
+func (r remover) blocked(id manifest.ID, live map[string]any) *leavingObject {
+	object := unstructured.Unstructured{Object: live}
+	waited := time.Duration(0)
+	if since := object.GetDeletionTimestamp(); since != nil {
+		waited = r.now().Sub(since.Time)
+	}
+	remaining := &leavingObject{id: id, patience: min(max(waited/4, leastPatience), mostPatience)}
+	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
+		remaining.why = "it is being deleted, and kept by its finalizers " + strings.Join(finalizers, ", ")
+	}
+	return remaining
+}

@@ -1,0 +1,67 @@
+package reconcile
+
+import (
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/status"
+)
+
+// reporter reports what was done to the objects of an Application, and keeps the history of
+// their drifts.
+type reporter struct {
+	app    *application.Application
+	report func(*application.Application, status.Outcome)
+}
+
+// about reports an outcome for an object.
+func (r reporter) about(o *object, outcome status.Outcome) {
+	outcome.Object = o.plan.ID
+	if outcome.UID = o.memory.proved; outcome.UID == "" {
+		outcome.UID = o.observed.UID
+	}
+	r.report(r.app, outcome)
+}
+
+// remember puts a drift that was repaired into the history.
+func (r reporter) remember(o *object, drift status.Drift) {
+	r.app.Status.Remember(stamp(o, drift).Entry())
+}
+
+// detect reports a drift that is left for a reason, and puts it into the history: once.
+func (r reporter) detect(o *object, drift status.Drift, reason string) {
+	entry := stamp(o, drift).Entry()
+	if status.IsRemembered(r.app.Status.Drifts, entry) {
+		return
+	}
+	r.about(o, status.Outcome{Action: status.Detected, Paths: pathsOf(drift.Differences), Culprit: drift.Culprit, Reason: reason})
+	r.app.Status.Remember(entry)
+}
+
+// stamp adds the object, and when the drift was seen.
+func stamp(o *object, drift status.Drift) status.Drift {
+	drift.Object, drift.Seen = o.plan.ID, o.setting.now
+	if seen := o.observed.Seen; !seen.IsZero() {
+		drift.Seen = seen
+	}
+	return drift
+}
+
+// itself is the identity of the Application, for outcomes that are about no other object.
+func itself(app *application.Application) manifest.ID {
+	return manifest.ID{APIVersion: "v1", Kind: "ConfigMap", Namespace: app.Namespace, Name: app.Name}
+}
+
+// beginnings reports conflicts and fights that began with this pass.
+func (r reporter) beginnings(objects []*object) {
+	for _, o := range objects {
+		reason := o.verdict.Reason
+		if (reason == status.AlreadyExists || reason == status.OwnedByAnother) && o.former.Reason != reason {
+			r.about(o, status.Outcome{Action: status.Conflicted, Reason: reason})
+		}
+		fights := o.fights()
+		if fights != "" && !o.memory.isContended {
+			r.about(o, status.Outcome{Action: status.FoughtAbout, Reason: fights})
+		}
+		o.memory.isContended = fights != ""
+	}
+}

@@ -1,0 +1,110 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/status"
+)
+
+// What others than the queue ask of the loop: the endpoint of the hooks, and the agent that
+// lost the hub or the target.
+
+// ErrNotDegraded is the error of a shutdown that is to be tried again though the agent has
+// not given up.
+var ErrNotDegraded = errors.New("the Application is not DEGRADED by a shutdown that was not confirmed: there is nothing to try again")
+
+// ErrElsewhere is the error of an Application that says that it is complete on a cluster
+// that it is leaving.
+var ErrElsewhere = errors.New("the Application is on its way to another cluster: try again there")
+
+// Complete deletes an Application that has proven that its work is done, with all that it
+// holds, and does not ask it to shut down first.
+func (r *Reconciler) Complete(ctx context.Context, app *application.Application) (application.State, error) {
+	if !app.IsCurrent() {
+		return app.Status.State, ErrElsewhere
+	}
+	if err := r.completion().complete(ctx, draftOf(app)); err != nil {
+		return app.Status.State, err
+	}
+	return application.StateReady, nil
+}
+
+// ConfirmShutdown records that an Application has proven that it has shut down. It has no
+// effect on one that was not asked to, or is to stay by now.
+func (r *Reconciler) ConfirmShutdown(ctx context.Context, app *application.Application) (application.State, error) {
+	record := app.Hooks.Shutdown
+	if record == nil || record.State != application.StateWaiting && record.State != application.StateDegraded || stays(app) {
+		return app.Status.State, nil
+	}
+	confirmed := *record
+	confirmed.State, confirmed.Message = application.StateReady, ""
+	if err := r.shutdown(draftOf(app), nil).record(ctx, confirmed); err != nil {
+		return app.Status.State, err
+	}
+	r.Report(app, status.Outcome{Action: status.HasShutDown, Object: itself(app)})
+	return application.StateReady, nil
+}
+
+// RetryShutdown asks an Application once more that did not shut down. The error is
+// ErrNotDegraded.
+func (r *Reconciler) RetryShutdown(ctx context.Context, app *application.Application) (application.State, error) {
+	record := app.Hooks.Shutdown
+	if record == nil || record.State != application.StateDegraded || stays(app) {
+		return app.Status.State, ErrNotDegraded
+	}
+	s := r.shutdown(draftOf(app), nil)
+	if err := s.record(ctx, s.attempt(1)); err != nil {
+		return app.Status.State, err
+	}
+	return application.StateWaiting, nil
+}
+
+// stays reports whether an Application goes from nowhere, whatever was asked of it.
+func stays(app *application.Application) bool { return app.IsCurrent() && !app.Deleted }
+
+// Unreachable is the pass while the target is known not to answer: it asks nothing of it,
+// and records that.
+func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	stored, err := r.read(ctx, request.NamespacedName)
+	if stored == nil || err != nil {
+		return ctrl.Result{}, apierror.Scrub(err)
+	}
+	known := r.memories.of(stored)
+	if stored.Deleted {
+		known.deleted = stored
+	}
+	if !stored.IsCurrent() || stored.Deleted && !stored.Finalized || damages(stored, r.ClusterName) != nil {
+		return ctrl.Result{}, nil
+	}
+	stored = known.recall(stored)
+	if rest := r.outage.Reserve(r.Now()); rest > 0 {
+		return ctrl.Result{RequeueAfter: rest}, nil
+	}
+	return ctrl.Result{}, apierror.Scrub(r.conclusion().recordLoss(ctx, draftOf(stored), known))
+}
+
+// Pending returns the Applications whose last status is not stored yet, and has the next
+// pass of each store it: the hub is back.
+func (r *Reconciler) Pending() []types.NamespacedName {
+	r.outage.Record(false, r.Now())
+	var pending []types.NamespacedName
+	r.memories.each(func(name types.NamespacedName, known *memory) {
+		if known.hasPending.Load() {
+			pending = append(pending, name)
+		}
+	})
+	return pending
+}
+
+// Contended is the number of objects that a rival changes again and again.
+func (r *Reconciler) Contended() int {
+	count := 0
+	r.memories.each(func(_ types.NamespacedName, known *memory) { count += int(known.contended.Load()) })
+	return count
+}

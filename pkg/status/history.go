@@ -1,0 +1,99 @@
+package status
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/blame"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Drift is a drift of one object.
+type Drift struct {
+	Object      manifest.ID
+	Differences schema.Differences
+	Culprit     blame.Culprit
+	Seen        time.Time
+	// Repaired is the action that repaired it, empty if none did.
+	Repaired Action
+	// Took is how long that took from when the drift was seen.
+	Took time.Duration
+}
+
+// Bounds of one drift in the history.
+const (
+	maxFields = 8
+	maxValue  = 64 // bytes
+)
+
+// Entry returns what the history in the status keeps of the drift.
+func (d Drift) Entry() application.Drift {
+	entry := application.Drift{
+		Object:      d.Object,
+		Manager:     d.Culprit.Manager,
+		Subresource: d.Culprit.Subresource,
+		Operation:   d.Culprit.Operation,
+		Seen:        metav1.NewTime(d.Seen.Truncate(time.Second)),
+		Repaired:    string(d.Repaired),
+	}
+	if !d.Culprit.Time.IsZero() {
+		changed := metav1.NewTime(d.Culprit.Time)
+		entry.Changed = &changed
+	}
+	if d.Took > 0 {
+		entry.After = &metav1.Duration{Duration: d.Took.Round(time.Millisecond)}
+	}
+	for _, difference := range d.Differences[:min(len(d.Differences), maxFields)] {
+		entry.Fields = append(entry.Fields, application.DriftedField{
+			Path: apierror.Cut(difference.Path.String()),
+			Want: publishable(d.Object.Kind, difference.Path, difference.Want),
+			Have: publishable(d.Object.Kind, difference.Path, difference.Have),
+		})
+	}
+	return entry
+}
+
+// IsRemembered reports whether the history has this drift as one that was not repaired.
+func IsRemembered(history []application.Drift, entry application.Drift) bool {
+	return slices.ContainsFunc(history, func(former application.Drift) bool {
+		return former.Repaired == "" && former.SameAs(entry)
+	})
+}
+
+// publishable returns a short value, the digest of a long one, and nil for a value that
+// may be private, because the digest of a short secret can be guessed. It returns nil for
+// annotations and labels as well: a status has many readers, and stays.
+func publishable(kind string, path schema.Path, value any) any {
+	if value == nil || isFreeText(path) || IsPrivate(kind, path, value) {
+		return nil
+	}
+	if text, isText := value.(string); isScalar(value) && (!isText || len(text) <= maxValue) {
+		return value
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:6])
+}
+
+func isFreeText(path schema.Path) bool {
+	return slices.ContainsFunc(path, func(step schema.Step) bool { return step.Field == "annotations" || step.Field == "labels" })
+}
+
+func isScalar(value any) bool {
+	switch value.(type) {
+	case string, bool, int64, float64:
+		return true
+	}
+	return false
+}
