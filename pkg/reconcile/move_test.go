@@ -396,6 +396,19 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 	w.checkQuiet(t)
 }
 
+// A hub that does not answer is left alone for a while: no repair waits for it.
+func TestRepairDoesNotWaitForASilentHub(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = time.Second
+	w.hubFails = errSilent
+	w.respec(oneObject+" ", "") // what must be written
+	w.mustTry(t)
+	drift(t, w)
+	w.forget()
+	w.mustTry(t)
+	check.Equal(t, "writes", []string{"Patch ConfigMap config replace /data/a"}, w.writes())
+}
+
 // mustTry makes a pass that may fail, at a time when the hub is left alone or not.
 func (w *world) mustTry(t *testing.T) {
 	t.Helper()

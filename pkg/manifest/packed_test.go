@@ -1,0 +1,16 @@
+package manifest_test
+
+import (
+	"testing"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
+)
+
+// An object that was never seen is packed to nothing, and unpacked to nothing.
+func TestNothingIsPackedToNothing(t *testing.T) {
+	if packed := manifest.Pack(nil); packed != nil {
+		t.Errorf("packed: %v", packed)
+	}
+	check.Empty(t, "fields", manifest.Packed(nil).Fields())
+}
