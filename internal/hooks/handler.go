@@ -26,6 +26,9 @@ import (
 const (
 	// maxBody is what a body may have, in bytes: several times what it needs.
 	maxBody = 4 << 10
+	// maxUnused is how much of a body is read that is not used: a client that is still writing
+	// when the connection closes does not read the answer.
+	maxUnused = 64 << 10
 	// atOnce is how many requests are worked on.
 	atOnce = 64
 	// patience is how long hub and agent may take. It goes on when the caller does not
@@ -109,6 +112,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		given = s.answer(w, r, t)
 	}
 	s.note(r.RemoteAddr, t, given)
+	_, _ = io.CopyN(io.Discard, r.Body, maxUnused) // whatever comes of it, the answer is written
 	if err := given.write(w); err != nil {
 		s.options.Logger.V(1).Info("the answer to a hook was not taken", "source", r.RemoteAddr, "error", err.Error())
 	}

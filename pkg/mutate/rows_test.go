@@ -254,6 +254,9 @@ func TestSizesAreRefusedJustAboveTheirLimits(t *testing.T) {
 		{"other data up to 0.99 of a ConfigMap", func(cm *corev1.ConfigMap) {
 			cm.Data = map[string]string{"spec.manifest": storedManifest, "note": strings.Repeat("x", whole*99/100)}
 		}, []any{}},
+		{"other data that leaves no room for what is to come", func(cm *corev1.ConfigMap) {
+			cm.Data = map[string]string{"spec.manifest": storedManifest, "note": strings.Repeat("x", whole-300)}
+		}, []any{"data: Invalid value: "}},
 		{"other data up to 1.01 of a ConfigMap", func(cm *corev1.ConfigMap) {
 			cm.Data = map[string]string{"spec.manifest": storedManifest, "note": strings.Repeat("x", whole*101/100)}
 		}, []any{"data: Invalid value: "}},

@@ -9,9 +9,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// act does what the delta says (step 5): it deletes, creates and patches. One object that
+// actPhase does what the delta says (step 5): it deletes, creates and patches. One object that
 // fails does not delay the others. What was done is recorded even if not all could be done.
-type act struct {
+type actPhase struct {
 	applications Applications
 	kinds        Kinds
 	secrets      Secrets
@@ -19,7 +19,7 @@ type act struct {
 	now          func() time.Time
 }
 
-func (a act) run(ctx context.Context, p *pass) (progress, error) {
+func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
 	if p.setting.enforces {
 		r := remover{app: p.app, target: p.target, kinds: a.kinds, report: a.report, now: a.now}
 		p.leaving, p.failure = r.removeAll(ctx, p.delta.unwanted)

@@ -9,11 +9,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// await waits for an Application to shut down on the clusters where it was, before
+// awaitPhase waits for an Application to shut down on the clusters where it was, before
 // anything is created here: it may run only once.
-type await struct{ conclusion conclusion }
+type awaitPhase struct{ conclusion conclusion }
 
-func (a await) run(ctx context.Context, p *pass) (progress, error) {
+func (a awaitPhase) run(ctx context.Context, p *pass) (progress, error) {
 	if !awaitsFormer(p.app) {
 		return goOn(), nil
 	}

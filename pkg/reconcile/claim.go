@@ -11,12 +11,12 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// claim writes what is about to be held, before it is created: nothing is ever created that
+// claimPhase writes what is about to be held, before it is created: nothing is ever created that
 // a restarted agent does not know of. While the hub does not answer, creation waits, and
 // what is held already is repaired.
-type claim struct{ hub hub }
+type claimPhase struct{ hub hub }
 
-func (c claim) run(ctx context.Context, p *pass) (progress, error) {
+func (c claimPhase) run(ctx context.Context, p *pass) (progress, error) {
 	if !p.setting.enforces {
 		return goOn(), nil
 	}
@@ -57,7 +57,7 @@ func (c claim) run(ctx context.Context, p *pass) (progress, error) {
 }
 
 // store writes the Application as it is stored, with what it is about to hold.
-func (c claim) store(ctx context.Context, p *pass, held []manifest.ID) error {
+func (c claimPhase) store(ctx context.Context, p *pass, held []manifest.ID) error {
 	claimed := p.unarrived()
 	claimed.Inventory, claimed.Finalized = held, true
 	if claimed.Status.State == "" {

@@ -9,20 +9,13 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
-// delta is what has to be done (step 4): objects in the order of creation, and in the
-// opposite order those that are held and not wanted any more.
-type delta struct {
-	missing, differing []*object
-	unwanted           []manifest.ID
-}
-
-// compare finds out what has to be done.
-type compare struct {
+// comparePhase finds out what has to be done.
+type comparePhase struct {
 	observers Observers
 	residence residence
 }
 
-func (c compare) run(_ context.Context, p *pass) (progress, error) {
+func (c comparePhase) run(_ context.Context, p *pass) (progress, error) {
 	p.delta = deltaOf(p.objects, c.held(p))
 	return goOn(), nil
 }
@@ -30,7 +23,7 @@ func (c compare) run(_ context.Context, p *pass) (progress, error) {
 // held are the objects that the Application holds, and that it may have created. Those under
 // the name of an object whose kind is not served may still be wanted, and Secrets of hooks
 // are not compared, even if another Application has Secrets watched.
-func (c compare) held(p *pass) []manifest.ID {
+func (c comparePhase) held(p *pass) []manifest.ID {
 	isUnserved := func(id manifest.ID) bool {
 		return slices.ContainsFunc(p.objects, func(o *object) bool { return o.plan.Unserved != nil && o.plan.Is(id) })
 	}
@@ -45,7 +38,7 @@ func (c compare) held(p *pass) []manifest.ID {
 
 // mayBeOurs reports whether the Application could have created the stray. Anyone may write
 // its name on objects, and the loop would read each of them in each pass.
-func (c compare) mayBeOurs(p *pass, stray observer.Stray) bool {
+func (c comparePhase) mayBeOurs(p *pass, stray observer.Stray) bool {
 	summary, _ := stray.Summary.(Summary)
 	return summary.OwnerUID == p.app.UID && c.residence.reaches(p.app, stray.Namespace)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// complete deletes an Application whose work is done.
-type complete struct{ completion completion }
+// completePhase deletes an Application whose work is done.
+type completePhase struct{ completion completion }
 
-func (c complete) run(ctx context.Context, p *pass) (progress, error) {
+func (c completePhase) run(ctx context.Context, p *pass) (progress, error) {
 	if !p.app.Hooks.Completed {
 		return goOn(), nil
 	}

@@ -29,7 +29,7 @@ func (r *Reconciler) CheckKept(stored *application.Application) error {
 		return err
 	}
 	objects := fresh.Drafts()
-	if err := (planning{kinds: r.Kinds, conclusion: r.conclusion()}).locate(app, objects); err != nil {
+	if err := (planPhase{kinds: r.Kinds, conclusion: r.conclusion()}).locate(app, objects); err != nil {
 		return nil //nolint:nilerr // the test has moved the target: the pass planned nothing
 	}
 	if err := fresh.Complete(app, objects); err != nil {

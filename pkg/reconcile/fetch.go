@@ -23,16 +23,16 @@ const (
 	mostFetchPause  = 10 * time.Minute
 )
 
-// fetch resolves a URL source (step 0). It fetches once for a spec: a later content is used
+// fetchPhase resolves a URL source (step 0). It fetches once for a spec: a later content is used
 // with another spec. Nobody checked the user's rights to what the source asks for, so it is
 // carried out as a service account or not at all. While the source cannot be fetched, the
 // objects of the former spec stay unchanged.
-type fetch struct {
+type fetchPhase struct {
 	sources    Sources
 	conclusion conclusion
 }
 
-func (f fetch) run(ctx context.Context, p *pass) (progress, error) {
+func (f fetchPhase) run(ctx context.Context, p *pass) (progress, error) {
 	source, isURL, refusal := mutate.SourceOf(p.app.Spec)
 	switch {
 	case !isURL || refusal != nil:
@@ -64,7 +64,7 @@ func (f fetch) run(ctx context.Context, p *pass) (progress, error) {
 }
 
 // translate returns the resources behind a URL as they are stored.
-func (f fetch) translate(ctx context.Context, source application.Source) (string, error) {
+func (f fetchPhase) translate(ctx context.Context, source application.Source) (string, error) {
 	resources, err := f.sources.Translate(ctx, source)
 	if err != nil {
 		return "", err

@@ -50,8 +50,7 @@ func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
 	if damaged := app.Damaged[application.InventoryKey(app.Holder)]; damaged != nil {
 		return ctrl.Result{}, fmt.Errorf("leave cluster %s: %w", app.Holder, damaged)
 	}
-	isMoved := !app.Deleted && app.Wishes.Mode == application.Enforce && app.HandedOver()
-	if isMoved && d.residence.isHere(app.Status.Target) { // to this very target, by another name
+	if d.isMovedHere() {
 		app.Inventory = d.residence.apart(app)
 	}
 	switch {
@@ -75,6 +74,12 @@ func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, errors.Join(failure, err)
 	}
 	return ctrl.Result{RequeueAfter: patience}, nil
+}
+
+// isMovedHere reports whether the Application was moved to this very target, by another name.
+func (d departure) isMovedHere() bool {
+	app := d.app
+	return !app.Deleted && app.Wishes.Mode == application.Enforce && app.HandedOver() && d.residence.isHere(app.Status.Target)
 }
 
 // release stores what a former cluster still has, and takes its finalizer off if that is

@@ -126,8 +126,8 @@ type published struct {
 	seen      []manifest.Packed
 }
 
-// object returns the memory of one object.
-func (m *memory) object(id manifest.ID) *objectMemory {
+// about returns the memory of one object.
+func (m *memory) about(id manifest.ID) *objectMemory {
 	if m.objects[id] == nil {
 		m.objects[id] = &objectMemory{}
 	}
@@ -136,8 +136,8 @@ func (m *memory) object(id manifest.ID) *objectMemory {
 
 // makePeace forgets fights, refusals and failures of all objects.
 func (m *memory) makePeace() {
-	for _, object := range m.objects {
-		object.fights, object.refused, object.failures = nil, nil, pacing.Failures{}
+	for _, known := range m.objects {
+		known.fights, known.refused, known.failures = nil, nil, pacing.Failures{}
 	}
 }
 

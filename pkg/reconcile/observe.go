@@ -12,15 +12,15 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
-// observe takes over what the observers see of the objects. The failure to watch one is a
+// observePhase takes over what the observers see of the objects. The failure to watch one is a
 // problem of that object only. If none can be watched, the target does not answer, which
 // says nothing about the Application.
-type observe struct {
+type observePhase struct {
 	observers  Observers
 	conclusion conclusion
 }
 
-func (s observe) run(ctx context.Context, p *pass) (progress, error) {
+func (s observePhase) run(ctx context.Context, p *pass) (progress, error) {
 	observed := s.observers.Observe(p.app.NamespacedName, p.targets())
 	if len(observed) > 0 && !slices.ContainsFunc(observed, func(o observer.Observation) bool { return !apierror.IsUnanswered(o.Err) }) {
 		return endWith(ctrl.Result{}), s.conclusion.loseTarget(ctx, p.early(), p.memory, observed[0].Err)
@@ -45,7 +45,7 @@ func (s observe) run(ctx context.Context, p *pass) (progress, error) {
 }
 
 // start has the observers send events of the Application again.
-func (s observe) start(p *pass) {
+func (s observePhase) start(p *pass) {
 	if p.isObserved {
 		s.observers.Start(p.app.NamespacedName, p.targets(), p.seen)
 	}

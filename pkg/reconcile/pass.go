@@ -43,6 +43,13 @@ type pass struct {
 	hasReverted bool
 }
 
+// delta is what has to be done (step 4): objects in the order of creation, and in the
+// opposite order those that are held and not wanted any more.
+type delta struct {
+	missing, differing []*object
+	unwanted           []manifest.ID
+}
+
 // newPass begins a pass. What another API server has assigned is not to be desired here,
 // and what another agent says may be wrong: the documents of an Application that arrives
 // are left out of the working copy, and stay stored until our own replace them.

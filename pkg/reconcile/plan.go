@@ -13,8 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
-// planning computes what the Application wants of each object, and where the target has it.
-type planning struct {
+// planPhase computes what the Application wants of each object, and where the target has it.
+type planPhase struct {
 	kinds        Kinds
 	secrets      Secrets
 	conclusion   conclusion
@@ -22,7 +22,7 @@ type planning struct {
 	fieldManager string
 }
 
-func (s planning) run(ctx context.Context, p *pass) (progress, error) {
+func (s planPhase) run(ctx context.Context, p *pass) (progress, error) {
 	planned, err := s.plan(p)
 	switch {
 	case apierror.IsUnanswered(err):
@@ -37,7 +37,7 @@ func (s planning) run(ctx context.Context, p *pass) (progress, error) {
 	wanted := p.memory.plan.Secrets()
 	for i := range planned {
 		id := planned[i].ID
-		o := &object{setting: p.setting, memory: p.memory.object(id), plan: planned[i]}
+		o := &object{setting: p.setting, memory: p.memory.about(id), plan: planned[i]}
 		if hook := i - (len(planned) - len(wanted)); hook >= 0 {
 			p.secrets = append(p.secrets, &hookSecret{object: o, hook: wanted[hook].Hook, certs: wanted[hook].Certs})
 			continue
@@ -49,7 +49,7 @@ func (s planning) run(ctx context.Context, p *pass) (progress, error) {
 }
 
 // settingOf is what the objects of the pass have in common.
-func (s planning) settingOf(p *pass) *setting {
+func (s planPhase) settingOf(p *pass) *setting {
 	former := p.app.Status.ObservedSpec
 	isNew := former != p.spec
 	return &setting{
@@ -62,7 +62,7 @@ func (s planning) settingOf(p *pass) *setting {
 
 // plan returns the objects at their places, those of the hooks last. It takes the cached
 // plan if that was computed from the same.
-func (s planning) plan(p *pass) ([]plan.Object, error) {
+func (s planPhase) plan(p *pass) ([]plan.Object, error) {
 	wanted, err := p.memory.plan.Of(p.app)
 	switch {
 	case err != nil:
@@ -86,7 +86,7 @@ func (s planning) plan(p *pass) ([]plan.Object, error) {
 
 // locate finds where the target serves the objects, and puts them where they may be. One
 // whose kind is not served does not delay the others.
-func (s planning) locate(app *application.Application, objects []plan.Object) error {
+func (s planPhase) locate(app *application.Application, objects []plan.Object) error {
 	var served []*plan.Object
 	var found []mutate.Object
 	for i := range objects {

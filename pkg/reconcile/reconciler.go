@@ -140,6 +140,10 @@ func damages(app *application.Application, cluster string) error {
 	return found
 }
 
+func isDamaged(app *application.Application, cluster string) bool {
+	return damages(app, cluster) != nil
+}
+
 // stayingOf returns a working copy of an Application that stays: it is asked anew once it is
 // to go. What it has said of its work counts for as long as it has the hook.
 func stayingOf(stored *application.Application) *application.Application {
@@ -157,22 +161,22 @@ type phase interface {
 // phases are those of an Application that is to be here, in their order.
 func (r *Reconciler) phases() []phase {
 	return []phase{
-		complete{r.completion()},
-		fetch{r.Sources, r.conclusion()},
-		planning{r.Kinds, r.Secrets, r.conclusion(), r.MaxHold, r.FieldManager},
-		await{r.conclusion()},
-		observe{r.Observers, r.conclusion()},
-		compare{r.Observers, r.residence()},
-		claim{r.hub()},
-		act{r.Applications, r.Kinds, r.Secrets, r.Report, r.Now},
-		record{r.conclusion(), &r.histories, r.Report},
+		completePhase{r.completion()},
+		fetchPhase{r.Sources, r.conclusion()},
+		planPhase{r.Kinds, r.Secrets, r.conclusion(), r.MaxHold, r.FieldManager},
+		awaitPhase{r.conclusion()},
+		observePhase{r.Observers, r.conclusion()},
+		comparePhase{r.Observers, r.residence()},
+		claimPhase{r.hub()},
+		actPhase{r.Applications, r.Kinds, r.Secrets, r.Report, r.Now},
+		recordPhase{r.conclusion(), &r.histories, r.Report},
 	}
 }
 
 // ensure runs the phases (steps 4 to 7 of the reference's loop) until one ends the pass.
 func (r *Reconciler) ensure(ctx context.Context, p *pass) (ctrl.Result, error) {
 	p.target = r.actorFor(p.app)
-	defer observe{observers: r.Observers}.start(p)
+	defer observePhase{observers: r.Observers}.start(p)
 	for _, phase := range r.phases() {
 		if progress, err := phase.run(ctx, p); progress.ended || err != nil {
 			return progress.result, err

@@ -17,15 +17,15 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// record writes what is known now (step 7), and says when to look again. It writes nothing
+// recordPhase writes what is known now (step 7), and says when to look again. It writes nothing
 // if that is stored already.
-type record struct {
+type recordPhase struct {
 	conclusion conclusion
 	histories  *pacing.Turns
 	report     func(*application.Application, status.Outcome)
 }
 
-func (r record) run(ctx context.Context, p *pass) (progress, error) {
+func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
 	publish(p)
 	r.describe(p)
 	now, app, known := r.conclusion.hub.now(), p.app, p.memory
@@ -63,7 +63,7 @@ func (r record) run(ctx context.Context, p *pass) (progress, error) {
 }
 
 // describe has the working copy say what the pass found.
-func (r record) describe(p *pass) {
+func (r recordPhase) describe(p *pass) {
 	app := p.app
 	app.Inventory = inventoryOf(p)
 	app.Adopted = slices.DeleteFunc(slices.Clone(app.Inventory), func(id manifest.ID) bool { return !plan.Contains(app.Adopted, id) })

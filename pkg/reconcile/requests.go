@@ -72,21 +72,25 @@ func stays(app *application.Application) bool { return app.IsCurrent() && !app.D
 // and records that.
 func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	stored, err := r.read(ctx, request.NamespacedName)
-	if stored == nil || err != nil {
+	if err != nil {
 		return ctrl.Result{}, apierror.Scrub(err)
+	}
+	if stored == nil {
+		return ctrl.Result{}, nil
 	}
 	known := r.memories.of(stored)
 	if stored.Deleted {
 		known.deleted = stored
 	}
-	if !stored.IsCurrent() || stored.Deleted && !stored.Finalized || damages(stored, r.ClusterName) != nil {
+	if !stored.IsCurrent() || stored.Deleted && !stored.Finalized || isDamaged(stored, r.ClusterName) {
 		return ctrl.Result{}, nil
 	}
 	stored = known.recall(stored)
 	if rest := r.outage.Reserve(r.Now()); rest > 0 {
 		return ctrl.Result{RequeueAfter: rest}, nil
 	}
-	return ctrl.Result{}, apierror.Scrub(r.conclusion().recordLoss(ctx, draftOf(stored), known))
+	err = r.conclusion().recordLoss(ctx, draftOf(stored), known)
+	return ctrl.Result{}, apierror.Scrub(err)
 }
 
 // Pending returns the Applications whose last status is not stored yet, and has the next

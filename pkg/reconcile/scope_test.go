@@ -91,3 +91,12 @@ func TestServiceAccountIsOfTheMappedNamespace(t *testing.T) {
 	w.mustReconcile(t)
 	check.Equal(t, "accounts", []string{"As tenant deployer"}, w.callsOf("As"))
 }
+
+// The namespaces that an administrator allows are those on the target, where the objects are.
+func TestAllowedNamespacesAreThoseOfTheTarget(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.Namespaces = reconcile.Namespaces{Map: map[string]string{"demo": "tenant"}, Allowed: []string{"demo"}}
+	w.mustReconcile(t)
+	w.checkReason(t, application.ReadyCondition, "Refused")
+	w.checkObjects(t, 0)
+}

@@ -64,7 +64,12 @@ func (i *Installation) start(program, name string, arguments ...string) (*comman
 }
 
 func (c *command) waitReady(ctx context.Context) error {
-	return poll(ctx, c.process.Name()+" is not ready, see "+c.process.Log(), func() bool { return c.isReady(ctx) })
+	err := poll(ctx, c.process.Name()+" is not ready, see "+c.process.Log(), func() bool { return c.isReady(ctx) })
+	if err == nil {
+		return nil
+	}
+	text, _ := os.ReadFile(c.process.Log()) // later lines may hide the cause by the time the test ends
+	return fmt.Errorf("%w; its log ends with\n%s", err, text[max(0, len(text)-4<<10):])
 }
 
 func (c *command) isReady(ctx context.Context) bool {

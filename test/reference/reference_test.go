@@ -39,7 +39,7 @@ func TestReferenceIsOfThisCode(t *testing.T) {
 // speaking are the folders whose code says conditions, reasons, Events and states.
 func speaking() []string {
 	return []string{
-		"pkg/application", "pkg/reconcile", "internal/agent", "internal/agent/hub", "internal/agent/target", "internal/agent/telemetry",
+		"pkg/application", "pkg/reconcile", "pkg/status", "internal/agent", "internal/agent/hub", "internal/agent/target", "internal/agent/telemetry",
 		"internal/habitat", "internal/hooks", "internal/right", "internal/discovery", "internal/certificates", "internal/webhook",
 	}
 }
@@ -105,11 +105,11 @@ func isKind(name string) bool {
 
 // That the words are found at all.
 func TestWordsAreFound(t *testing.T) {
-	texts, err := newSource(root).textsIn("pkg/reconcile")
+	texts, err := newSource(root).textsIn("pkg/status")
 	kit.Must(t, err)
 	for _, word := range []string{"RivalManager", "INVALID_TOSCA_MANIFEST", "DriftReverted"} {
 		if _, found := texts[word]; !found || !looksLikeReason.MatchString(word) {
-			t.Errorf("%s was not found in pkg/reconcile", word)
+			t.Errorf("%s was not found in pkg/status", word)
 		}
 	}
 }
