@@ -177,6 +177,21 @@ func TestSlowSenders(t *testing.T) {
 	w.checkCode("from the same address, afterwards", again, http.StatusOK)
 }
 
+// A client that is still sending a refused body is not cut off, and reads why it is refused.
+func TestALateBodyIsRefusedWithAnAnswer(t *testing.T) {
+	w, _ := newWorldWithPod(t)
+	s := w.slow(true, "PUT "+application.HookPath(web, "complete")+
+		" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 6000\r\n\r\n")
+	for range 3 {
+		time.Sleep(400 * time.Millisecond) // a server that closes a connection waits for half a second
+		_, err := s.Write(make([]byte, 2000))
+		kit.Must(t, err)
+	}
+	answer, err := bufio.NewReader(s).ReadString('\n')
+	kit.Must(t, err)
+	check.Equal(t, "answer", "HTTP/1.1 413 Request Entity Too Large\r\n", answer)
+}
+
 // slowSender has sent something, and sends no more.
 type slowSender struct{ net.Conn }
 

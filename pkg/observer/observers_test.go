@@ -161,10 +161,10 @@ func TestObjectFromBefore(t *testing.T) {
 // What an owner does not want any more does not come to its ears.
 func TestTargetThatLeft(t *testing.T) {
 	f, _ := started(t)
-	f.create(t, "other")
+	other := f.create(t, "other")
 	targets := []Target{f.target("other")}
 	f.observe(t, web, targets...)
-	f.Start(web, targets, nil)
+	f.Start(web, targets, []map[string]any{other}) // whether its event has come or comes
 	f.expect(t)
 	f.change(t, "web", `{"data": {"a": "2"}}`)
 	f.flush(t)
