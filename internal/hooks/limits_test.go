@@ -183,7 +183,7 @@ func TestALateBodyIsRefusedWithAnAnswer(t *testing.T) {
 	s := w.slow(true, "PUT "+application.HookPath(web, "complete")+
 		" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 6000\r\n\r\n")
 	for range 3 {
-		time.Sleep(400 * time.Millisecond) // a server that closes a connection waits for half a second
+		<-time.After(400 * time.Millisecond) // a server that closes a connection waits for half a second
 		_, err := s.Write(make([]byte, 2000))
 		kit.Must(t, err)
 	}
