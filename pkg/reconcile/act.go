@@ -29,7 +29,7 @@ func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
 	reports := reporter{app: p.app, report: a.report}
 	secretKeeper{pass: p, secrets: a.secrets, reporter: reports}.keep(ctx)
 	w := writer{
-		pass: p, reporter: reports, now: a.now,
+		pass: p, answers: answers{p, reports, a.now},
 		ownership: ownership{app: p.app.NamespacedName, applications: a.applications, adopts: p.app.Wishes.Adopt},
 	}
 	for _, o := range p.delta.missing {

@@ -8,11 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/krake-observer/krake-observer/pkg/apierror"
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/blame"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/pacing"
-	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
@@ -32,8 +29,7 @@ const (
 type writer struct {
 	pass      *pass
 	ownership ownership
-	reporter  reporter
-	now       func() time.Time
+	answers   answers
 }
 
 // do writes one object, unless the target did not answer about another one: each of them
@@ -80,26 +76,8 @@ func (w writer) create(ctx context.Context, o *object, tries int) {
 		if o.wasDeleted() {
 			o.memory.fights.Record(fight, o.setting.now)
 		}
-		w.recordCreation(o, live)
+		w.answers.recordCreation(o, live)
 	}
-}
-
-func (w writer) recordCreation(o *object, live map[string]any) {
-	o.memory.proved = uidOf(live)
-	app := w.pass.app
-	app.Adopted = slices.DeleteFunc(slices.Clone(app.Adopted), func(id manifest.ID) bool { return plan.IsSame(id, o.plan.ID) })
-	outcome := status.Outcome{Action: status.Created, Took: o.took(w.now())}
-	if o.wasDeleted() {
-		outcome.Action = status.Recreated
-		w.reporter.remember(o, status.Drift{Repaired: status.Recreated, Took: outcome.Took})
-	}
-	w.reporter.about(o, outcome)
-	if err := o.plan.Accept(live, nil, nil); err != nil {
-		o.fail(err)
-		return
-	}
-	o.isSettled = true
-	w.take(o, live)
 }
 
 // lookFor sets the verdict on an object that is missing and must not be created now.
@@ -116,7 +94,7 @@ func (w writer) lookFor(ctx context.Context, o *object, until time.Time) {
 		w.repair(ctx, o, nil, maxTries)
 		return
 	}
-	w.reporter.detect(o, status.Drift{}, o.verdict.Reason)
+	w.answers.reporter.detect(o, status.Drift{}, o.verdict.Reason)
 }
 
 // readOnly is the patch of an object that is only read.
@@ -144,11 +122,11 @@ func (w writer) repair(ctx context.Context, o *object, live map[string]any, trie
 		case apierrors.IsNotFound(err): // it went meanwhile
 			w.create(ctx, o, tries-1)
 		case apierrors.IsInvalid(err):
-			again, live, tries = true, d.before, w.recordRefusal(r, d, err, tries)
+			again, live, tries = true, d.before, w.answers.recordRefusal(r, d, err, tries)
 		case err != nil:
-			w.recordFailure(o, d, err)
+			w.answers.recordFailure(o, d, err)
 		case d.marksOnly:
-			again = w.recordMarks(o, d, after)
+			again = w.answers.recordMarks(o, d, after)
 			r, live, tries = &repair{object: o}, after, tries-1
 		case len(d.patch) >= manyOperations && versionOf(after) != versionOf(d.before): // each time there is less
 			again, live = true, after
@@ -156,7 +134,7 @@ func (w writer) repair(ctx context.Context, o *object, live map[string]any, trie
 				tries = 0
 			}
 		default:
-			again = w.recordPatch(r, d, after, tries > 1)
+			again = w.answers.recordPatch(r, d, after, tries > 1)
 			r, live, tries = &repair{object: o}, after, tries-1
 		}
 		if !again {
@@ -200,124 +178,4 @@ func (w writer) claimAdoption(ctx context.Context, o *object, d decision) error 
 	}
 	*app = claimed
 	return nil
-}
-
-// recordFailure takes over that a repair could not be made.
-func (w writer) recordFailure(o *object, d decision, err error) {
-	o.failWrite(err)
-	if len(d.patch) > 0 && o.hasDrifted() {
-		w.reporter.about(o, status.Outcome{Action: status.RepairFailed, Paths: pathsOf(d.drift), Reason: o.verdict.Reason})
-	}
-}
-
-// recordRefusal takes over that the API server refused the values of a patch, and returns
-// how many tries remain. It gives up a learned value that the server refuses. Elements that
-// a list lacks then replace elements that are not observed, if there are any. What the
-// server names besides is left unrepaired until spec or object changes, and the rest is
-// repaired.
-func (w writer) recordRefusal(r *repair, d decision, refusal error, tries int) (remaining int) {
-	fields := apierror.Fields(refusal)
-	names := make([][]string, 0, len(fields))
-	for _, field := range fields {
-		names = append(names, apierror.Names(field))
-	}
-	if r.forgetRefused(d, names) {
-		return tries - 1
-	}
-	if r.displaces = r.mayDisplace(d); r.displaces {
-		r.hasDisplaced = true
-		return tries
-	}
-	refused := pacing.Named(d.drift, fields)
-	if tries == 1 {
-		refused = d.drift
-	}
-	o := r.object
-	if o.hasDrifted() { // a rival that changes it again and again has us ask again and again
-		o.memory.fights.Record(d.rivalries(refused), o.setting.now)
-	}
-	o.memory.refused.Add(refused, status.Explain(reasonOf(refusal), refusal))
-	return max(tries-1, 1) // if all was refused, nothing is written
-}
-
-// recordMarks reports that an object has our marks, and whether the rest of it may be
-// repaired: the API server has kept them.
-func (w writer) recordMarks(o *object, d decision, after map[string]any) (kept bool) {
-	outcome := status.Outcome{Action: status.Adopted}
-	if o.isProved(after) {
-		outcome = status.Outcome{Action: status.Reverted, Paths: pathsOf(d.drift), Took: o.took(w.now())}
-		o.memory.fights.Record(d.rivalries(d.drift), o.setting.now)
-	}
-	if !o.plan.Marks().Prove(after) {
-		o.verdict = status.Verdict{
-			Reason: status.Ineffective, Fields: pathsOf(d.drift),
-			Message: "the API server, or a webhook there, does not keep the marks by which objects are known: have it leave labels and annotations of " + application.Domain + " alone",
-		}
-		return false
-	}
-	o.memory.proved = uidOf(after)
-	w.reporter.about(o, outcome)
-	return true
-}
-
-// recordPatch takes over what the API server made of a patch. A value that it wrote in
-// another form is its way to write the desired one: it would answer the same for ever.
-//
-// Another field that differs in the answer was not sent, and may depend on one that was: if
-// mayAgain, recordPatch asks for another patch.
-func (w writer) recordPatch(r *repair, d decision, after map[string]any, mayAgain bool) (again bool) {
-	o := r.object
-	o.memory.failures = pacing.Failures{}
-	if o.plan.Marks().Prove(after) { // an object to be adopted is only read where nothing is written
-		o.memory.proved = uidOf(after)
-	}
-	if len(d.patch) > 0 {
-		w.reportPatch(o, d, after)
-		var sent schema.Differences
-		if mayAgain {
-			sent = d.drift
-		}
-		if err := o.plan.Accept(after, sent, d.unrepaired); err != nil {
-			o.fail(err)
-			return false
-		}
-	}
-	o.verdict = d.verdict
-	if d.verdict.Reason != "" && len(d.unrepaired) > 0 {
-		culprit := blame.Of(d.before, pathsOf(d.unrepaired), o.setting.fieldManager)
-		w.reporter.detect(o, status.Drift{Differences: d.unrepaired, Culprit: culprit}, d.verdict.Reason)
-	}
-	remaining := r.remaining(d, after)
-	if len(remaining) > 0 && d.verdict.Reason == "" {
-		o.verdict = status.Verdict{
-			Reason: status.Ineffective, Fields: pathsOf(remaining),
-			Message: "the repair had no lasting effect: either the desired state is not legal itself, or the API server does not keep it: compare them (kubectl krake diff), and correct the manifest, or leave the field out of the observer schema",
-		}
-	}
-	o.isSettled = o.verdict.Reason == ""
-	if _, fields := plan.SplitMarks(d.drift); len(fields) > 0 && len(d.patch) > 0 {
-		o.part = r.part(d, after)
-	}
-	w.take(o, after)
-	return mayAgain && len(d.patch) > 0 && d.verdict.Reason == "" &&
-		slices.ContainsFunc(remaining, func(difference schema.Difference) bool { return !plan.IsAmong(d.drift, difference.Path) })
-}
-
-// reportPatch reports the repair of a drift, or a change of the spec.
-func (w writer) reportPatch(o *object, d decision, after map[string]any) {
-	outcome := status.Outcome{Action: status.Configured, Paths: pathsOf(d.drift)}
-	if o.hasDrifted() {
-		outcome.Action, outcome.Culprit, outcome.Took = status.Reverted, d.culprit, o.took(w.now())
-		outcome.NoOp = versionOf(after) == versionOf(d.before)
-		w.pass.hasReverted = true
-		o.memory.fights.Record(d.rivalries(d.drift), o.setting.now)
-		w.reporter.remember(o, status.Drift{Differences: d.drift, Culprit: d.culprit, Repaired: status.Reverted, Took: outcome.Took})
-	}
-	w.reporter.about(o, outcome)
-}
-
-// take takes over an object as the API server has it now.
-func (w writer) take(o *object, live map[string]any) {
-	o.take(live)
-	w.pass.seen = append(w.pass.seen, live)
 }

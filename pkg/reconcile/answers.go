@@ -1,0 +1,161 @@
+package reconcile
+
+import (
+	"slices"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/blame"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/pacing"
+	"github.com/krake-observer/krake-observer/pkg/plan"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/pkg/status"
+)
+
+// answers takes over what the API server answered to the writes of a pass: verdicts,
+// learned values, memory, history and outcomes.
+type answers struct {
+	pass     *pass
+	reporter reporter
+	now      func() time.Time
+}
+
+func (a answers) recordCreation(o *object, live map[string]any) {
+	o.memory.proved = uidOf(live)
+	app := a.pass.app
+	app.Adopted = slices.DeleteFunc(slices.Clone(app.Adopted), func(id manifest.ID) bool { return plan.IsSame(id, o.plan.ID) })
+	outcome := status.Outcome{Action: status.Created, Took: o.took(a.now())}
+	if o.wasDeleted() {
+		outcome.Action = status.Recreated
+		a.reporter.remember(o, status.Drift{Repaired: status.Recreated, Took: outcome.Took})
+	}
+	a.reporter.about(o, outcome)
+	if err := o.plan.Accept(live, nil, nil); err != nil {
+		o.fail(err)
+		return
+	}
+	o.isSettled = true
+	a.take(o, live)
+}
+
+// recordFailure takes over that a repair could not be made.
+func (a answers) recordFailure(o *object, d decision, err error) {
+	o.failWrite(err)
+	if len(d.patch) > 0 && o.hasDrifted() {
+		a.reporter.about(o, status.Outcome{Action: status.RepairFailed, Paths: pathsOf(d.drift), Reason: o.verdict.Reason})
+	}
+}
+
+// recordRefusal takes over that the API server refused the values of a patch, and returns
+// how many tries remain. It gives up a learned value that the server refuses. Elements that
+// a list lacks then replace elements that are not observed, if there are any. What the
+// server names besides is left unrepaired until spec or object changes, and the rest is
+// repaired.
+func (a answers) recordRefusal(r *repair, d decision, refusal error, tries int) (remaining int) {
+	fields := apierror.Fields(refusal)
+	names := make([][]string, 0, len(fields))
+	for _, field := range fields {
+		names = append(names, apierror.Names(field))
+	}
+	if r.forgetRefused(d, names) {
+		return tries - 1
+	}
+	if r.displaces = r.mayDisplace(d); r.displaces {
+		r.hasDisplaced = true
+		return tries
+	}
+	refused := pacing.Named(d.drift, fields)
+	if tries == 1 {
+		refused = d.drift
+	}
+	o := r.object
+	if o.hasDrifted() { // a rival that changes it again and again has us ask again and again
+		o.memory.fights.Record(d.rivalries(refused), o.setting.now)
+	}
+	o.memory.refused.Add(refused, status.Explain(reasonOf(refusal), refusal))
+	return max(tries-1, 1) // if all was refused, nothing is written
+}
+
+// recordMarks reports that an object has our marks, and whether the rest of it may be
+// repaired: the API server has kept them.
+func (a answers) recordMarks(o *object, d decision, after map[string]any) (kept bool) {
+	outcome := status.Outcome{Action: status.Adopted}
+	if o.isProved(after) {
+		outcome = status.Outcome{Action: status.Reverted, Paths: pathsOf(d.drift), Took: o.took(a.now())}
+		o.memory.fights.Record(d.rivalries(d.drift), o.setting.now)
+	}
+	if !o.plan.Marks().Prove(after) {
+		o.verdict = status.Verdict{
+			Reason: status.Ineffective, Fields: pathsOf(d.drift),
+			Message: "the API server, or a webhook there, does not keep the marks by which objects are known: have it leave labels and annotations of " + application.Domain + " alone",
+		}
+		return false
+	}
+	o.memory.proved = uidOf(after)
+	a.reporter.about(o, outcome)
+	return true
+}
+
+// recordPatch takes over what the API server made of a patch. A value that it wrote in
+// another form is its way to write the desired one: it would answer the same for ever.
+//
+// Another field that differs in the answer was not sent, and may depend on one that was: if
+// mayAgain, recordPatch asks for another patch.
+func (a answers) recordPatch(r *repair, d decision, after map[string]any, mayAgain bool) (again bool) {
+	o := r.object
+	o.memory.failures = pacing.Failures{}
+	if o.plan.Marks().Prove(after) { // an object to be adopted is only read where nothing is written
+		o.memory.proved = uidOf(after)
+	}
+	if len(d.patch) > 0 {
+		a.reportPatch(o, d, after)
+		var sent schema.Differences
+		if mayAgain {
+			sent = d.drift
+		}
+		if err := o.plan.Accept(after, sent, d.unrepaired); err != nil {
+			o.fail(err)
+			return false
+		}
+	}
+	o.verdict = d.verdict
+	if d.verdict.Reason != "" && len(d.unrepaired) > 0 {
+		culprit := blame.Of(d.before, pathsOf(d.unrepaired), o.setting.fieldManager)
+		a.reporter.detect(o, status.Drift{Differences: d.unrepaired, Culprit: culprit}, d.verdict.Reason)
+	}
+	remaining := r.remaining(d, after)
+	if len(remaining) > 0 && d.verdict.Reason == "" {
+		o.verdict = status.Verdict{
+			Reason: status.Ineffective, Fields: pathsOf(remaining),
+			Message: "the repair had no lasting effect: either the desired state is not legal itself, or the API server does not keep it: compare them (kubectl krake diff), and correct the manifest, or leave the field out of the observer schema",
+		}
+	}
+	o.isSettled = o.verdict.Reason == ""
+	if _, fields := plan.SplitMarks(d.drift); len(fields) > 0 && len(d.patch) > 0 {
+		o.part = r.part(d, after)
+	}
+	a.take(o, after)
+	return mayAgain && len(d.patch) > 0 && d.verdict.Reason == "" &&
+		slices.ContainsFunc(remaining, func(difference schema.Difference) bool { return !plan.IsAmong(d.drift, difference.Path) })
+}
+
+// reportPatch reports the repair of a drift, or a change of the spec.
+func (a answers) reportPatch(o *object, d decision, after map[string]any) {
+	outcome := status.Outcome{Action: status.Configured, Paths: pathsOf(d.drift)}
+	if o.hasDrifted() {
+		outcome.Action, outcome.Culprit, outcome.Took = status.Reverted, d.culprit, o.took(a.now())
+		outcome.NoOp = versionOf(after) == versionOf(d.before)
+		a.pass.hasReverted = true
+		o.memory.fights.Record(d.rivalries(d.drift), o.setting.now)
+		a.reporter.remember(o, status.Drift{Differences: d.drift, Culprit: d.culprit, Repaired: status.Reverted, Took: outcome.Took})
+	}
+	a.reporter.about(o, outcome)
+}
+
+// take takes over an object as the API server has it now.
+func (a answers) take(o *object, live map[string]any) {
+	o.take(live)
+	a.pass.seen = append(a.pass.seen, live)
+}
