@@ -5,19 +5,13 @@ import (
 	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/pacing"
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
-
-// conflictDelay is how long to wait until the cache has the version that was in the way.
-const conflictDelay = 100 * time.Millisecond
 
 // Reconciler reconciles the Applications of one cluster.
 type Reconciler struct {
@@ -56,53 +50,6 @@ type Reconciler struct {
 	memories  memories
 	outage    pacing.Outage // of the hub
 	histories pacing.Turns
-}
-
-// Reconcile brings the cluster to what the Application says. The text of its error repeats
-// nothing of what an API server says of an object's values.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	result, err := r.reconcile(ctx, request.NamespacedName)
-	switch {
-	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil // another client was faster: look again
-	case err != nil:
-		return ctrl.Result{}, apierror.Scrub(err)
-	}
-	return result, nil
-}
-
-// reconcile reads the Application and finds out what it is to do: to leave this cluster, to
-// be deleted, to be left alone, or to be here.
-func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (ctrl.Result, error) {
-	stored, err := r.read(ctx, name)
-	if stored == nil || err != nil {
-		return ctrl.Result{}, err
-	}
-	if !stored.IsCurrent() {
-		r.Observers.Stop(name)
-		return r.departure(stored, r.memories.reset(stored)).leave(ctx)
-	}
-	known := r.memories.of(stored)
-	stored = known.recall(stored)
-	switch damaged := damages(stored, r.ClusterName); {
-	case damaged != nil:
-		r.Observers.Stop(name)
-		known.spec = "" // events are missed from now on
-		unreadable := status.Verdict{Reason: status.Unreadable, Message: apierror.Explain(damaged)}
-		return ctrl.Result{}, r.conclusion().fail(ctx, draftOf(stored), known, unreadable)
-	case stored.Deleted && !stored.Finalized:
-		r.Observers.Stop(name)
-		r.memories.forget(name)
-		return ctrl.Result{}, nil
-	case stored.Deleted:
-		r.Observers.Stop(name)
-		return r.departure(stored, known).delete(ctx)
-	case stored.Wishes.Mode == application.Suspend:
-		r.Observers.Stop(name)
-		known.spec = "" // events are missed from now on
-		return ctrl.Result{}, r.conclusion().suspend(ctx, stayingOf(stored), known)
-	}
-	return r.ensure(ctx, newPass(stayingOf(stored), known, r.ClusterName))
 }
 
 // read returns the stored Application, nil if there is none that is ours to touch.
