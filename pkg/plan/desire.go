@@ -8,7 +8,6 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
-	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // ErrRefused is the error of an Application that the agent refuses to carry out.
@@ -16,9 +15,6 @@ var ErrRefused = errors.New("refused")
 
 // ErrUntranslatable is ErrRefused for a template or an archive that is not legal.
 var ErrUntranslatable = fmt.Errorf("%w: it cannot be translated", ErrRefused)
-
-// shapes has the schemas of all plans share equal parts.
-var shapes schema.Pool
 
 // refusalOf returns the error of a spec with refusals, nil if there are none.
 func refusalOf(refusals field.ErrorList) error {

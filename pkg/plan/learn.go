@@ -17,6 +17,14 @@ import (
 // writes desired values. No object has a field of that name.
 const formsKey = application.Prefix + "forms"
 
+// complete refines the object by what the documents say of it.
+func (o *Object) complete(app *application.Application) error {
+	if err := o.readForms(app.Learned, app.Namespace); err != nil {
+		return err
+	}
+	return o.pin(o.Desired())
+}
+
 // Learn takes over observed values of the live object that were not known yet (step 6).
 func (o *Object) Learn(live map[string]any) error {
 	desired := o.Schema.LateInitialize(o.Desired(), WithoutMarks(live))

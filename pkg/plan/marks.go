@@ -3,35 +3,12 @@ package plan
 import (
 	"maps"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Marks are those of the Application, none for an object without an owner.
-func (o *Object) Marks() manifest.Marks {
-	if o.ownerUID == "" {
-		return manifest.Marks{}
-	}
-	return application.Marks(o.owner, o.ownerUID, o.ID)
-}
-
-// MarksOnly is a schema that observes only the marks.
-func (o *Object) MarksOnly() schema.Schema {
-	bare, err := schema.Default(map[string]any{
-		"apiVersion": o.APIVersion, "kind": o.Kind, "metadata": map[string]any{"name": o.Name},
-	})
-	if err != nil { // it has an identity: it was planned
-		return schema.Schema{}
-	}
-	return o.observeMarks(bare)
-}
-
-// ObserveMarks returns the published schema with the marks observed as well.
-func (o *Object) ObserveMarks() schema.Schema { return o.observeMarks(o.Mangled) }
-
-func (o *Object) observeMarks(observed schema.Schema) schema.Schema {
-	marks := o.Marks()
+// observeMarks returns the schema with the marks observed as well.
+func observeMarks(observed schema.Schema, marks manifest.Marks) schema.Schema {
 	for label := range marks.Labels {
 		observed = observed.Observe("metadata", "labels", label)
 	}

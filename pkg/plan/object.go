@@ -15,6 +15,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
+// shapes has the schemas of all plans share equal parts.
+var shapes schema.Pool
+
 // Object is what an Application wants of one object on the target. A copy of it shares no
 // state that a method changes.
 type Object struct {
@@ -59,14 +62,6 @@ func (o *Object) Manifest() map[string]any { return o.manifest.unpack() }
 // hook's Secret are not in the plan.
 func (o *Object) Replace(desired map[string]any) { o.desired = treeOf(desired) }
 
-// complete refines the object by what the documents say of it.
-func (o *Object) complete(app *application.Application) error {
-	if err := o.readForms(app.Learned, app.Namespace); err != nil {
-		return err
-	}
-	return o.pin(o.Desired())
-}
-
 // pin makes this the desired state, and derives all else from it.
 func (o *Object) pin(desired map[string]any) error {
 	o.desired = treeOf(desired)
@@ -74,7 +69,7 @@ func (o *Object) pin(desired map[string]any) error {
 	o.Forms = o.Schema.Keep(desired, o.Forms)
 	o.Schema = shapes.Share(o.Schema.Accept(o.Forms))
 	o.marked = treeOf(o.Marks().On(o.placed(desired))).packed()
-	o.Marked = shapes.Share(o.observeMarks(o.Schema))
+	o.Marked = shapes.Share(observeMarks(o.Schema, o.Marks()))
 	var err error
 	// Marked follows from the others.
 	if o.Revision, err = revise(o.Schema.Document(), o.marked.pack, o.Forms); err != nil {
@@ -82,6 +77,28 @@ func (o *Object) pin(desired map[string]any) error {
 	}
 	return nil
 }
+
+// Marks are those of the Application, none for an object without an owner.
+func (o *Object) Marks() manifest.Marks {
+	if o.ownerUID == "" {
+		return manifest.Marks{}
+	}
+	return application.Marks(o.owner, o.ownerUID, o.ID)
+}
+
+// MarksOnly is a schema that observes only the marks.
+func (o *Object) MarksOnly() schema.Schema {
+	bare, err := schema.Default(map[string]any{
+		"apiVersion": o.APIVersion, "kind": o.Kind, "metadata": map[string]any{"name": o.Name},
+	})
+	if err != nil { // it has an identity: it was planned
+		return schema.Schema{}
+	}
+	return observeMarks(bare, o.Marks())
+}
+
+// ObserveMarks returns the published schema with the marks observed as well.
+func (o *Object) ObserveMarks() schema.Schema { return observeMarks(o.Mangled, o.Marks()) }
 
 func revise(parts ...any) (string, error) {
 	hash := sha256.New()

@@ -28,11 +28,8 @@ type Drift struct {
 	Took time.Duration
 }
 
-// Bounds of one drift in the history.
-const (
-	maxFields = 8
-	maxValue  = 64 // bytes
-)
+// maxFields bounds the fields of one drift in the history.
+const maxFields = 8
 
 // Entry returns what the history in the status keeps of the drift.
 func (d Drift) Entry() application.Drift {

@@ -8,6 +8,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
+// maxValue bounds a value that is published as it is, in bytes.
+const maxValue = 64
+
 // IsPrivate tells of values that may be secrets: all of a Secret, the data of ConfigMaps,
 // the values in the environment of containers, their arguments, what is called a password
 // in any kind, and annotations and addresses that look as if they had one. Names, labels,
