@@ -10,7 +10,7 @@ import (
 
 // write writes the tables.
 func (r results) write(out io.Writer, markdown bool) {
-	fmt.Fprintf(out, "Seed %d. Added: median beside that of plain. Ratio: what is added beside what the trivial webhook adds, with its 90 %% interval.\n\n", r.Seed)
+	fmt.Fprintf(out, "Seed %d. Added: difference to the median of plain. Ratio: added, divided by what the trivial webhook adds, with its 90 %% interval.\n\n", r.Seed)
 	rows := [][]string{{"size", "at once", "request", "n", "median", "p90", "added", "ratio"}}
 	for _, s := range r.settings() {
 		for _, k := range kinds() {
