@@ -1,7 +1,7 @@
 # Nothing but Go is needed: what the tests run against is built from Go modules,
 # once, and kept in the user's cache folder.
 
-.PHONY: demo test verify proofs fuzz faults lint cluster build images install.yaml reference e2e release bench
+.PHONY: demo test verify proofs fuzz faults lint cluster build images install.yaml reference e2e release bench recording
 
 # The main job, live, on a real API server that is started for it.
 demo:
@@ -97,3 +97,7 @@ proofs:
 reference:
 	go run ./test/reference > docs/reference.md.new
 	mv docs/reference.md.new docs/reference.md
+
+# The recording in README.md, from a real run.
+recording: cluster
+	go run ./test/recording

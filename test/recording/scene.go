@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/krake-observer/krake-observer/test/cluster"
+)
+
+//go:embed web.yaml
+var application []byte
+
+// frame is one command of the recording and what it printed.
+type frame struct {
+	// remark is a line above the command, for the reader.
+	remark  string
+	command string
+	output  string
+	took    time.Duration
+}
+
+// scene has the commands in their order.
+var scene = []frame{
+	{remark: "an Application: an annotated ConfigMap with a manifest", command: "cat web.yaml"},
+	{command: "kubectl create -f web.yaml"},
+	{command: "kubectl wait configmap/web --for=jsonpath='{.metadata.labels.krake\\.dev/state}'=RUNNING"},
+	{remark: "one change to a field that the manifest sets, one to a field that it does not set", command: "kubectl set image deployment/web web=nginx:evil"},
+	{command: "kubectl annotate deployment/web team=payments"},
+	{command: `kubectl get deployment web -o jsonpath="{..image}, team {.metadata.annotations.team}"`},
+	{remark: "who was it?", command: "kubectl krake history web"},
+}
+
+// record runs the commands in a shell, one after the other.
+func record(ctx context.Context, server *cluster.Cluster) ([]frame, error) {
+	folder, err := os.MkdirTemp("", "recording-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the recording: %w", err)
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // a temporary folder
+	if err := os.WriteFile(filepath.Join(folder, "web.yaml"), application, 0o600); err != nil {
+		return nil, fmt.Errorf("write the Application: %w", err)
+	}
+	programs := []string{filepath.Dir(server.Kubectl()), filepath.Join(server.Dir(), "installation"), os.Getenv("PATH")}
+	environment := append(os.Environ(), "KUBECONFIG="+server.Kubeconfig(), "PATH="+strings.Join(programs, string(os.PathListSeparator)))
+	recorded := make([]frame, 0, len(scene))
+	for _, f := range scene {
+		command := exec.CommandContext(ctx, "sh", "-c", f.command)
+		command.Dir, command.Env = folder, environment
+		begun := time.Now()
+		output, err := command.CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w\n%s", f.command, err, output)
+		}
+		f.output, f.took = string(output), time.Since(begun)
+		recorded = append(recorded, f)
+	}
+	return recorded, nil
+}
