@@ -69,7 +69,7 @@ func (a *replica) connect() error {
 	if err := a.register(observers, kinds, reconciler); err != nil {
 		return err
 	}
-	definitions := discovery.NewDefinitions(clients.Metadata, kinds.Redefine, a.configs.Logger.WithName("kinds"))
+	definitions := &discovery.Definitions{Client: clients.Metadata, Redefine: kinds.Redefine, Logger: a.configs.Logger.WithName("kinds")}
 	for _, run := range []func(context.Context) error{observers.Resync, applications.Run, definitions.Start} {
 		if err := a.manager.Add(manager.RunnableFunc(right.OnceActing(a.tenure, run))); err != nil {
 			return err

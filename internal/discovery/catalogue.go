@@ -11,20 +11,17 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// Lister lists what a target serves: a discovery client.
+// Lister lists what a target serves. A discovery client implements it.
 type Lister interface {
 	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
 
-// catalogue is all that a target serves, as it said at one time.
+// catalogue is all that a target serves, read at one time.
 type catalogue struct {
 	mapper meta.RESTMapper
-	// failed are the groups that the target serves and cannot describe now.
+	// failed are the groups that the target serves and could not describe.
 	failed map[schema.GroupVersion]error
 }
-
-// errHidden is the answer where discovery is forbidden: nothing is served.
-var errHidden = errors.New("the API server lists no kinds: may the agent read /api and /apis?")
 
 // read asks a target for all that it serves.
 func read(target Lister) (*catalogue, error) {
@@ -37,8 +34,8 @@ func read(target Lister) (*catalogue, error) {
 	for _, group := range groups {
 		core, others = core || group.Name == "", others || group.Name != ""
 	}
-	if !core || !others {
-		return nil, errHidden
+	if !core || !others { // without the right to discovery, the list is empty
+		return nil, errors.New("the API server lists no kinds: may the agent read /api and /apis?")
 	}
 	read := &catalogue{mapper: restmapper.NewDiscoveryRESTMapper(resourcesOf(groups, lists))}
 	if failed {
@@ -47,7 +44,7 @@ func read(target Lister) (*catalogue, error) {
 	return read, nil
 }
 
-// resourcesOf sorts the resources by their groups.
+// resourcesOf groups the resources by group and version.
 func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) []*restmapper.APIGroupResources {
 	byVersion := make(map[string][]metav1.APIResource, len(lists))
 	for _, list := range lists {
@@ -66,10 +63,9 @@ func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) []*
 	return resources
 }
 
-// find returns where a kind is served, in any version if it names none. That the target
-// does not serve it is an error for which meta.IsNoMatchError holds; that a group does
-// not answer now is another error. The difference matters: an Application that is
-// deleted gives up the objects of a kind that is gone.
+// find returns where a kind is served, in any version if it names none. For a kind that
+// the target does not serve, meta.IsNoMatchError holds, and not for one whose group did
+// not answer: a deleted Application gives up the objects of a kind that is gone.
 func (c *catalogue) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {

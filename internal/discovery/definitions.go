@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -13,94 +14,77 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Definitions watches the CustomResourceDefinitions of the target, of which it needs
-// no more than that they change. Without the right to watch them the agent goes on:
-// it notices a new kind some seconds later.
+// Definitions watches the CustomResourceDefinitions of the target. It is optional: an
+// agent without the right to watch them notices a new kind some seconds later.
 type Definitions struct {
-	client metadata.Interface
-	// redefine is called with the name of each that came, went or changed.
-	redefine func(name string)
-	logger   logr.Logger
+	Client metadata.Interface
+	// Redefine is called with the name of each definition that was created, changed or
+	// deleted. It is [Kinds.Redefine].
+	Redefine func(name string)
+	Logger   logr.Logger
 
-	mu sync.Mutex
-	// logged are the reasons for failures that were logged already.
-	logged map[metav1.StatusReason]bool
-}
-
-// NewDefinitions makes Definitions that call redefine, which is [Kinds.Redefine].
-func NewDefinitions(client metadata.Interface, redefine func(name string), logger logr.Logger) *Definitions {
-	return &Definitions{client: client, redefine: redefine, logger: logger, logged: map[metav1.StatusReason]bool{}}
+	// logged are the reasons of failures that were logged already.
+	logged sync.Map
 }
 
 // Start watches until the context ends. It implements manager.Runnable.
 func (d *Definitions) Start(ctx context.Context) error {
 	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	informer := metadatainformer.NewFilteredMetadataInformer(d.client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-	if err := informer.SetTransform(nameOnly); err != nil {
-		return err
-	}
-	if err := informer.SetWatchErrorHandlerWithContext(d.failed); err != nil {
-		return err
-	}
-	if _, err := informer.AddEventHandler(d.handler()); err != nil {
+	informer := metadatainformer.NewFilteredMetadataInformer(d.Client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	_, err := informer.AddEventHandler(d.handler())
+	if err := errors.Join(err, informer.SetTransform(nameOnly), informer.SetWatchErrorHandlerWithContext(d.logFailure)); err != nil {
 		return err
 	}
 	informer.RunWithContext(ctx)
 	return nil
 }
 
-// handler reports changes: not what was there at first, and not what a new list only
-// repeats.
+// handler reports changes, without the definitions of the first list, and without those
+// that a later list only repeats.
 func (d *Definitions) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initially bool) {
 			if !initially {
-				d.changed(object)
+				d.reportChange(object)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			if versionOf(before) != versionOf(after) {
-				d.changed(after)
+				d.reportChange(after)
 			}
 		},
-		DeleteFunc: d.changed,
+		DeleteFunc: d.reportChange,
 	}
 }
 
-func (d *Definitions) changed(object any) {
-	// The key of a cluster-scoped object is its name, that of a tombstone as well.
+func (d *Definitions) reportChange(object any) {
+	// The key of a cluster-scoped object is its name, also that of a tombstone.
 	if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
-		d.redefine(name)
+		d.Redefine(name)
 	}
 }
 
-// failed logs each reason once: the informer tries again for ever.
-func (d *Definitions) failed(_ context.Context, _ *cache.Reflector, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	reason := apierrors.ReasonForError(err)
-	if d.logged[reason] || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+// logFailure logs each reason once, because the informer never stops to retry.
+func (d *Definitions) logFailure(_ context.Context, _ *cache.Reflector, err error) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
 	}
-	d.logged[reason] = true
-	d.logger.Info("CustomResourceDefinitions cannot be watched: kinds that change are noticed later", "error", err.Error())
+	if _, logged := d.logged.LoadOrStore(apierrors.ReasonForError(err), true); !logged {
+		d.Logger.Info("CustomResourceDefinitions cannot be watched: kinds that change are noticed later", "error", err.Error())
+	}
 }
 
-// nameOnly is the informer's transform.
+// nameOnly is the informer's transform: it drops what is large.
 func nameOnly(object any) (any, error) {
-	definition, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
+	if definition, ok := object.(*metav1.PartialObjectMetadata); ok {
+		definition.Labels, definition.Annotations, definition.ManagedFields = nil, nil, nil
 	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: definition.Name, UID: definition.UID, ResourceVersion: definition.ResourceVersion,
-	}}, nil
+	return object, nil
 }
 
 func versionOf(object any) string {
-	definition, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return ""
+	if definition, ok := object.(*metav1.PartialObjectMetadata); ok {
+		return definition.ResourceVersion
 	}
-	return definition.ResourceVersion
+	return ""
 }

@@ -50,7 +50,7 @@ func newLive(t *testing.T, config *rest.Config) *live {
 	logger := funcr.New(func(_, text string) { l.log <- text }, funcr.Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- NewDefinitions(definitions, l.Redefine, logger).Start(ctx) }()
+	go func() { ended <- (&Definitions{Client: definitions, Redefine: l.Redefine, Logger: logger}).Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

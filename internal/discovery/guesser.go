@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -14,12 +13,12 @@ import (
 )
 
 const (
-	// placedFor is how long a guesser takes a kind to be served as it was found. It is
-	// shorter than foundFor, because no definition tells a guesser of a change.
+	// placedFor is how long a guesser relies on a kind that it has found. It is shorter
+	// than foundFor, because a guesser watches no definitions.
 	placedFor = time.Minute
 	maxKinds  = 2048
-	// questionsPerSecond and questionsAtOnce are far more than are needed where
-	// Applications name what there is: a kind is asked for once in a while.
+	// questionsPerSecond and questionsAtOnce are far more than Applications need whose
+	// kinds exist: each of those is asked for once per placedFor.
 	questionsPerSecond = 5
 	questionsAtOnce    = 50
 )
@@ -29,14 +28,14 @@ const (
 type Guesser struct {
 	mapper meta.RESTMapper
 	now    cache.Clock
-	// known are objects by kind, found or guessed. Their identity is replaced.
+	// known are objects by kind, found or guessed, whose identity is replaced.
 	known *cache.LRUExpireCache
-	// questions bounds the requests to the hub: each user who may create ConfigMaps
-	// can name any number of kinds.
+	// questions bounds the requests to the hub, because each user who may create
+	// ConfigMaps can name any number of kinds.
 	questions *rate.Limiter
 }
 
-// NewGuesser makes a Guesser that asks a mapper.
+// NewGuesser returns a Guesser that asks the mapper.
 func NewGuesser(mapper meta.RESTMapper, now cache.Clock) *Guesser {
 	return &Guesser{
 		mapper: mapper, now: now,
@@ -61,9 +60,8 @@ func (g *Guesser) Objects(ids []manifest.ID) ([]mutate.Object, error) {
 	return objects, nil
 }
 
-// object locates one. A kind that the hub does not know has a guessed resource, by
-// which the user's rights are asked for, and is taken for namespaced: the agent finds
-// out.
+// object locates one object. A kind that the hub does not know has a guessed resource, for
+// which the rights of the user are checked, and counts as namespaced.
 func (g *Guesser) object(id manifest.ID) (mutate.Object, error) {
 	gvk := id.GroupVersionKind()
 	if known, ok := g.known.Get(gvk); ok {
@@ -82,11 +80,9 @@ func (g *Guesser) object(id manifest.ID) (mutate.Object, error) {
 		return guessed, nil
 	}
 	if err != nil {
-		return mutate.Object{}, fmt.Errorf("find the resource of %s: %w", shown(gvk), err)
+		return mutate.Object{}, fmt.Errorf("find the resource of %s %s: %w", gvk.GroupVersion(), gvk.Kind, err)
 	}
 	found := mutate.ObjectAt(id, mapping)
 	g.known.Add(gvk, found, placedFor)
 	return found, nil
 }
-
-func shown(gvk schema.GroupVersionKind) string { return gvk.GroupVersion().String() + " " + gvk.Kind }

@@ -16,38 +16,37 @@ import (
 )
 
 const (
-	// foundFor is how long a kind is taken to be served as it was found, if no
-	// CustomResourceDefinition says otherwise.
+	// foundFor is how long [Kinds] relies on a kind that it has found, while no
+	// CustomResourceDefinition changes.
 	foundFor = 10 * time.Minute
-	// settling is how long after a change of a CustomResourceDefinition the target
-	// may still serve the former kinds, and settlingStep how often it is asked
-	// meanwhile.
+	// settling is how long after a change of a CustomResourceDefinition the target may
+	// still serve the former kinds, and settlingStep how often it is asked meanwhile.
 	settling     = 10 * time.Second
 	settlingStep = time.Second
 )
 
-// Kinds finds where a target serves a kind, and remembers it: a repair waits for no
-// discovery. It notifies the Applications that asked for a kind of a group when the
-// definitions of that group change.
+// Kinds finds where a target serves a kind, and caches it, so that a repair waits for no
+// discovery. When the definitions of a group change, it notifies the Applications that
+// asked for a kind of that group.
 type Kinds struct {
 	target Lister
 	notify func(owner types.NamespacedName, after time.Duration)
 	now    func() time.Time
 
-	// reading is held while the target is asked, so that all wait for one answer.
+	// reading is locked while the target is asked, so that all callers wait for one answer.
 	reading sync.Mutex
 
 	mu sync.Mutex
-	// found are the kinds that the target serves, and so no more than those.
+	// found are the kinds that were asked for and that the target serves.
 	found map[schema.GroupVersionKind]foundKind
-	// changed are the groups whose CustomResourceDefinitions changed a moment
+	// changed are the groups whose CustomResourceDefinitions changed less than settling
 	// ago, and changes counts such changes.
 	changed map[string]time.Time
 	changes int
-	// asked are the groups that the Applications asked for in their last pass.
+	// asked are the groups that each Application asked for in its last pass.
 	asked map[types.NamespacedName][]string
-	// served is the catalogue, nil if it has to be read, and servedAt when the target
-	// was asked for it; reread is when it was dropped last.
+	// served is the catalogue, nil if it has to be read. The target was asked for it at
+	// servedAt, and the last one was dropped at reread.
 	served           *catalogue
 	servedAt, reread time.Time
 }
@@ -57,8 +56,8 @@ type foundKind struct {
 	since   time.Time
 }
 
-// NewKinds makes Kinds that ask a target. It calls notify with the Applications that
-// have to look again, at once or after a time.
+// NewKinds returns the kinds of a target. They call notify with each Application that has
+// to ask again, and with the time after which it has to.
 func NewKinds(target Lister, notify func(types.NamespacedName, time.Duration), now func() time.Time) *Kinds {
 	return &Kinds{
 		target:  target,
@@ -70,26 +69,35 @@ func NewKinds(target Lister, notify func(types.NamespacedName, time.Duration), n
 	}
 }
 
-// Locate implements reconcile.Kinds. For a kind that the target does not serve by its
-// own answer, and for nothing else, meta.IsNoMatchError holds.
+// Locate implements reconcile.Kinds. If the target answers that it does not serve the
+// kind, and only then, meta.IsNoMatchError holds for the error.
 func (k *Kinds) Locate(owner types.NamespacedName, id manifest.ID) (mutate.Object, error) {
-	mapping, err := k.find(owner, id.GroupVersionKind())
+	gvk := id.GroupVersionKind()
+	known, changes := k.recall(owner, gvk)
+	if known != nil {
+		return mutate.ObjectAt(id, known), nil
+	}
+	mapping, err := k.ask(gvk)
+	if err != nil && k.dropStale(gvk.Group) {
+		mapping, err = k.ask(gvk)
+	}
+	k.remember(owner, gvk, mapping, changes)
 	if err != nil {
 		return mutate.Object{}, err
 	}
 	return mutate.ObjectAt(id, mapping), nil
 }
 
-// Forget forgets what an Application asked for. A pass calls it at its start: what the
-// Application needs, it asks for again, and one that is gone asks for nothing.
+// Forget forgets which groups an Application asked for. Each pass calls it at its start,
+// and then asks again for what the Application needs.
 func (k *Kinds) Forget(owner types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.asked, owner)
 }
 
-// KindOf returns the kind of a resource, as "Deployment.apps", or the resource itself
-// where no Application asked for it.
+// KindOf returns the kind of a resource, such as "Deployment.apps", or the resource itself
+// if no Application asked for it.
 func (k *Kinds) KindOf(resource schema.GroupVersionResource) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,20 +109,7 @@ func (k *Kinds) KindOf(resource schema.GroupVersionResource) string {
 	return resource.GroupResource().String()
 }
 
-func (k *Kinds) find(owner types.NamespacedName, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	known, changes := k.recall(owner, gvk)
-	if known != nil {
-		return known, nil
-	}
-	mapping, err := k.ask(gvk)
-	if err != nil && k.dropStale(gvk.Group) {
-		mapping, err = k.ask(gvk)
-	}
-	k.remember(owner, gvk, mapping, changes)
-	return mapping, err
-}
-
-// ask looks into the catalogue, and reads it if there is none.
+// ask finds a kind in the catalogue, and reads the catalogue if there is none.
 func (k *Kinds) ask(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	k.reading.Lock()
 	defer k.reading.Unlock()
@@ -130,8 +125,8 @@ func (k *Kinds) ask(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return known.find(gvk)
 }
 
-// current returns the catalogue that was read last. An answer that was read while the
-// definitions of the group changed may be stale: it is dropped once they have settled.
+// current returns the catalogue that was read last, and drops it if it was read before the
+// definitions of the group had settled.
 func (k *Kinds) current(group string) (known *catalogue, changes int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -141,7 +136,7 @@ func (k *Kinds) current(group string) (known *catalogue, changes int) {
 	return k.served, k.changes
 }
 
-// keep keeps a catalogue, unless something has changed while it was read.
+// keep stores a catalogue, unless a definition has changed while it was read.
 func (k *Kinds) keep(fresh *catalogue, changes int, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -150,7 +145,7 @@ func (k *Kinds) keep(fresh *catalogue, changes int, at time.Time) {
 	}
 }
 
-// recall returns what is known of a kind, and records who asked.
+// recall returns what is known of a kind, and records the Application that asked.
 func (k *Kinds) recall(owner types.NamespacedName, gvk schema.GroupVersionKind) (known *meta.RESTMapping, changes int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -167,8 +162,8 @@ func (k *Kinds) recall(owner types.NamespacedName, gvk schema.GroupVersionKind) 
 	return nil, k.changes
 }
 
-// remember keeps what was found. While definitions of the group change, nothing is
-// kept, and the Application looks again: the target may answer with the former kinds.
+// remember stores a kind that was found. While the definitions of its group settle, it
+// stores nothing and notifies the Application: the target may still serve the former kinds.
 func (k *Kinds) remember(owner types.NamespacedName, gvk schema.GroupVersionKind, mapping *meta.RESTMapping, changes int) {
 	k.mu.Lock()
 	left := k.unsettledLocked(gvk.Group)
@@ -185,7 +180,7 @@ func (k *Kinds) remember(owner types.NamespacedName, gvk schema.GroupVersionKind
 	k.notify(owner, left)
 }
 
-// dropStale drops the catalogue if it is time to read it anew, and reports whether
+// dropStale drops the catalogue if it is old enough to be read again, and reports whether
 // it is.
 func (k *Kinds) dropStale(group string) bool {
 	k.mu.Lock()
@@ -201,17 +196,14 @@ func (k *Kinds) dropStale(group string) bool {
 	return true
 }
 
-// unsettledLocked is for how long the target may not be sure yet of a group.
+// unsettledLocked returns how long the target may still serve the former kinds of a group.
+// The zero time of a group without changes is long ago.
 func (k *Kinds) unsettledLocked(group string) time.Duration {
-	changed, ok := k.changed[group]
-	if !ok {
-		return 0
-	}
-	return max(0, settling-k.now().Sub(changed))
+	return max(0, settling-k.now().Sub(k.changed[group]))
 }
 
-// Redefine invalidates a group whose CustomResourceDefinition came, went or changed.
-// Its name is that of the resource and of the group: widgets.example.com.
+// Redefine invalidates the group of a CustomResourceDefinition that was created, changed or
+// deleted. Its name has the resource and the group: widgets.example.com.
 func (k *Kinds) Redefine(name string) {
 	_, group, _ := strings.Cut(name, ".")
 	for _, owner := range k.invalidate(group) {
@@ -219,8 +211,8 @@ func (k *Kinds) Redefine(name string) {
 	}
 }
 
-// invalidate forgets the catalogue and what was found of a group, and returns the
-// Applications that asked for it.
+// invalidate drops the catalogue and the kinds of a group, and returns the Applications
+// that asked for them.
 func (k *Kinds) invalidate(group string) []types.NamespacedName {
 	k.mu.Lock()
 	defer k.mu.Unlock()

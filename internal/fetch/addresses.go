@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// block is a range of addresses behind which nothing public is.
+// block is a range of addresses that are not public.
 type block struct {
 	netip.Prefix
 	what string
@@ -22,8 +22,8 @@ func blocks(what string, prefixes ...string) []block {
 }
 
 var (
-	// never are the addresses that no administrator can allow: there clouds hand
-	// out credentials, and there is no host that has one file or another.
+	// never are the addresses that no administrator can allow: clouds serve credentials
+	// there, and no host that serves files has one of them.
 	never = slices.Concat(
 		blocks("a link-local address", "169.254.0.0/16", "fe80::/10"),
 		blocks("the metadata service of a cloud", "100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128", "fd20:ce::254/128"),
@@ -31,8 +31,8 @@ var (
 		blocks("multicast", "224.0.0.0/4", "ff00::/8"),
 		blocks("broadcast", "255.255.255.255/32"),
 	)
-	// special are the rest of the special-purpose registries for IPv4 (RFC 6890),
-	// and of IPv6 what is taken out of the global range below.
+	// special are the remaining blocks of the special-purpose registries for IPv4 (RFC 6890),
+	// and those of IPv6 within the global range below.
 	special = slices.Concat(
 		blocks("loopback", "127.0.0.0/8", "::1/128"),
 		blocks("private", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"),
@@ -41,35 +41,32 @@ var (
 		blocks("for benchmarks", "198.18.0.0/15"),
 		blocks("an IPv4 address in disguise", "2002::/16"), // 6to4
 	)
-	// global is all of IPv6 that is given out. What is beyond it has a meaning of
-	// its own, or will get one.
+	// global is the part of IPv6 that is assigned. The remaining ranges have a special
+	// meaning, or will get one.
 	global = netip.MustParsePrefix("2000::/3")
-	// nat64 has a public IPv4 address in its last four bytes, for networks that have
-	// IPv6 alone.
+	// nat64 has an IPv4 address in its last four bytes, for networks with IPv6 only.
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// addresses are those that may be connected to: public ones, and the allowed.
-type addresses struct {
-	allowed []netip.Prefix
-}
+// addresses are the ranges that may be connected to beside the public ones.
+type addresses []netip.Prefix
 
 func newAddresses(allowed []netip.Prefix) (addresses, error) {
 	for _, prefix := range allowed {
 		if !prefix.IsValid() || prefix.Addr().Is4In6() {
-			return addresses{}, fmt.Errorf("%s is no range of addresses, as 10.0.0.0/8 or fd00::/8 are", prefix)
+			return nil, fmt.Errorf("%s is no range of addresses, as 10.0.0.0/8 or fd00::/8 are", prefix)
 		}
 		for _, block := range never {
 			if block.Contains(prefix.Addr()) && block.Bits() <= prefix.Bits() {
-				return addresses{}, fmt.Errorf("%s cannot be allowed: it is %s", prefix, block.what)
+				return nil, fmt.Errorf("%s cannot be allowed: it is %s", prefix, block.what)
 			}
 		}
 	}
-	return addresses{allowed: slices.Clone(allowed)}, nil
+	return slices.Clone(allowed), nil
 }
 
-// control is called between the making of a socket and its connection, with the
-// address that it is to be connected to.
+// control refuses the connection of a socket to an address. The dialer calls it for
+// each address that a name resolves to.
 func (a addresses) control(_, address string, _ syscall.RawConn) error {
 	connected, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -84,7 +81,7 @@ func (a addresses) check(ip netip.Addr) error {
 	if what := within(reached, never); what != "" {
 		return refusal("its address is " + what)
 	}
-	if slices.ContainsFunc(a.allowed, func(prefix netip.Prefix) bool { return prefix.Contains(ip) }) {
+	if slices.ContainsFunc(a, func(prefix netip.Prefix) bool { return prefix.Contains(ip) }) {
 		return nil
 	}
 	what := within(reached, special)
@@ -97,7 +94,7 @@ func (a addresses) check(ip netip.Addr) error {
 	return nil
 }
 
-// behind gives the IPv4 address that an address of a NAT64 leads to.
+// behind returns the IPv4 address behind a NAT64 address, and any other address unchanged.
 func behind(ip netip.Addr) netip.Addr {
 	if !nat64.Contains(ip) {
 		return ip
@@ -106,6 +103,7 @@ func behind(ip netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte(bytes[12:]))
 }
 
+// within returns what the first block with the address is, empty if there is none.
 func within(ip netip.Addr, blocks []block) string {
 	for _, block := range blocks {
 		if block.Contains(ip) {

@@ -10,9 +10,8 @@ import (
 	"syscall"
 )
 
-// ErrRefused is in the errors of what is not fetched, or not taken, by a rule: it
-// stays so until the Application, the file or the agent's flags change. What is not
-// refused may come when it is asked for again.
+// ErrRefused marks the errors that come from a rule. They persist until the Application,
+// the file or the agent's flags change; after any other error a new try may succeed.
 var ErrRefused = errors.New("refused")
 
 // refusal is an error that is [ErrRefused].
@@ -21,8 +20,8 @@ type refusal string
 func (r refusal) Error() string        { return "refused: " + string(r) }
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
-// reasonOf says why there is no answer. The errors of the libraries have parts of
-// what came over the network in them, addresses, and URLs: their texts are not used.
+// reasonOf returns why a request has no answer. It uses no text of a library's error,
+// which may contain addresses, URLs and bytes that the host has sent.
 func reasonOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -48,7 +47,7 @@ func reasonOf(ctx context.Context, err error) error {
 	return errors.New("the host does not speak HTTP/1.1 over TLS 1.2 or newer, or not as it should")
 }
 
-// untrusted says what is wrong with a certificate.
+// untrusted returns what is wrong with a certificate.
 func untrusted(err error) error {
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		return errors.New("the certificate is for another host")

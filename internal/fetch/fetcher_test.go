@@ -113,7 +113,7 @@ func TestNoFormOfAnAddressReachesTheVictim(t *testing.T) {
 			continue // a template, which nobody fetches
 		}
 		if err == nil {
-			_, err = fetcher.Fetch(t.Context(), source)
+			_, err = fetchOne(t.Context(), fetcher, source)
 		}
 		if err == nil {
 			t.Errorf("%s: was fetched", text)
@@ -127,7 +127,7 @@ func TestNoFormReachesTheVictimUnparsed(t *testing.T) {
 	w, victims := newPrey(t)
 	fetcher := w.fetcher(t)
 	for _, text := range forms(victims[0].port()) {
-		if _, err := fetcher.Fetch(t.Context(), application.Source{URL: text}); !errors.Is(err, ErrRefused) {
+		if _, err := fetchOne(t.Context(), fetcher, application.Source{URL: text}); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: want a refusal, got: %v", text, err)
 		}
 	}
@@ -461,7 +461,7 @@ func TestCancelled(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	_, err := w.fetcher(t).Fetch(ctx, application.Source{URL: w.url("/a.yaml")})
+	_, err := fetchOne(ctx, w.fetcher(t), application.Source{URL: w.url("/a.yaml")})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

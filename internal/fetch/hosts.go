@@ -10,65 +10,48 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// hosts are those that the administrator of the agent has named.
-type hosts struct {
-	exact map[application.Origin]bool
-	// below has example.org for *.example.org.
-	below map[application.Origin]bool
-}
+// hosts are the origins that the administrator of the agent names. The host *.example.org stands for the names
+// one label below example.org; no URL has such a host, see [application.OriginOf].
+type hosts map[application.Origin]bool
 
-// newHosts reads names as example.org, *.example.org, example.org:8443, 192.0.2.1
-// or [2001:db8::1]:8443.
+// newHosts parses names such as example.org, *.example.org, example.org:8443, 192.0.2.1 and [2001:db8::1]:8443.
 func newHosts(names []string) (hosts, error) {
-	all := hosts{exact: map[application.Origin]bool{}, below: map[application.Origin]bool{}}
+	all := hosts{}
 	for _, name := range names {
 		parent, isBelow := strings.CutPrefix(name, "*.")
 		origin, err := originNamed(parent)
-		switch {
-		case err != nil:
-			return hosts{}, fmt.Errorf("%q is no host: %w", name, err)
-		case isBelow && (isIP(origin.Host) || !strings.Contains(origin.Host, ".")):
-			return hosts{}, fmt.Errorf("%q is no host: behind *. comes a domain of at least two labels, as in *.example.org", name)
-		case isBelow:
-			all.below[origin] = true
-		default:
-			all.exact[origin] = true
+		if err != nil {
+			return nil, fmt.Errorf("%q is no host: %w", name, err)
 		}
+		if isBelow {
+			if _, noIP := netip.ParseAddr(origin.Host); noIP == nil || !strings.Contains(origin.Host, ".") {
+				return nil, fmt.Errorf("%q is no host: behind *. comes a domain of at least two labels, as in *.example.org", name)
+			}
+			origin.Host = "*." + origin.Host
+		}
+		all[origin] = true
 	}
 	return all, nil
 }
 
-var errNoHost = errors.New("write HOST or HOST:PORT, without a scheme and a path")
-
-// originNamed reads a host with or without its port, and nothing else.
+// originNamed parses a host with or without its port, and nothing else.
 func originNamed(name string) (application.Origin, error) {
 	address, err := url.Parse("https://" + name)
 	if err != nil || address.Host != name {
-		return application.Origin{}, errNoHost
+		return application.Origin{}, errors.New("write HOST or HOST:PORT, without a scheme and a path")
 	}
 	return application.OriginOf(address)
 }
 
-func isIP(host string) bool {
-	_, err := netip.ParseAddr(host)
-	return err == nil
-}
-
-// check tells if the URL may be asked for, and gives it in the form in which it is:
-// with nothing but what was looked at.
+// check returns the URL to request, which has only the parts that were checked, or why it is not requested.
 func (h hosts) check(address *url.URL) (*url.URL, error) {
 	origin, err := application.OriginOf(address)
 	if err != nil {
 		return nil, refusal(err.Error())
 	}
-	if !h.has(origin) {
+	_, parent, _ := strings.Cut(origin.Host, ".")
+	if !h[origin] && !h[application.Origin{Host: "*." + parent, Port: origin.Port}] {
 		return nil, refusal(fmt.Sprintf("%s is none of the hosts that this agent fetches from: its administrator can name it (--url-source-hosts)", origin))
 	}
-	checked := &url.URL{Scheme: "https", Host: origin.String(), Path: address.Path, RawPath: address.RawPath, RawQuery: address.RawQuery}
-	return checked, nil
-}
-
-func (h hosts) has(origin application.Origin) bool {
-	_, parent, _ := strings.Cut(origin.Host, ".")
-	return h.exact[origin] || h.below[application.Origin{Host: parent, Port: origin.Port}]
+	return &url.URL{Scheme: "https", Host: origin.String(), Path: address.Path, RawPath: address.RawPath, RawQuery: address.RawQuery}, nil
 }

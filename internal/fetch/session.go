@@ -8,69 +8,58 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Session gets the files of one translation: a template, and what it imports from
-// beside it. Its names are those of a file system with the host as its root, so that
-// an import of ../types.yaml in Entry is known to whoever joins paths:
+// Session fetches the files of one translation: a template, and the files that it imports
+// from the same host. Names are paths from the root of the host, so that the importer can
+// join the path ../types.yaml with that of Entry:
 //
 //	session, err := fetcher.Session(ctx, source)
 //	...
 //	defer session.Close()
 //	resources, err := tosca.TranslateFrom(session.Entry(), session.Open)
 //
-// It is used by one at a time.
+// It is not safe for concurrent use.
 type Session struct {
 	fetcher *Fetcher
 	source  application.Source
 	address *url.URL
-	// The context is that of the one translation, as that of an http.Request is.
+	// The context is that of the one translation, like that of an http.Request.
 	ctx      context.Context
 	cancel   context.CancelFunc
 	requests int
 	bytes    int64
 }
 
-// Session begins a translation: from now on its time passes.
+// Session begins a translation, whose time runs from here.
 func (f *Fetcher) Session(ctx context.Context, source application.Source) (*Session, error) {
-	address, err := f.addressOf(source)
-	if err != nil {
-		return nil, err
+	address, err := url.Parse(source.URL)
+	if err != nil { // which would repeat the URL
+		return nil, refusal("the URL cannot be read")
+	}
+	if address, err = f.hosts.check(address); err != nil {
+		return nil, fmt.Errorf("fetch the source: %w", err)
 	}
 	session := &Session{fetcher: f, source: source, address: address, requests: maxRequests, bytes: f.maxBytes}
 	session.ctx, session.cancel = context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("no whole answer came within %s", f.timeout))
 	return session, nil
 }
 
-func (f *Fetcher) addressOf(source application.Source) (*url.URL, error) {
-	address, err := url.Parse(source.URL)
-	if err != nil { // which would repeat the URL
-		return nil, refusal("the URL cannot be read")
-	}
-	address, err = f.hosts.check(address)
-	if err != nil {
-		return nil, fmt.Errorf("fetch the source: %w", err)
-	}
-	return address, nil
-}
-
 // Close ends the session.
 func (s *Session) Close() { s.cancel() }
 
-// Entry is the name of the source itself.
+// Entry returns the name of the source itself.
 func (s *Session) Entry() string { return strings.TrimPrefix(s.address.Path, "/") }
 
-// Open gets a file of the source's host.
+// Open fetches a file from the host of the source.
 func (s *Session) Open(name string) ([]byte, error) {
 	if name == s.Entry() {
 		return s.openEntry()
 	}
-	// Whoever pins a template relies on what comes of it, and that may be anything
-	// if what it imports may.
+	// A pinned template is to give the same resources each time, and what it imports is not pinned.
 	if s.source.Digest != "" {
 		return nil, fmt.Errorf("fetch %s: %w", s.address, refusal("it has a digest, and what it imports has none: put them into one archive, or leave the digest out"))
 	}
@@ -92,7 +81,7 @@ func (s *Session) openEntry() ([]byte, error) {
 	return body, nil
 }
 
-// beside gives the URL of another file of the host.
+// beside returns the URL of another file on the host.
 func (s *Session) beside(name string) (*url.URL, error) {
 	isForeign := func(r rune) bool { return r < ' ' || strings.ContainsRune(`?#\:`, r) }
 	if !fs.ValidPath(name) || strings.ContainsFunc(name, isForeign) {
@@ -104,7 +93,7 @@ func (s *Session) beside(name string) (*url.URL, error) {
 	return &url.URL{Scheme: s.address.Scheme, Host: s.address.Host, Path: "/" + name}, nil
 }
 
-// open gets what is behind a URL, or what that redirects to.
+// open fetches the file at a URL, and follows redirects.
 func (s *Session) open(address *url.URL) ([]byte, error) {
 	next := address
 	for range maxRedirects + 1 {
@@ -120,7 +109,7 @@ func (s *Session) open(address *url.URL) ([]byte, error) {
 	return nil, fmt.Errorf("fetch %s: %w", address, refusal(fmt.Sprintf("it redirects more than %d times", maxRedirects)))
 }
 
-// ask makes one request. It gives what is there, or where it is said to be.
+// ask sends one request. It returns the file, or the URL that the answer redirects to.
 func (s *Session) ask(address *url.URL) (body []byte, next *url.URL, err error) {
 	if s.requests--; s.requests < 0 {
 		return nil, nil, refusal(fmt.Sprintf("the files of one template take at most %d requests", maxRequests))
@@ -134,7 +123,8 @@ func (s *Session) ask(address *url.URL) (body []byte, next *url.URL, err error) 
 		return nil, nil, reasonOf(s.ctx, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // of what was only read nothing is lost
-	if isRedirect(response.StatusCode) {
+	switch response.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		next, err = s.target(address, response.Header.Get("Location"))
 		return nil, next, err
 	}
@@ -142,28 +132,20 @@ func (s *Session) ask(address *url.URL) (body []byte, next *url.URL, err error) 
 	return body, nil, err
 }
 
-func isRedirect(status int) bool {
-	return slices.Contains([]int{
-		http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
-		http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
-	}, status)
-}
-
-// target gives where a redirect leads to. It may have a query, as those to a storage
-// of files do, which is why it is in no error.
+// target returns the URL that a redirect leads to. No error repeats it: it may have a
+// query with credentials, as redirects to file storage do.
 func (s *Session) target(from *url.URL, location string) (*url.URL, error) {
 	address, err := from.Parse(location)
 	if err != nil || location == "" {
 		return nil, refusal("it redirects to what is no URL")
 	}
-	address, err = s.fetcher.hosts.check(address)
-	if err != nil {
+	if address, err = s.fetcher.hosts.check(address); err != nil {
 		return nil, fmt.Errorf("it redirects: %w", err)
 	}
 	return address, nil
 }
 
-// read reads the body of an answer that is taken.
+// read reads the body of an answer that is no redirect.
 func (s *Session) read(response *http.Response) ([]byte, error) {
 	encoding := response.Header.Get("Content-Encoding")
 	switch {

@@ -212,7 +212,17 @@ func (w *world) fetch(t *testing.T, text string) ([]byte, error) {
 	if err != nil || !isURL {
 		t.Fatalf("%s: a URL: %v, %v", text, isURL, err)
 	}
-	return w.fetcher(t).Fetch(t.Context(), source)
+	return fetchOne(t.Context(), w.fetcher(t), source)
+}
+
+// fetchOne fetches one file, as an archive is.
+func fetchOne(ctx context.Context, fetcher *Fetcher, source application.Source) ([]byte, error) {
+	session, err := fetcher.Session(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	return session.Open(session.Entry())
 }
 
 // checkError compares what an error says, and that it says nothing that came from

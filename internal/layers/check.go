@@ -8,40 +8,22 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 )
 
-// Violation is a place where the order is broken.
-type Violation struct {
-	// File is the path within the module.
-	File string
-	// Line is 0 if the whole file is meant.
-	Line   int
-	Reason string
-}
-
-// String gives "file:line: reason".
-func (v Violation) String() string {
-	if v.Line == 0 {
-		return v.File + ": " + v.Reason
-	}
-	return fmt.Sprintf("%s:%d: %s", v.File, v.Line, v.Reason)
-}
-
-// Check reads the Go files of the module whose root is the directory, whatever
-// their build constraints, and gives all that breaks the order, by file and
-// line. Folders named testdata and modules within the module are left out.
-func Check(root, module string) ([]Violation, error) {
-	c := checker{root: root, module: module, files: token.NewFileSet()}
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+// Check reads the Go files of the module whose root is the directory, whatever their build
+// constraints, and returns all that breaks the order, by file and line. It skips folders
+// that the go command does not count to the module.
+func Check(root, module string) ([]string, error) {
+	c := checker{tree: os.DirFS(root), module: module, files: token.NewFileSet()}
+	err := fs.WalkDir(c.tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != root && isForeign(name):
+		case entry.IsDir() && name != "." && c.isForeign(name):
 			return fs.SkipDir
-		case !entry.IsDir() && strings.HasSuffix(name, ".go"):
+		case !entry.IsDir() && path.Ext(name) == ".go":
 			return c.file(name)
 		}
 		return nil
@@ -49,25 +31,22 @@ func Check(root, module string) ([]Violation, error) {
 	return c.violations, err
 }
 
-// isForeign tells of folders that the go command does not count to the module.
-func isForeign(dir string) bool {
-	name := filepath.Base(dir)
-	if name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
-		return true
-	}
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	return err == nil
+type checker struct {
+	tree       fs.FS
+	module     string
+	files      *token.FileSet
+	violations []string
 }
 
-type checker struct {
-	root, module string
-	files        *token.FileSet
-	violations   []Violation
+// isForeign reports whether the go command does not count a folder to the module.
+func (c *checker) isForeign(dir string) bool {
+	name := path.Base(dir)
+	_, err := fs.Stat(c.tree, path.Join(dir, "go.mod"))
+	return err == nil || name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
 }
 
 // source is a file of a package that is in a layer.
 type source struct {
-	name   string // within the module
 	pkg    string
 	layer  layer
 	isTest bool
@@ -76,26 +55,31 @@ type source struct {
 func (s source) isPure() bool { return (s.layer <= pureUpTo || isPureAbove(s.pkg)) && !s.isTest }
 
 func (c *checker) file(name string) error {
-	relative, err := filepath.Rel(c.root, name)
-	if err != nil {
-		return fmt.Errorf("locate %s: %w", name, err)
-	}
-	relative = filepath.ToSlash(relative)
-	s := source{name: relative, pkg: path.Dir(relative), isTest: strings.HasSuffix(relative, "_test.go")}
-	own, ok := layerOf(s.pkg)
-	if !ok {
+	s := source{pkg: path.Dir(name), isTest: strings.HasSuffix(name, "_test.go")}
+	var inLayer bool
+	if s.layer, inLayer = layerOf(s.pkg); !inLayer {
 		if needsLayer(s.pkg) {
-			c.add(s, token.NoPos, "%s is in no layer: give it a layer in internal/layers", s.pkg)
+			c.violations = append(c.violations, fmt.Sprintf("%s: %s is in no layer: give it a layer in internal/layers", name, s.pkg))
 		}
 		return nil
 	}
-	s.layer = own
-	parsed, err := parser.ParseFile(c.files, name, nil, parser.SkipObjectResolution)
+	text, err := fs.ReadFile(c.tree, name)
 	if err != nil {
-		return fmt.Errorf("parse %s: %w", relative, err)
+		return err
+	}
+	parsed, err := parser.ParseFile(c.files, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		return fmt.Errorf("parse %w", err)
 	}
 	for _, spec := range parsed.Imports {
-		c.imported(s, spec)
+		imported := strings.Trim(spec.Path.Value, "\"`")
+		if s.isPure() && isImpure(imported) {
+			c.report(spec.Pos(), "imports %s: %s is pure", imported, s.pkg)
+		}
+		target, ours := strings.CutPrefix(imported, c.module+"/")
+		if reason := s.objection(target); ours && reason != "" {
+			c.report(spec.Pos(), "imports %s", reason)
+		}
 	}
 	if s.isPure() {
 		c.clock(s, parsed)
@@ -103,27 +87,11 @@ func (c *checker) file(name string) error {
 	return nil
 }
 
-func (c *checker) imported(s source, spec *ast.ImportSpec) {
-	imported, err := strconv.Unquote(spec.Path.Value)
-	if err != nil {
-		return // the parser has accepted it
-	}
-	if s.isPure() && isImpure(imported) {
-		c.add(s, spec.Pos(), "imports %s: %s is pure", imported, s.pkg)
-	}
-	target, ok := strings.CutPrefix(imported, c.module+"/")
-	if !ok || target == s.pkg { // the test of a package imports it
-		return
-	}
-	if reason := s.objection(target); reason != "" {
-		c.add(s, spec.Pos(), "imports %s", reason)
-	}
-}
-
-// objection tells why the file may not import a package of its own module.
+// objection returns why the file may not import a package of its own module, empty if it may.
 func (s source) objection(target string) string {
 	other, ok := layerOf(target)
 	switch {
+	case target == s.pkg: // the test of a package imports it
 	case !ok && needsLayer(target):
 		return target + ", which is in no layer: give it a layer in internal/layers"
 	case target == "internal/layers":
@@ -131,7 +99,6 @@ func (s source) objection(target string) string {
 	case !ok && !s.isTest:
 		return target + ", which is in no layer: only tests may"
 	case !ok:
-		return ""
 	case other > s.layer, other == s.layer && !isRoomOf(target, s.pkg):
 		return fmt.Sprintf("%s of layer %d: %s, of layer %d, imports only layers below its own", target, other, s.pkg, s.layer)
 	case knowsNoApplication(s.pkg) && isApplication(target):
@@ -140,43 +107,31 @@ func (s source) objection(target string) string {
 	return ""
 }
 
-// clock reports every mention of a function that depends on the time, whether
-// it is called or handed on.
+// clock reports every mention of a function that depends on the time, called or not.
 func (c *checker) clock(s source, parsed *ast.File) {
-	name := nameOfTime(parsed)
+	at := slices.IndexFunc(parsed.Imports, func(spec *ast.ImportSpec) bool { return spec.Path.Value == `"time"` })
+	if at < 0 {
+		return
+	}
+	name := "time"
+	if alias := parsed.Imports[at].Name; alias != nil {
+		name = alias.Name
+	}
 	if name == "." {
-		c.add(s, parsed.Package, "imports time without a name: %s is pure, and its clock could not be seen", s.pkg)
+		c.report(parsed.Package, "imports time without a name: %s is pure, and its clock could not be seen", s.pkg)
 		return
 	}
 	ast.Inspect(parsed, func(n ast.Node) bool {
-		selector, ok := n.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		qualifier, ok := selector.X.(*ast.Ident)
-		if ok && name != "" && qualifier.Name == name && isClock(selector.Sel.Name) {
-			c.add(s, selector.Pos(), "uses time.%s: %s is pure", selector.Sel.Name, s.pkg)
+		if selector, ok := n.(*ast.SelectorExpr); ok && isClock(selector.Sel.Name) {
+			if qualifier, ok := selector.X.(*ast.Ident); ok && qualifier.Name == name {
+				c.report(selector.Pos(), "uses time.%s: %s is pure", selector.Sel.Name, s.pkg)
+			}
 		}
 		return true
 	})
 }
 
-// nameOfTime gives the name that a file has for package time, if it imports it.
-func nameOfTime(parsed *ast.File) string {
-	for _, spec := range parsed.Imports {
-		switch {
-		case spec.Path.Value != `"time"`:
-		case spec.Name != nil:
-			return spec.Name.Name
-		default:
-			return "time"
-		}
-	}
-	return ""
-}
-
-func (c *checker) add(s source, at token.Pos, format string, arguments ...any) {
-	c.violations = append(c.violations, Violation{
-		File: s.name, Line: c.files.Position(at).Line, Reason: fmt.Sprintf(format, arguments...),
-	})
+func (c *checker) report(at token.Pos, format string, arguments ...any) {
+	position := c.files.Position(at)
+	c.violations = append(c.violations, fmt.Sprintf("%s:%d: ", position.Filename, position.Line)+fmt.Sprintf(format, arguments...))
 }

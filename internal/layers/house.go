@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// layer is what a package may import of its own module: layers below its own.
+// layer is the place of a package in the order: it imports layers below its own.
 type layer int
 
 // pureUpTo is the highest layer whose packages are pure.
@@ -14,7 +14,7 @@ const pureUpTo layer = 3
 // isPureAbove reports whether a package of a higher layer is pure as well.
 func isPureAbove(path string) bool { return path == "pkg/status" || path == "pkg/plan" }
 
-// layerOf gives the layer of a package, by its path in the module.
+// layerOf returns the layer of a package, by its path in the module.
 func layerOf(path string) (layer, bool) {
 	switch path {
 	case "pkg/manifest", "pkg/resync", "pkg/watchjson", "manifests": // the latter are embedded files, which import nothing
@@ -36,27 +36,22 @@ func layerOf(path string) (layer, bool) {
 	return 7, strings.HasPrefix(path, "cmd/")
 }
 
-// isRoomOf holds for a room of a package of the same layer, which imports its rooms.
+// isRoomOf reports whether a package is a room of another one.
 func isRoomOf(room, house string) bool { return strings.HasPrefix(room, house+"/") }
 
-// needsLayer tells if the package belongs to the product. This one does not:
-// it is imported by nobody.
+// needsLayer reports whether a package belongs to the product. This one does not.
 func needsLayer(path string) bool {
 	top, _, _ := strings.Cut(path, "/")
 	return path != "internal/layers" && slices.Contains([]string{"pkg", "internal", "cmd"}, top)
 }
 
-// knowsNoApplication tells of packages that serve other owners as well.
-func knowsNoApplication(path string) bool {
-	return path == "pkg/observer" || path == "pkg/apply"
-}
+// knowsNoApplication reports whether a package serves other owners as well.
+func knowsNoApplication(path string) bool { return path == "pkg/observer" || path == "pkg/apply" }
 
-// isApplication tells of packages that are about Applications.
-func isApplication(path string) bool {
-	return path == "pkg/application" || path == "pkg/mutate"
-}
+// isApplication reports whether a package is about Applications.
+func isApplication(path string) bool { return path == "pkg/application" || path == "pkg/mutate" }
 
-// isImpure tells of packages, by their import path, that a pure one does without.
+// isImpure reports whether no pure package may import this one.
 func isImpure(path string) bool {
 	switch path {
 	case "context", "log", "log/slog", "os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand",
@@ -65,19 +60,11 @@ func isImpure(path string) bool {
 	case "k8s.io/client-go/kubernetes/scheme", "k8s.io/client-go/applyconfigurations": // the types of the API, without a client
 		return false
 	}
-	for _, module := range []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"} {
-		if path == module || strings.HasPrefix(path, module+"/") {
-			return true
-		}
-	}
-	return false
+	path += "/"
+	return strings.HasPrefix(path, "k8s.io/client-go/") || strings.HasPrefix(path, "sigs.k8s.io/controller-runtime/")
 }
 
-// isClock tells of the functions of package time that depend on when they are called.
+// isClock reports whether a function of package time depends on when it is called.
 func isClock(name string) bool {
-	switch name {
-	case "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker"}, name)
 }

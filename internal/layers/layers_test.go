@@ -173,11 +173,7 @@ func finds(t *testing.T, root string, want ...string) {
 	t.Helper()
 	violations, err := layers.Check(root, "example.org/m")
 	check.Must(t, err)
-	var got []string
-	for _, violation := range violations {
-		got = append(got, violation.String())
-	}
-	check.Equal(t, "violations", want, got)
+	check.Equal(t, "violations", want, violations)
 }
 
 func write(t *testing.T, root, name, text string) {

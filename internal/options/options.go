@@ -1,5 +1,5 @@
-// Package options has the flags that all servers share: how to reach a
-// cluster, how to log, and where to serve metrics.
+// Package options has the flags that all servers share: how to reach a cluster, how to
+// log, and where to serve metrics.
 package options
 
 import (
@@ -19,7 +19,7 @@ import (
 
 // Connection says how to reach a cluster.
 type Connection struct {
-	// Kubeconfig is a file; empty: the ServiceAccount of the Pod.
+	// Kubeconfig is a file. If it is empty, the ServiceAccount of the Pod is used.
 	Kubeconfig string
 }
 
@@ -28,8 +28,8 @@ func (c *Connection) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "file that says how to reach the cluster (default: the ServiceAccount of the Pod)")
 }
 
-// Config makes the client configuration. There is no limit of requests on our
-// side: the API server's priority and fairness knows better.
+// Config returns the client configuration. It limits no requests, because the priority and
+// fairness of the API server does.
 func (c *Connection) Config(userAgent string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *Connection) Config(userAgent string) (*rest.Config, error) {
 	return rest.AddUserAgent(config, userAgent), nil
 }
 
-// Logging says what is logged, and how.
+// Logging says from which level on, and in which format, is logged.
 type Logging struct {
 	Level  string
 	Format string
@@ -54,7 +54,7 @@ func (l *Logging) AddFlags(flags *pflag.FlagSet) {
 
 // Validate checks the flags.
 func (l *Logging) Validate() error {
-	if _, err := l.level(); err != nil {
+	if err := new(slog.Level).UnmarshalText([]byte(l.Level)); err != nil {
 		return fmt.Errorf("--log-level: %w", err)
 	}
 	if l.Format != "json" && l.Format != "text" {
@@ -63,7 +63,7 @@ func (l *Logging) Validate() error {
 	return nil
 }
 
-// Start makes a logger that writes to out, and has the libraries use it too.
+// Start returns a logger that writes to out, and has the libraries use it too.
 func (l *Logging) Start(out io.Writer) (logr.Logger, error) {
 	logger, err := l.logger(out)
 	if err == nil {
@@ -74,8 +74,8 @@ func (l *Logging) Start(out io.Writer) (logr.Logger, error) {
 }
 
 func (l *Logging) logger(out io.Writer) (logr.Logger, error) {
-	level, err := l.level()
-	if err != nil {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
 		return logr.Discard(), err
 	}
 	options := &slog.HandlerOptions{Level: level}
@@ -85,15 +85,9 @@ func (l *Logging) logger(out io.Writer) (logr.Logger, error) {
 	return logr.FromSlogHandler(slog.NewJSONHandler(out, options)), nil
 }
 
-func (l *Logging) level() (slog.Level, error) {
-	var level slog.Level
-	err := level.UnmarshalText([]byte(l.Level))
-	return level, err
-}
-
 // Metrics says where the metrics are served.
 type Metrics struct {
-	// Address is where to listen; "0" is nowhere.
+	// Address is where to listen. "0" turns the metrics off.
 	Address string
 }
 
@@ -102,8 +96,8 @@ func (m *Metrics) AddFlags(flags *pflag.FlagSet, address string) {
 	flags.StringVar(&m.Address, "metrics-bind-address", address, `where to serve /metrics, over TLS, to whoever may get it; "0": nowhere`)
 }
 
-// Server gives what the manager needs to serve them: over TLS, and by the API
-// server's word to whoever may get /metrics.
+// Server returns the manager's options for the metrics. They are served over TLS, to the
+// clients that the API server allows to get /metrics.
 func (m *Metrics) Server() server.Options {
 	return server.Options{
 		BindAddress:    m.Address,

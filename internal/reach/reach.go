@@ -1,6 +1,6 @@
 // Package reach has the flag that says how far Applications may reach, which webhook,
-// agent and enrolment have in common. It is apart from their other options, for which
-// kubectl krake would have to link all that makes a server.
+// agent and enrolment share. It is not in package options, because kubectl krake would
+// then link the libraries of a server.
 package reach
 
 import (

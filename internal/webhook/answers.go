@@ -20,18 +20,18 @@ func invalid(name string, refusals field.ErrorList) admission.Response {
 	return refused(apierrors.NewInvalid(schema.GroupKind{Kind: "Application"}, name, refusals).Status())
 }
 
-// forbidden answers 403 with one cause for each place that asks for rights which
-// the user does not have.
+// forbidden answers 403 with one cause for each place that needs rights which the user
+// does not have.
 func forbidden(name, user string, denied []mutate.Need) admission.Response {
 	var causes []metav1.StatusCause
 	var texts []string
-	for _, rights := range alike(denied) {
-		text := fmt.Sprintf("user %q may not %s", user, describe(rights))
-		if why := rights[0].Because; why != "" {
-			text += " (" + why + ")"
+	for _, need := range joinVerbs(denied) {
+		text := fmt.Sprintf("user %q may not %s", user, need)
+		if need.Because != "" {
+			text += " (" + need.Because + ")"
 		}
-		causes = append(causes, metav1.StatusCause{Type: metav1.CauseType(field.ErrorTypeForbidden), Field: rights[0].Path, Message: text})
-		texts = append(texts, fmt.Sprintf("%s: %s", rights[0].Path, text))
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseType(field.ErrorTypeForbidden), Field: need.Path, Message: text})
+		texts = append(texts, need.Path+": "+text)
 	}
 	status := apierrors.NewForbidden(
 		schema.GroupResource{Group: application.Domain, Resource: application.ApplicationsResource}, name,
@@ -41,35 +41,23 @@ func forbidden(name, user string, denied []mutate.Need) admission.Response {
 	return refused(status)
 }
 
-// alike puts the verbs together that one place asks for on one resource.
-func alike(denied []mutate.Need) [][]mutate.Need {
-	var groups [][]mutate.Need
+// joinVerbs makes one need of adjacent needs that differ only in their verbs, as in
+// `create, patch, delete deployments.apps in namespace "demo"`.
+func joinVerbs(denied []mutate.Need) []mutate.Need {
+	var joined []mutate.Need
+	var former mutate.Need
 	for _, need := range denied {
-		if last := len(groups) - 1; last >= 0 {
-			former := groups[last][0]
-			former.Verb = need.Verb
-			if former == need {
-				groups[last] = append(groups[last], need)
-				continue
-			}
+		if former.Verb = need.Verb; len(joined) > 0 && former == need {
+			joined[len(joined)-1].Verb += ", " + need.Verb
+		} else {
+			joined = append(joined, need)
 		}
-		groups = append(groups, []mutate.Need{need})
+		former = need
 	}
-	return groups
+	return joined
 }
 
-// describe gives `create, patch, delete deployments.apps in namespace "demo"`.
-func describe(rights []mutate.Need) string {
-	verbs := make([]string, 0, len(rights))
-	for _, right := range rights {
-		verbs = append(verbs, right.Verb)
-	}
-	right := rights[0].Access
-	right.Verb = strings.Join(verbs, ", ")
-	return right.String()
-}
-
-// unanswerable answers 500: the request may be right, and trying again may help.
+// unanswerable answers 500: the request may be right, and another try may succeed.
 func unanswerable(err error) admission.Response {
 	return refused(apierrors.NewInternalError(fmt.Errorf("the Application cannot be checked now, try again: %w", err)).Status())
 }
@@ -78,8 +66,8 @@ func refused(status metav1.Status) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
 }
 
-// unknownKinds warns of kinds that this API server does not have: perhaps they
-// are mistakes, perhaps those of another cluster, or of a time to come.
+// unknownKinds warns of kinds that this API server does not have. They may be mistakes, or
+// kinds of another cluster, or kinds that are defined later.
 func unknownKinds(objects []mutate.Object) []string {
 	var warnings []string
 	for i, object := range objects {
@@ -91,14 +79,13 @@ func unknownKinds(objects []mutate.Object) []string {
 	return warnings
 }
 
+// The API server cuts off more and longer warnings, without saying so.
 const (
-	// maxWarnings and maxWarning bound what is told: the API server cuts off
-	// what is longer, and says nothing of it.
 	maxWarnings = 15
 	maxWarning  = 250
 )
 
-// told gives the warnings that there is room for.
+// told returns the warnings within these bounds.
 func told(warnings []string) []string {
 	var texts []string
 	for i, warning := range warnings {

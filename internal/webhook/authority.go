@@ -18,19 +18,18 @@ import (
 )
 
 const (
-	// reviewsAtOnce bounds the questions of one request that are under way.
+	// reviewsAtOnce bounds the concurrent reviews of one request.
 	reviewsAtOnce = 16
-	// reviewTimeout leaves time to say so before the API server gives up.
+	// reviewTimeout leaves time to answer before the API server gives up.
 	reviewTimeout = 4 * time.Second
-	// allowedFor is how long a right that was granted is not asked for again, and
-	// so how long one that is taken away goes on. A refusal is never kept: who is
-	// given a right tries again at once.
+	// allowedFor is how long a granted right is cached, and so how long a right that is
+	// revoked still counts. A refusal is never cached: a user who is granted a right tries
+	// again at once.
 	allowedFor = 10 * time.Second
 	maxAllowed = 8192
 )
 
-// authority asks whether a user has rights. It asks for the user of the request,
-// and nobody else's answers are told.
+// authority reviews the rights of users, each with answers that are only for that user.
 type authority struct {
 	reviews authorizationclient.SubjectAccessReviewInterface
 	allowed *cache.LRUExpireCache
@@ -42,11 +41,11 @@ func newAuthority(reviews authorizationclient.SubjectAccessReviewInterface, now 
 
 // grant is a right of a user that was asked for.
 type grant struct {
-	user [sha256.Size]byte // of all that the API server tells of it, which may be much
+	user [sha256.Size]byte // of all that the API server says of the user, which may be large
 	mutate.Access
 }
 
-// denied gives the needs that the user has no right to, in their order.
+// denied returns the needs that the user has no right to, in their order.
 func (a *authority) denied(ctx context.Context, user authenticationv1.UserInfo, needs []mutate.Need) ([]mutate.Need, error) {
 	identity, err := json.Marshal(user)
 	if err != nil {

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// drainTime is how long a server that is to stop goes on answering. An API server
-// that posts on a kept connection just when it is closed has a failed admission,
-// so that connections are given up by their answers first.
+// drainTime is how long a server that is to stop continues to answer. An API server that
+// posts to a connection just when it is closed has a failed admission, so that answers
+// close the connections first.
 const drainTime = 2 * time.Second
 
-// drain has a server stop later than it is told to, and give up its connections
-// in the meantime.
+// drain delays the end of a server, and closes its connections in the meantime.
 type drain struct {
 	next    http.Handler
 	leaving atomic.Bool
@@ -27,7 +26,7 @@ func (d *drain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.next.ServeHTTP(w, r)
 }
 
-// serve serves until some time after the context has ended.
+// serve serves until drainTime after the context has ended.
 func (d *drain) serve(ctx context.Context, start func(context.Context) error) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -12,7 +12,6 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -28,12 +27,12 @@ import (
 type handler struct {
 	scope    mutate.Scope
 	accounts mutate.Accounts
-	// urlSources: agents fetch what is behind URLs.
+	// urlSources says that agents fetch what is behind URLs.
 	urlSources bool
 	kinds      *discovery.Guesser
 	authority  *authority
-	// computing bounds what is computed at once: a text of 256 KiB can take 50 MiB
-	// while it is read, and more than there are processors at once gain nothing.
+	// computing bounds the requests that are computed at once: to read a text of 256 KiB can
+	// take 50 MiB, and more requests than processors gain nothing.
 	computing *semaphore.Weighted
 	now       func() time.Time
 	logger    logr.Logger
@@ -45,9 +44,13 @@ func (h *handler) Handle(ctx context.Context, request admission.Request) admissi
 	response := h.answer(ctx, request)
 	verdict := verdictOf(response)
 	admissions.WithLabelValues(operationOf(request), verdict).Inc()
-	durations.WithLabelValues(wholePhase).Observe(h.now().Sub(started).Seconds())
-	// Who, what and how it ended; what is in the ConfigMap is nobody's business here.
-	h.logger.V(levelOf(verdict)).Info("answered", "application", request.Namespace+"/"+request.Name,
+	durations.WithLabelValues("whole").Observe(h.now().Sub(started).Seconds())
+	level := 0
+	if response.Allowed {
+		level = 1
+	}
+	// The log has nothing of what is in the ConfigMap.
+	h.logger.V(level).Info("answered", "application", request.Namespace+"/"+request.Name,
 		"operation", request.Operation, "user", request.UserInfo.Username, "verdict", verdict, "fields", fieldsOf(response))
 	return response
 }
@@ -62,21 +65,22 @@ func (h *handler) answer(ctx context.Context, request admission.Request) admissi
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode the stored ConfigMap: %w", err))
 		}
 	}
-	// The configuration keeps the agents' writes away: they have to be possible
-	// while there is no webhook. One that comes nevertheless is an agent's.
-	if cluster, ok := agentOf(request.UserInfo); ok {
+	// The configuration of the webhook leaves out the writes of agents, because they have to
+	// be possible without a webhook. The name of an agent is that of its cluster.
+	if cluster, ok := strings.CutPrefix(request.UserInfo.Username, "system:serviceaccount:"+application.AgentsNamespace+":"); ok {
 		return h.answerAgent(request, &cm, &stored, cluster)
 	}
 	return h.answerUser(ctx, request, &cm, &stored)
 }
 
-// answerUser lets a user write what is right, and what the user may.
+// answerUser admits an Application that is valid and that its user has the rights to.
 func (h *handler) answerUser(ctx context.Context, request admission.Request, cm, stored *corev1.ConfigMap) admission.Response {
 	prepared, after, err := h.prepare(ctx, request, cm, stored)
 	if err != nil {
 		return unanswerable(err)
 	}
-	refs, former, refusals, err := h.place(mutate.HomeOf(request.Namespace, h.accounts.Of(after) != ""), &prepared)
+	account := h.accounts.For(after.Annotations[application.ServiceAccountAnnotation])
+	refs, former, refusals, err := h.place(mutate.Home{Hub: request.Namespace, Target: request.Namespace, Account: account != ""}, &prepared)
 	switch {
 	case err != nil:
 		return unanswerable(err)
@@ -87,7 +91,7 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 		needs := h.accounts.Needs(after, stored, refs, mutate.Left(refs, former))
 		started := h.now()
 		denied, err := h.authority.denied(ctx, request.UserInfo, needs)
-		durations.WithLabelValues(reviewPhase).Observe(h.now().Sub(started).Seconds())
+		durations.WithLabelValues("review").Observe(h.now().Sub(started).Seconds())
 		switch {
 		case err != nil:
 			return unanswerable(err)
@@ -99,7 +103,7 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 	return difference(cm, after).WithWarnings(told(prepared.Warnings)...)
 }
 
-// computingAtOnce is for the two processors that the Pod is limited to.
+// computingAtOnce is the number of processors that the Pod is limited to.
 const computingAtOnce = 2
 
 func (h *handler) prepare(ctx context.Context, request admission.Request, cm, stored *corev1.ConfigMap) (mutate.Prepared, *corev1.ConfigMap, error) {
@@ -108,23 +112,16 @@ func (h *handler) prepare(ctx context.Context, request admission.Request, cm, st
 	}
 	defer h.computing.Release(1)
 	started := h.now()
-	defer func() { durations.WithLabelValues(computePhase).Observe(h.now().Sub(started).Seconds()) }()
+	defer func() { durations.WithLabelValues("compute").Observe(h.now().Sub(started).Seconds()) }()
 	after := cm.DeepCopy()
 	after.Namespace = request.Namespace // the object need not say it
-	prepared := complete(request.Operation, after, stored)
+	prepared := mutate.PrepareForUpdate(after, stored)
 	prepared.Warnings = append(prepared.Warnings, mutate.SuspectHold(after, stored, started)...)
 	return prepared, after, nil
 }
 
-func complete(operation admissionv1.Operation, cm, stored *corev1.ConfigMap) mutate.Prepared {
-	if operation == admissionv1.Update {
-		return mutate.PrepareForUpdate(cm, stored)
-	}
-	return mutate.PrepareForCreate(cm)
-}
-
-// place finds where the objects are, those of the spec and those of the former
-// one, and refuses what the Application may not reach.
+// place finds where the objects of the spec and of the former spec are, and refuses those
+// that the Application may not reach.
 func (h *handler) place(home mutate.Home, prepared *mutate.Prepared) (refs, former []manifest.Ref, refusals field.ErrorList, err error) {
 	wanted, err := h.kinds.Objects(prepared.Wanted)
 	if err != nil {
@@ -137,17 +134,17 @@ func (h *handler) place(home mutate.Home, prepared *mutate.Prepared) (refs, form
 	}
 	refs, refusals = h.scope.Confine(home, wanted)
 	refusals = mutate.Relocate(append(refusals, h.unfetchable(prepared)...), prepared.Spec)
-	former, _ = h.scope.Confine(home, formerly) // what it may not reach any more is asked for all the same
+	former, _ = h.scope.Confine(home, formerly) // the rights to objects out of its reach are asked for all the same
 	for i, object := range wanted {
 		if object.Guessed && h.scope == mutate.ClusterScope {
-			refs[i].Namespace = "" // it may turn out to be in none
+			refs[i].Namespace = "" // the kind may be cluster-scoped
 		}
 	}
 	return refs, former, refusals, nil
 }
 
-// unfetchable refuses a URL where agents do not fetch: whoever names one has them go
-// there, and what is there is nobody's to look at before it is carried out.
+// unfetchable refuses a URL where agents do not fetch: the user of the Application would
+// choose where they send requests, and admission cannot check what they would create.
 func (h *handler) unfetchable(prepared *mutate.Prepared) field.ErrorList {
 	if prepared.URL == "" || h.urlSources {
 		return nil
@@ -157,7 +154,7 @@ func (h *handler) unfetchable(prepared *mutate.Prepared) field.ErrorList {
 		"nothing is fetched from URLs here: put the text, or the archive, in its place, or have an administrator start webhook and agents in strict mode with --url-sources and --url-source-hosts")}
 }
 
-// answerAgent lets an agent write what is its own.
+// answerAgent admits what an agent writes of its own.
 func (h *handler) answerAgent(request admission.Request, cm, stored *corev1.ConfigMap, cluster string) admission.Response {
 	if request.Operation != admissionv1.Update {
 		return invalid(request.Name, field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(application.FormatAnnotation),
@@ -167,9 +164,4 @@ func (h *handler) answerAgent(request admission.Request, cm, stored *corev1.Conf
 		return invalid(request.Name, refusals)
 	}
 	return admission.Allowed("")
-}
-
-// agentOf gives the cluster of an agent, which is the name of its ServiceAccount.
-func agentOf(user authenticationv1.UserInfo) (cluster string, ok bool) {
-	return strings.CutPrefix(user.Username, "system:serviceaccount:"+application.AgentsNamespace+":")
 }

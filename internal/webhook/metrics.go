@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -8,21 +9,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-)
-
-// The phases of an admission that take time.
-const (
-	wholePhase   = "whole"
-	computePhase = "compute"
-	reviewPhase  = "review"
-)
-
-// The verdicts of the webhook.
-const (
-	admitted = "admitted"
-	denied   = "denied"
-	wrong    = "invalid"
-	failed   = "error"
 )
 
 var (
@@ -45,15 +31,10 @@ var (
 
 // registerMetrics has the manager serve the metrics.
 func registerMetrics() error {
-	for _, collector := range []prometheus.Collector{admissions, durations, reviews} {
-		if err := metrics.Registry.Register(collector); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(metrics.Registry.Register(admissions), metrics.Registry.Register(durations), metrics.Registry.Register(reviews))
 }
 
-// operationOf is a label: whatever else a request may say is one.
+// operationOf returns the label of an operation, one for all that are not expected.
 func operationOf(request admission.Request) string {
 	switch request.Operation {
 	case admissionv1.Create, admissionv1.Update:
@@ -65,28 +46,20 @@ func operationOf(request admission.Request) string {
 func verdictOf(response admission.Response) string {
 	switch {
 	case response.Allowed:
-		return admitted
+		return "admitted"
 	case response.Result == nil:
-		return failed
+		return "error"
 	}
 	switch response.Result.Code {
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
-		return wrong
+		return "invalid"
 	case http.StatusForbidden:
-		return denied
+		return "denied"
 	}
-	return failed
+	return "error"
 }
 
-// levelOf is the level to log a verdict at: what was admitted is not worth a line.
-func levelOf(verdict string) int {
-	if verdict == admitted {
-		return 1
-	}
-	return 0
-}
-
-// fieldsOf gives the fields that a refusal names.
+// fieldsOf returns the first fields that a refusal names.
 func fieldsOf(response admission.Response) []string {
 	const most = 10
 	if response.Result == nil || response.Result.Details == nil {

@@ -21,21 +21,20 @@ type Options struct {
 	Reach      reach.Options
 	Metrics    options.Metrics
 
-	// RequireServiceAccount asks whoever submits an Application for the right to act
-	// as its service account, named or not: strict mode.
+	// RequireServiceAccount is strict mode: the user of an Application needs the right to
+	// act as its service account, named or not.
 	RequireServiceAccount bool
 
 	// URLSources admits Applications whose resources are behind a URL, which agents
 	// with --url-source-hosts fetch.
 	URLSources bool
 
-	// Certificates are the server's, and say by which name it is called.
+	// Certificates are those of the server, with the name by which it is called.
 	Certificates certificates.Options
 
-	// Host and Port are where to serve.
 	Host string
 	Port int
-	// HealthAddress is where to listen; "0" is nowhere.
+	// HealthAddress is where to answer /healthz and /readyz. "0" turns them off.
 	HealthAddress string
 }
 

@@ -2,13 +2,13 @@ package webhook
 
 import (
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -16,20 +16,19 @@ import (
 
 var errUnpatchable = errors.New("the ConfigMap was changed beyond its labels, finalizers and data, which no patch says: this is a bug of the webhook")
 
-// difference answers with the JSON patch between two ConfigMaps, with one operation
-// for each key that was changed. It knows what the webhook writes: labels,
-// finalizers and data. To have both encoded, decoded and compared as any two texts
-// are takes as long as a tenth of all that the webhook computes.
+// difference answers with the JSON patch between two ConfigMaps, with one operation for
+// each key that differs, of the labels, finalizers and data that the webhook writes. To
+// compare the encoded ConfigMaps would take a tenth of the time that the webhook computes.
 func difference(before, after *corev1.ConfigMap) admission.Response {
 	if !equality.Semantic.DeepEqual(withoutOurs(before), withoutOurs(after)) {
 		return admission.Errored(http.StatusInternalServerError, errUnpatchable)
 	}
 	operations := slices.Concat(
-		changes("/metadata/labels", before.Labels, after.Labels, func(a, b string) bool { return a == b }),
-		changes("/data", before.Data, after.Data, func(a, b string) bool { return a == b }),
-		changes("/binaryData", before.BinaryData, after.BinaryData, slices.Equal))
+		changes("/metadata/labels", before.Labels, after.Labels),
+		changes("/data", before.Data, after.Data),
+		changes("/binaryData", before.BinaryData, after.BinaryData))
 	if !slices.Equal(before.Finalizers, after.Finalizers) {
-		// The empty list is left out when the object is stored, and this replaces those that are there.
+		// The API server leaves out an empty list, and this replaces the stored one.
 		operations = append(operations, jsonpatch.NewOperation("add", "/metadata/finalizers", slices.Concat([]string{}, after.Finalizers)))
 	}
 	return admission.Patched("", operations...)
@@ -41,9 +40,9 @@ func withoutOurs(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	return &others
 }
 
-// changes gives the operations that make one map of another. One that is missing
-// before is added as a whole: a path below it would be answered by a 500.
-func changes[V any](path string, before, after map[string]V, equal func(a, b V) bool) (operations []jsonpatch.Operation) {
+// changes returns the operations that make one map of another. A map that is missing before
+// is added as a whole: the API server answers a path below it with a 500.
+func changes[V string | []byte](path string, before, after map[string]V) (operations []jsonpatch.Operation) {
 	switch {
 	case len(before) == 0 && len(after) == 0:
 		return nil
@@ -52,20 +51,17 @@ func changes[V any](path string, before, after map[string]V, equal func(a, b V) 
 	case len(after) == 0:
 		return []jsonpatch.Operation{jsonpatch.NewOperation("remove", path, nil)}
 	}
-	for _, key := range slices.Sorted(maps.Keys(before)) {
-		if _, stays := after[key]; !stays {
-			operations = append(operations, jsonpatch.NewOperation("remove", path+pointer(key), nil))
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(after)) {
-		switch was, had := before[key]; {
+	for _, key := range sets.List(sets.KeySet(before).Union(sets.KeySet(after))) {
+		at := path + schema.Path{{Field: key, Index: -1}}.Pointer()
+		was, had := before[key]
+		switch is, stays := after[key]; {
+		case !stays:
+			operations = append(operations, jsonpatch.NewOperation("remove", at, nil))
 		case !had:
-			operations = append(operations, jsonpatch.NewOperation("add", path+pointer(key), after[key]))
-		case !equal(was, after[key]):
-			operations = append(operations, jsonpatch.NewOperation("replace", path+pointer(key), after[key]))
+			operations = append(operations, jsonpatch.NewOperation("add", at, is))
+		case string(was) != string(is):
+			operations = append(operations, jsonpatch.NewOperation("replace", at, is))
 		}
 	}
 	return operations
 }
-
-func pointer(key string) string { return schema.Path{{Field: key, Index: -1}}.Pointer() }

@@ -54,8 +54,8 @@ func Run(ctx context.Context, options Options) error {
 	return mgr.Start(ctx)
 }
 
-// serve adds the server, which starts when it has a certificate that the API
-// server will accept.
+// serve adds the server, which starts when it has a certificate that the API server
+// accepts.
 func serve(mgr manager.Manager, options Options) error {
 	keeper, err := certificates.Add(mgr, options.Certificates, time.Now)
 	if err != nil {
@@ -67,7 +67,7 @@ func serve(mgr manager.Manager, options Options) error {
 		TLSOpts: []func(*tls.Config){func(config *tls.Config) {
 			config.GetCertificate = keeper.GetCertificate
 			config.GetConfigForClient = limit.NewHandshakes().Begin
-			// HTTP/2 takes in the bodies of requests before they are read.
+			// HTTP/2 buffers the bodies of requests before they are read.
 			config.NextProtos = []string{"http/1.1"}
 		}},
 	})

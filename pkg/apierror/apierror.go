@@ -1,6 +1,6 @@
-// Package apierror reads the errors of API servers: whether a server answered at all,
-// which fields it named, and which part of its text may be published. An answer may
-// repeat values of the object that it is about; no text of this package does.
+// Package apierror reads the errors of API servers: whether a server answered, which fields
+// it named, and which part of its text may be published. An answer may repeat values of
+// its object, and no text of this package does.
 //
 // The package knows no client and retries nothing.
 package apierror
@@ -17,13 +17,6 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// connectionError is net.Error, without package net.
-type connectionError interface {
-	error
-	Timeout() bool
-	Temporary() bool
-}
-
 // IsUnanswered reports whether the connection failed, or the API server could not
 // answer now. Such an error says nothing about the request.
 func IsUnanswered(err error) bool {
@@ -34,11 +27,15 @@ func IsUnanswered(err error) bool {
 
 // IsUnconnected reports whether the connection failed: no API server said anything.
 func IsUnconnected(err error) bool {
-	var connection connectionError
+	var connection interface { // net.Error, without package net
+		error
+		Timeout() bool
+		Temporary() bool
+	}
 	return errors.As(err, &connection) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
 }
 
-// Fields returns the fields that an API server names when it refuses an object, as in
+// Fields returns the fields that an API server names when it refuses an object, such as
 // "spec.ports[0].nodePort".
 func Fields(err error) []string {
 	var status apierrors.APIStatus
@@ -59,8 +56,7 @@ func Fields(err error) []string {
 func Names(field string) []string {
 	var found []string
 	for part := range strings.SplitSeq(field, ".") {
-		name, _, _ := strings.Cut(part, "[")
-		if name != "" {
+		if name, _, _ := strings.Cut(part, "["); name != "" {
 			found = append(found, name)
 		}
 	}
@@ -83,10 +79,10 @@ func (s scrubbed) Unwrap() error { return s.error }
 // maxText bounds the text of a condition, in bytes.
 const maxText = 1024
 
-// Cut bounds a text to what a condition may hold.
+// Cut returns the text, shortened to what a condition may hold.
 func Cut(text string) string { return application.Cut(text, maxText) }
 
-// Explain returns the text of an error, bounded by [Cut]. Of what an API server answered
+// Explain returns the text of an error, shortened by [Cut]. Of the answer of an API server
 // it has the reason, the object, and the fields and types of the causes.
 func Explain(err error) string { return Cut(Describe(err)) }
 

@@ -5,19 +5,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// CheckAgentUpdate refuses what the agent of a cluster may not change: it writes
-// the status of Applications that are, or were, for its cluster, and nothing
-// else. The ValidatingAdmissionPolicy krake-application says the same, and holds
-// without a webhook.
+// CheckAgentUpdate refuses what the agent of a cluster may not change: it writes only the
+// status of Applications that are, or were, for its cluster. The ValidatingAdmissionPolicy
+// krake-application has the same rules, and needs no webhook.
 func CheckAgentUpdate(cm, stored *corev1.ConfigMap, cluster string) field.ErrorList {
 	if !application.IsApplication(cm) || !application.IsApplication(stored) {
-		return field.ErrorList{forbidden("metadata.annotations["+application.FormatAnnotation+"]", "an agent makes and unmakes no Application")}
+		return field.ErrorList{forbidden(annotationPath(application.FormatAnnotation), "an agent makes and unmakes no Application")}
 	}
 	if _, holds := stored.Labels[application.HolderLabel(cluster)]; !holds {
 		return field.ErrorList{forbidden("metadata.labels["+application.HolderLabel(cluster)+"]", "the Application is not for the cluster of this agent")}
@@ -33,7 +33,7 @@ func CheckAgentUpdate(cm, stored *corev1.ConfigMap, cluster string) field.ErrorL
 	}
 	ownKey := func(key string) bool { return application.IsKeyOf(key, cluster, current) }
 	refuse("data", changed(cm.Data, stored.Data), ownKey)
-	refuse("binaryData", changed(toStrings(cm.BinaryData), toStrings(stored.BinaryData)), ownKey)
+	refuse("binaryData", changed(cm.BinaryData, stored.BinaryData), ownKey)
 	refuse("metadata.annotations", changed(cm.Annotations, stored.Annotations), func(string) bool { return false })
 	refuse("metadata.labels", changed(cm.Labels, stored.Labels), func(label string) bool {
 		_, kept := cm.Labels[label]
@@ -49,33 +49,17 @@ func CheckAgentUpdate(cm, stored *corev1.ConfigMap, cluster string) field.ErrorL
 	return atMost(refusals)
 }
 
-// changed gives the keys whose values differ, sorted.
-func changed(a, b map[string]string) []string {
-	var keys []string
-	for key, value := range a {
-		if other, ok := b[key]; !ok || other != value {
-			keys = append(keys, key)
-		}
-	}
-	for key := range b {
-		if _, ok := a[key]; !ok {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
+// changed returns the keys whose values differ, sorted.
+func changed[V string | []byte](a, b map[string]V) []string {
+	return slices.DeleteFunc(sets.List(sets.KeySet(a).Union(sets.KeySet(b))), func(key string) bool {
+		value, inA := a[key]
+		other, inB := b[key]
+		return inA == inB && string(value) == string(other)
+	})
 }
 
-func toStrings(values map[string][]byte) map[string]string {
-	texts := make(map[string]string, len(values))
-	for key := range values {
-		texts[key] = string(values[key])
-	}
-	return texts
-}
-
-// checkAgentFinalizers lets an agent add its own finalizer, if the Application
-// is for its cluster, and remove it at any time.
+// checkAgentFinalizers lets an agent add its own finalizer if the Application is for its
+// cluster, and remove it at any time.
 func checkAgentFinalizers(cm, stored *corev1.ConfigMap, own string, current bool) field.ErrorList {
 	others := func(finalizers []string) []string {
 		return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == own })

@@ -5,23 +5,23 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// Access is one right. Name is empty where the right to one of many is not enough.
+// Access is one right. Name is empty for the right to all objects of the resource.
 type Access struct {
 	Verb, Group, Resource, Namespace, Name string
 }
 
-// String says what the right allows: `create deployments.apps in namespace "demo"`.
+// String returns what the right allows: `create deployments.apps in namespace "demo"`.
 func (a Access) String() string {
-	resource := a.Resource
+	text := a.Verb + " " + a.Resource
 	if a.Group != "" {
-		resource += "." + a.Group
+		text += "." + a.Group
 	}
-	text := a.Verb + " " + resource
 	if a.Name != "" {
 		text += fmt.Sprintf(" %q", a.Name)
 	}
@@ -31,30 +31,25 @@ func (a Access) String() string {
 	return text
 }
 
-// Need is a right that whoever submits an Application must have, and the place
-// in the ConfigMap that asks for it.
+// Need is a right that the user of an Application must have, and the place in the ConfigMap
+// that needs it.
 type Need struct {
 	Access
 
 	Path string
-	// Because says why, where the place itself does not.
+	// Because is the reason, where the place does not say it.
 	Because string
 }
 
-// Accounts says as whom Applications are carried out.
+// Accounts says as which account Applications are carried out.
 type Accounts struct {
-	// Required has every Application carried out as a service account of its
+	// Required says that every Application is carried out as a service account of its
 	// namespace: the flag --require-service-account of webhook and agent.
 	Required bool
 }
 
-// Of gives the account that the Application is carried out as; empty: the
-// agent itself.
-func (a Accounts) Of(cm *corev1.ConfigMap) string {
-	return a.For(cm.Annotations[application.ServiceAccountAnnotation])
-}
-
-// For is [Accounts.Of] an Application that names this account, or none.
+// For returns the account that an Application is carried out as, which names this account or
+// none. It is empty for the agent itself.
 func (a Accounts) For(named string) string {
 	if named == "" && a.Required {
 		return application.DefaultServiceAccount
@@ -62,31 +57,39 @@ func (a Accounts) For(named string) string {
 	return named
 }
 
-// Needs are the rights that the submitting user must have: to create, patch and
-// delete what the manifest has, and what left it, which the agent will delete;
-// to deploy to the cluster if it is not this one, and to the one that it is
-// moved away from; to act as the service account that it is carried out as, if
-// that is not the agent; and to delete Applications, to make one of a ConfigMap
-// that others may be writing, or one that its own Pods can delete. Each right is there once. Stored is the ConfigMap as
-// it is, empty if there is none.
+// Needs returns the rights that the user must have, each once:
+//   - to create, patch and delete the objects of the manifest, and those that left it,
+//     which the agent deletes,
+//   - to deploy to another cluster than this one, also if the Application leaves it,
+//   - to act as the service account, if it is not carried out as the agent,
+//   - to delete the Application, if it was a plain ConfigMap that others may write, or if
+//     its own Pods can delete it.
+//
+// The stored ConfigMap is empty if there is none.
 func (a Accounts) Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
 	var needs []Need
-	known := map[Access]bool{}
+	known := sets.Set[Access]{}
+	source, _ := application.SpecOf(cm).Source()
 	add := func(path string, access Access) {
-		if !known[access] {
-			known[access] = true
-			needs = append(needs, Need{Access: access, Path: path})
+		if !known.Has(access) {
+			known.Insert(access)
+			needs = append(needs, Need{Access: access, Path: relocate(path, source)})
+		}
+	}
+	addObject := func(path string, ref manifest.Ref) {
+		for _, verb := range []string{"create", "patch", "delete"} {
+			add(path, Access{Verb: verb, Group: ref.Resource.Group, Resource: ref.Resource.Resource, Namespace: ref.Namespace})
 		}
 	}
 	for i, ref := range wanted {
-		addObject(add, resourcePath(i), ref)
+		addObject(resourcePath(i), ref)
 	}
 	for _, ref := range left {
-		addObject(add, "data."+application.ManifestKey, ref)
+		addObject("data."+application.ManifestKey, ref)
 	}
 	for _, cluster := range []string{application.ClusterOf(cm), application.ClusterOf(stored)} {
 		if cluster != application.LocalCluster {
-			add(annotation(application.ClusterAnnotation), Access{
+			add(annotationPath(application.ClusterAnnotation), Access{
 				Verb: application.DeployVerb, Group: application.Domain, Resource: application.ClustersResource, Name: cluster,
 			})
 		}
@@ -94,46 +97,27 @@ func (a Accounts) Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Re
 	deletion := Access{
 		Verb: "delete", Group: application.Domain, Resource: application.ApplicationsResource, Namespace: cm.Namespace, Name: cm.Name,
 	}
-	// Its writers of before have no say any more.
 	if stored.Name != "" && !application.IsApplication(stored) {
-		add(annotation(application.FormatAnnotation), deletion)
+		add(annotationPath(application.FormatAnnotation), deletion)
 	}
-	// Its Pods may delete it then.
 	if application.HooksOf(cm).Complete {
-		add(annotation(application.HooksAnnotation), deletion)
+		add(annotationPath(application.HooksAnnotation), deletion)
 	}
-	key, _ := application.SpecOf(cm).Source()
-	for i := range needs {
-		needs[i].Path = relocate(needs[i].Path, key)
-	}
-	return append(needs, a.impersonation(cm)...)
-}
-
-// impersonation is the need to act as the account, if there is one.
-func (a Accounts) impersonation(cm *corev1.ConfigMap) []Need {
-	if account := a.Of(cm); account != "" {
+	if account := a.For(cm.Annotations[application.ServiceAccountAnnotation]); account != "" {
 		need := Need{
 			Access: Access{Verb: "impersonate", Resource: "serviceaccounts", Namespace: cm.Namespace, Name: account},
-			Path:   annotation(application.ServiceAccountAnnotation),
+			Path:   annotationPath(application.ServiceAccountAnnotation),
 		}
 		if _, named := cm.Annotations[application.ServiceAccountAnnotation]; !named {
 			need.Because = "an Application that names no account is carried out as this one"
 		}
-		return []Need{need}
+		needs = append(needs, need)
 	}
-	return nil
+	return needs
 }
 
-func annotation(name string) string { return "metadata.annotations[" + name + "]" }
-
-func addObject(add func(string, Access), path string, ref manifest.Ref) {
-	for _, verb := range []string{"create", "patch", "delete"} {
-		add(path, Access{Verb: verb, Group: ref.Resource.Group, Resource: ref.Resource.Resource, Namespace: ref.Namespace})
-	}
-}
-
-// Left gives those of the former objects that are not wanted any more, but for
-// what had no identity and so was never an object.
+// Left returns the former objects that are not wanted any more. A former resource without an
+// identity never was an object.
 func Left(wanted, former []manifest.Ref) []manifest.Ref {
 	left := slices.Clone(former)
 	return slices.DeleteFunc(left, func(ref manifest.Ref) bool {

@@ -228,7 +228,7 @@ func judge(cm, stored *corev1.ConfigMap, scope mutate.Scope) verdict {
 	runtime.ReadMemStats(&before)
 	started := processorTime()
 	prepared := prepare(cm, stored)
-	_, unreachable := scope.Confine(mutate.HomeOf(cm.Namespace, false), objects(prepared.Wanted))
+	_, unreachable := scope.Confine(mutate.Home{Hub: cm.Namespace, Target: cm.Namespace}, objects(prepared.Wanted))
 	taken := processorTime() - started
 	runtime.ReadMemStats(&after)
 	return verdict{

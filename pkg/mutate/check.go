@@ -16,24 +16,21 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// checkConfigMap refuses what no Application can be.
+// checkConfigMap refuses a ConfigMap that cannot be an Application.
 func checkConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 	var refusals field.ErrorList
 	if cm.Name == "" {
-		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "generateName"),
-			"an Application owns its objects by its name: set metadata.name"))
+		refusals = append(refusals, forbidden("metadata.generateName", "an Application owns its objects by its name: set metadata.name"))
 	}
 	if slices.Contains([]string{"kube-system", application.SystemNamespace, application.AgentsNamespace}, cm.Namespace) {
-		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "namespace"),
+		refusals = append(refusals, forbidden("metadata.namespace",
 			"the namespaces of Kubernetes and of webhook and agents have no Applications: choose another one"))
 	}
 	if cm.Name == "kube-root-ca.crt" {
-		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "name"),
-			"Kubernetes keeps the ConfigMap of this name: choose another one"))
+		refusals = append(refusals, forbidden("metadata.name", "Kubernetes keeps the ConfigMap of this name: choose another one"))
 	}
 	if ptr.Deref(cm.Immutable, false) {
-		refusals = append(refusals, field.Forbidden(field.NewPath("immutable"),
-			"the status of an Application is kept in the ConfigMap: leave immutable out"))
+		refusals = append(refusals, forbidden("immutable", "the status of an Application is kept in the ConfigMap: leave immutable out"))
 	}
 	return slices.Concat(refusals, checkAnnotations(cm), checkData(cm))
 }
@@ -42,41 +39,29 @@ func checkAnnotations(cm *corev1.ConfigMap) field.ErrorList {
 	var refusals field.ErrorList
 	annotations := field.NewPath("metadata", "annotations")
 	if format := cm.Annotations[application.FormatAnnotation]; format != application.Format {
-		refusals = append(refusals, field.NotSupported(annotations.Key(application.FormatAnnotation),
-			format, []string{application.Format}))
+		refusals = append(refusals, field.NotSupported(annotations.Key(application.FormatAnnotation), format, []string{application.Format}))
 	}
 	for _, problem := range validation.IsDNS1123Label(application.ClusterOf(cm)) {
-		refusals = append(refusals, field.Invalid(annotations.Key(application.ClusterAnnotation),
-			cm.Annotations[application.ClusterAnnotation], problem))
+		refusals = append(refusals, field.Invalid(annotations.Key(application.ClusterAnnotation), cm.Annotations[application.ClusterAnnotation], problem))
 	}
-	return append(refusals, checkServiceAccount(cm)...)
-}
-
-// checkServiceAccount refuses what is no name, and the account that every Pod of
-// the namespace has: whoever gave it rights for an Application would give them
-// to all of them.
-func checkServiceAccount(cm *corev1.ConfigMap) field.ErrorList {
 	account, named := cm.Annotations[application.ServiceAccountAnnotation]
-	if !named {
-		return nil
+	if account == "default" { // its rights would be those of every Pod of the namespace
+		refusals = append(refusals, forbidden(annotationPath(application.ServiceAccountAnnotation),
+			"every Pod of the namespace acts as default: name an account of its own"))
 	}
-	path := field.NewPath("metadata", "annotations").Key(application.ServiceAccountAnnotation)
-	if account == "default" {
-		return field.ErrorList{field.Forbidden(path, "every Pod of the namespace acts as default: name an account of its own")}
+	if named && len(validation.IsDNS1123Subdomain(account)) > 0 {
+		refusals = append(refusals, field.Invalid(annotations.Key(application.ServiceAccountAnnotation), account,
+			"it is no name: name a service account of the Application's namespace, or leave it out"))
 	}
-	if len(validation.IsDNS1123Subdomain(account)) > 0 {
-		return field.ErrorList{field.Invalid(path, account, "it is no name: name a service account of the Application's namespace, or leave it out")}
-	}
-	return nil
+	return refusals
 }
 
-// checkData refuses what an Application cannot do without, and what would be
-// carried out by nobody: a key of the spec with a typing error.
+// checkData refuses a spec without resources, and keys that look like keys of the spec and
+// have a typing error.
 func checkData(cm *corev1.ConfigMap) field.ErrorList {
 	var refusals field.ErrorList
-	data := field.NewPath("data")
 	if !hasSource(cm) {
-		refusals = append(refusals, field.Required(data.Child(application.ManifestKey),
+		refusals = append(refusals, field.Required(field.NewPath("data", application.ManifestKey),
 			"the manifest of the Application, as YAML or JSON, or in its place a TOSCA template as "+application.ToscaKey+" or an archive as "+application.CSARKey))
 	}
 	for _, key := range slices.Sorted(maps.Keys(cm.Data)) {
@@ -92,7 +77,7 @@ func checkData(cm *corev1.ConfigMap) field.ErrorList {
 	return refusals
 }
 
-// hasSource tells if anything says which resources the Application has.
+// hasSource reports whether a key says which resources the Application has.
 func hasSource(cm *corev1.ConfigMap) bool {
 	_, manifest := cm.Data[application.ManifestKey]
 	_, template := cm.Data[application.ToscaKey]
@@ -105,9 +90,9 @@ func notAKey() string {
 	return "the keys of a spec are " + inWords(application.SpecKeys()) + ", below data, and below binaryData " + application.CSARKey
 }
 
-// checkNewAnnotations refuses annotations of ours that nobody knows, which would
-// be without effect: a cluster with a typing error in its key would be this one.
-// What is stored already may be of another version of this program, and stays.
+// checkNewAnnotations refuses unknown annotations of ours, which would have no effect: a
+// cluster with a typing error in its key would be this one. A stored annotation may be of
+// another version of this program, and stays.
 func checkNewAnnotations(cm, stored *corev1.ConfigMap) field.ErrorList {
 	var refusals field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(cm.Annotations)) {
@@ -115,15 +100,14 @@ func checkNewAnnotations(cm, stored *corev1.ConfigMap) field.ErrorList {
 		if !manifest.IsReserved(name) || slices.Contains(application.UserAnnotations(), name) || had && former == cm.Annotations[name] {
 			continue
 		}
-		refusals = append(refusals, field.Forbidden(field.NewPath("metadata", "annotations").Key(name),
+		refusals = append(refusals, forbidden(annotationPath(name),
 			"no such annotation is known here: there are "+strings.Join(application.UserAnnotations(), ", ")))
 	}
 	return refusals
 }
 
-// checkWishes refuses annotations whose values nobody understands. One that is
-// stored already stays, and counts as its default: it must not keep anybody from
-// editing something else.
+// checkWishes refuses annotations with invalid values. A stored one stays, and counts as its
+// default, so that it prevents no other edit.
 func checkWishes(cm, stored *corev1.ConfigMap) field.ErrorList {
 	changed := maps.Clone(cm.Annotations)
 	maps.DeleteFunc(changed, func(name, value string) bool {
@@ -139,8 +123,8 @@ func checkWishes(cm, stored *corev1.ConfigMap) field.ErrorList {
 	return refusals
 }
 
-// checkForceDelete refuses to give up the cluster where a living Application is:
-// its agent would take it up again.
+// checkForceDelete refuses to give up the cluster where a living Application is, because its
+// agent would create the objects again.
 func checkForceDelete(cm *corev1.ConfigMap) field.ErrorList {
 	value := cm.Annotations[application.ForceDeleteAnnotation]
 	path := field.NewPath("metadata", "annotations").Key(application.ForceDeleteAnnotation)
@@ -159,6 +143,10 @@ func checkForceDelete(cm *corev1.ConfigMap) field.ErrorList {
 	return nil
 }
 
+// MaxSpecBytes bounds the text of manifest and observer schema together. The remaining part
+// of the 1 MiB of a ConfigMap is for the status documents.
+const MaxSpecBytes = manifest.MaxBytes
+
 // checkSize refuses a spec that would leave no room for the status.
 func checkSize(spec application.Spec) field.ErrorList {
 	size := len(spec.Manifest) + len(spec.ObserverSchema) + len(spec.Tosca) + len(spec.CSAR)
@@ -166,18 +154,26 @@ func checkSize(spec application.Spec) field.ErrorList {
 		return nil
 	}
 	source, _ := spec.Source()
-	keys := []string{source, application.ObserverSchemaKey}
-	for key, text := range map[string]string{application.ToscaKey: spec.Tosca, application.CSARKey: spec.CSAR} {
-		if text != "" && key != source {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys[2:])
+	keys := append([]string{source, application.ObserverSchemaKey}, slices.Sorted(slices.Values(unusedSources(spec)))...)
 	return field.ErrorList{invalid("data", fmt.Sprintf(
 		"%s have %d bytes together, and at most %d are possible: split the Application", inWords(keys), size, MaxSpecBytes))}
 }
 
-// inWords gives "a, b and c".
+// unusedSources returns the keys of sources that have no effect, because another one says
+// what the resources are.
+func unusedSources(spec application.Spec) []string {
+	source, _ := spec.Source()
+	var unused []string
+	if spec.Tosca != "" && source != application.ToscaKey {
+		unused = append(unused, application.ToscaKey)
+	}
+	if spec.CSAR != "" && source != application.CSARKey {
+		unused = append(unused, application.CSARKey)
+	}
+	return unused
+}
+
+// inWords returns "a, b and c".
 func inWords(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " and " + words[last]
@@ -189,9 +185,9 @@ const (
 	maxAnnotationBytes = 256 << 10
 )
 
-// checkRoom refuses a ConfigMap that the API server would refuse, in words that
-// tell who has put in what, and one that has no room for the bytes to come: an
-// agent that cannot record what it does would do it again and again.
+// checkRoom refuses a ConfigMap that the API server would refuse, and says how many bytes are
+// whose. It also refuses one without room for the bytes to come: an agent that cannot record
+// what it does repeats it for ever.
 func checkRoom(cm *corev1.ConfigMap, toCome int) field.ErrorList {
 	var refusals field.ErrorList
 	yours, ours := 0, 0

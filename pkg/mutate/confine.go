@@ -17,24 +17,23 @@ type Scope string
 const (
 	// NamespaceScope keeps an Application in its own namespace.
 	NamespaceScope Scope = "namespace"
-	// ClusterScope lets it reach every namespace, and what is in none.
+	// ClusterScope lets it reach every namespace, and cluster-scoped objects.
 	ClusterScope Scope = "cluster"
 )
 
-// Object is a resource of a manifest, with what an API server tells of its kind.
+// Object is a resource of a manifest, with what an API server knows of its kind.
 type Object struct {
-	// Ref has the namespace that the manifest says; its name is empty where the
-	// manifest does not identify the resource, which is refused elsewhere.
+	// Ref has the namespace of the manifest. Its name is empty where the manifest does not
+	// identify the resource, which is refused elsewhere.
 	manifest.Ref
 
-	// ClusterScoped tells that the kind is in no namespace.
 	ClusterScoped bool
-	// Guessed tells that the API server that was asked does not know the kind, so
-	// that the resource is a guess and the scope is left open, for the target to tell.
+	// Guessed says that the API server does not know the kind: the resource is a guess, and
+	// only the target knows the scope.
 	Guessed bool
 }
 
-// ObjectAt is a resource where the mapping of its kind says.
+// ObjectAt returns the object of an identity whose kind has this mapping.
 func ObjectAt(id manifest.ID, mapping *meta.RESTMapping) Object {
 	return Object{
 		Ref:           manifest.Ref{ID: id, Resource: mapping.Resource},
@@ -42,27 +41,20 @@ func ObjectAt(id manifest.ID, mapping *meta.RESTMapping) Object {
 	}
 }
 
-// Home is where an Application is at home.
+// Home is where an Application belongs.
 type Home struct {
-	// Hub is its namespace, Target the one on the target where its objects are: the
-	// same, unless the target's agent maps it.
+	// Hub is its namespace, and Target the namespace of its objects on the target. Only an
+	// agent that maps namespaces has two different ones.
 	Hub, Target string
-	// Account tells that a service account of that namespace writes the objects, so
-	// that the API server looks at its rights, and not at the agent's.
+	// Account says that a service account of that namespace writes the objects, so that the
+	// API server checks its rights and not those of the agent.
 	Account bool
 }
 
-// HomeOf is the home of an Application as the webhook knows it, which knows no
-// mapping.
-func HomeOf(namespace string, account bool) Home {
-	return Home{Hub: namespace, Target: namespace, Account: account}
-}
-
-// Confine puts the objects where they belong, in the same order, or refuses
-// those that an Application of that home may not reach. It is the first of
-// the three locks: webhook and agent both call it, and what counts is what an
-// API server tells of a kind, never what the manifest says. Two descriptions of
-// one object are refused as well: it would never be as both say.
+// Confine returns where the objects belong, in the same order, and refuses those that an
+// Application of that home may not reach. It is the first of the three locks: webhook and
+// agent both call it, and it trusts what an API server says of a kind, never the manifest.
+// It also refuses two descriptions of one object.
 func (s Scope) Confine(home Home, objects []Object) ([]manifest.Ref, field.ErrorList) {
 	var refusals field.ErrorList
 	refs := make([]manifest.Ref, 0, len(objects))
@@ -78,7 +70,7 @@ func (s Scope) Confine(home Home, objects []Object) ([]manifest.Ref, field.Error
 			continue
 		}
 		at := placeOf(ref)
-		if former, taken := placed[at]; taken && former != object.ID { // the same words twice are told by the schema
+		if former, taken := placed[at]; taken && former != object.ID { // the schema reports two equal identities
 			refusals = append(refusals, invalid(resourcePath(i),
 				fmt.Sprintf("The resource is defined twice: %s is %s, which the manifest has too: leave one out", object.ID, former)))
 		}
@@ -87,8 +79,8 @@ func (s Scope) Confine(home Home, objects []Object) ([]manifest.Ref, field.Error
 	return refs, refusals
 }
 
-// rbacGroup has the kinds by which rights are handed out. The API server looks
-// at the rights of whoever writes them, which may be the agent.
+// rbacGroup has the kinds that grant rights. The API server checks the rights of the client
+// that writes them, which may be the agent.
 const rbacGroup = "rbac.authorization.k8s.io"
 
 func (s Scope) place(home Home, i int, object Object) (manifest.Ref, *field.Error) {
@@ -102,7 +94,7 @@ func (s Scope) place(home Home, i int, object Object) (manifest.Ref, *field.Erro
 		return ref, forbidden(resourcePath(i)+".kind", fmt.Sprintf(
 			"%s is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it", object.Kind))
 	case object.ClusterScoped:
-		ref.Namespace = "" // whatever the manifest says
+		ref.Namespace = "" // the API server ignores that of the manifest
 	case object.Namespace == "" || object.Namespace == home.Hub:
 		ref.Namespace = home.Target
 	case s != ClusterScope:
@@ -112,7 +104,7 @@ func (s Scope) place(home Home, i int, object Object) (manifest.Ref, *field.Erro
 	return ref, nil
 }
 
-// place is where an object is, whatever version of its API describes it.
+// place is where an object is, in any version of its API.
 type place struct {
 	resource        schema.GroupResource
 	namespace, name string

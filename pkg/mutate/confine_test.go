@@ -77,7 +77,7 @@ func TestConfine(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			refs, refusals := test.scope.Confine(mutate.HomeOf("demo", false), test.objects)
+			refs, refusals := test.scope.Confine(mutate.Home{Hub: "demo", Target: "demo"}, test.objects)
 			check.Equal(t, "refusals", test.refusals, messages(refusals))
 			var places []string
 			for _, ref := range refs {

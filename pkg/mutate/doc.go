@@ -1,13 +1,12 @@
-// Package mutate is what admission computes, and what the agent computes again
-// with the same functions, so that it has to trust no stored document.
+// Package mutate is what admission computes, and what the agent computes again with the same
+// functions, so that it does not have to trust a stored document.
 //
-// [Desire] is the function f of specification and learned values: steps 1 and 2
-// of the reference's reconciliation loop. [PrepareForCreate] and
-// [PrepareForUpdate] treat a ConfigMap as if it had a status subresource: a
-// user's request never brings status; what webhook and agents wrote is taken
-// from the stored object.
+// [Desire] is the function f of specification and learned values: steps 1 and 2 of the
+// reference's reconciliation loop. [PrepareForCreate] and [PrepareForUpdate] treat a ConfigMap
+// as if it had a status subresource: a user's request never brings status, and what webhook
+// and agents wrote is taken from the stored object.
 //
-//	warnings, refusals := mutate.PrepareForCreate(cm) // cm now carries the status documents
+//	prepared := mutate.PrepareForCreate(cm) // cm now has the status documents
 //
 // A refusal names the place and the way out:
 //

@@ -6,47 +6,42 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// openNulls has a default schema not observe as a whole the lists that the manifest
-// says to be null: they are as those of which it says nothing.
-func (a additions) openNulls(w workload, document map[string]any) {
-	spec := below(document, w.path...)
-	openNullsOf(spec, a.pod)
-	for _, container := range w.containers(spec) {
-		openNullsOf(container, a.container)
-	}
+// extension is how the schema of a workload observes the additions.
+type extension struct {
+	additions
+
+	// isDefault says that the schema is a default one. It does not observe as a whole a list
+	// that the manifest says to be null, but treats it like one that the manifest leaves out.
+	isDefault bool
+
+	refusals field.ErrorList
+	warnings []string
 }
 
-func openNullsOf(fields map[string]any, additions []addition) {
-	for _, a := range additions {
-		if isWhole(fields, a.list) {
-			delete(fields, a.list)
-		}
-	}
-}
-
-// extended gives the schema of a workload with what is added observed. What
-// is observed as a whole has it already.
-func (i *injector) extended(w workload, document map[string]any, at string) map[string]any {
+// of returns the schema of a workload, extended. What is observed as a whole has the
+// additions already.
+func (e *extension) of(w workload, document map[string]any, at string) map[string]any {
 	extended := runtime.DeepCopyJSON(document)
-	spec := reach(extended, w.path)
+	spec := makeObject(extended, w.path)
 	if spec == nil {
 		return extended
 	}
 	at = strings.Join(append([]string{at}, w.path...), ".")
-	i.extend(spec, w.spec(), i.pod, at)
+	e.extend(spec, w.spec(), e.pod, at)
 	for _, name := range w.lists {
-		i.extendContainers(spec, w.spec(), name, at+"."+name)
+		e.extendContainers(spec, w.spec(), name, at+"."+name)
 	}
 	return extended
 }
 
-// reach gives the object of a schema at the path, made where there is none; nil if
-// it is observed as a whole, or something around it.
-func reach(fields map[string]any, path []string) map[string]any {
+// makeObject returns the object of a schema at the path, which it adds where there is none. It
+// returns nil if a field of the path is observed as a whole.
+func makeObject(fields map[string]any, path []string) map[string]any {
 	for _, name := range path {
 		if _, ok := fields[name]; !ok {
 			fields[name] = map[string]any{}
@@ -60,40 +55,40 @@ func reach(fields map[string]any, path []string) map[string]any {
 	return fields
 }
 
-func (i *injector) extendContainers(spec, described map[string]any, name, at string) {
+func (e *extension) extendContainers(spec, described map[string]any, name, at string) {
 	containers, _ := listOf(described[name])
 	if isWhole(spec, name) || len(containers) == 0 {
 		return
 	}
 	observed, _ := observedAt(spec, name) // the manifest has a list there, and so has the schema
 	if observed.open(len(containers)) {
-		i.warnings = append(i.warnings, requires(at))
+		e.warnings = append(e.warnings, requires(at))
 	}
 	for k, container := range containers {
 		fields, ok := observed.items[k].(map[string]any)
 		if given, isObject := container.(map[string]any); ok && isObject {
-			i.extend(fields, given, i.container, fmt.Sprintf("%s[%d]", at, k))
+			e.extend(fields, given, e.container, fmt.Sprintf("%s[%d]", at, k))
 		}
 	}
 	spec[name] = observed.document()
 }
 
 // extend extends the lists in an object of a schema, beside what the manifest has there.
-func (i *injector) extend(fields, described map[string]any, additions []addition, at string) {
+func (e *extension) extend(fields, described map[string]any, additions []addition, at string) {
 	for _, a := range additions {
-		if isWhole(fields, a.list) {
+		if isWhole(fields, a.list) && !e.isDefault {
 			continue
 		}
 		items, _ := listOf(described[a.list])
 		observed, ok := observedAt(fields, a.list)
 		switch at := at + "." + a.list; {
 		case !ok:
-			i.refusals = append(i.refusals, invalid(at, "The schema expects an object, and the hooks add to a list: write it as a list, or leave it out"))
+			e.refusals = append(e.refusals, invalid(at, "The schema expects an object, and the hooks add to a list: write it as a list, or leave it out"))
 		case !a.isFound(observed.control[schema.ListKeyKey]):
-			i.refusals = append(i.refusals, invalid(at, fmt.Sprintf(
+			e.refusals = append(e.refusals, invalid(at, fmt.Sprintf(
 				"what the hooks add is not found by these keys: name %s in %s, or leave it out", a.keys[0], schema.ListKeyKey)))
 		case observed.insert(len(items), a.pieces):
-			i.warnings = append(i.warnings, requires(at))
+			e.warnings = append(e.warnings, requires(at))
 		}
 		fields[a.list] = observed.document()
 	}
@@ -104,23 +99,10 @@ func requires(at string) string {
 	return fmt.Sprintf("%s: because of the hooks no element of the manifest's that is observed may be removed: raise %s, or leave the elements out", at, schema.MinLengthKey)
 }
 
-// isWhole tells if a field is observed as a whole.
+// isWhole reports whether a field is observed as a whole.
 func isWhole(fields map[string]any, name string) bool {
 	value, named := fields[name]
 	return named && value == nil
-}
-
-// isFound tells if each added element is found by the keys that the user has stated
-// for the list. What else it says, the others say as well, or a server drops.
-func (a addition) isFound(stated any) bool {
-	names, isList := stated.([]any)
-	if !isList && stated != nil {
-		names = []any{stated}
-	}
-	return !slices.ContainsFunc(names, func(raw any) bool {
-		name, _ := raw.(string)
-		return !slices.Contains(a.keys, name)
-	})
 }
 
 // observedList is a list of an observer schema.
@@ -129,8 +111,8 @@ type observedList struct {
 	control map[string]any
 }
 
-// observedAt gives the list of a schema at a field. A missing one has no bounds;
-// something else is none.
+// observedAt returns the list of a schema at a field, without bounds if the field is missing
+// or null. It reports whether the field may be a list.
 func observedAt(fields map[string]any, name string) (observedList, bool) {
 	value, ok := listOf(fields[name])
 	if len(value) == 0 {
@@ -143,29 +125,25 @@ func observedAt(fields map[string]any, name string) (observedList, bool) {
 
 func (l *observedList) document() []any { return append(l.items, l.control) }
 
-// cover fills the list up to so many elements, which are not looked into. A
-// maximum is raised to their number, below which it is a mistake; 0 stays no bound.
-func (l *observedList) cover(elements int) {
-	for len(l.items) < elements {
-		l.items = append(l.items, map[string]any{})
-	}
-	l.raise(int64(len(l.items)))
-}
-
-func (l *observedList) raise(least int64) {
-	if most := l.bound(schema.MaxLengthKey); most != 0 {
-		l.control[schema.MaxLengthKey] = max(most, least)
-	}
-}
-
 func (l *observedList) bound(name string) int64 {
 	bound, _ := l.control[name].(int64)
 	return bound
 }
 
-// open covers so many elements, each of which will be looked into. Those that were
-// not stand in for those that were, as far as the minimum goes, and so it is raised
-// by their number, unless it asks for none. It tells if it was.
+// cover fills the list up to so many elements, of which nothing is observed. It raises the
+// maximum, which must not be below their number; 0 stays no bound.
+func (l *observedList) cover(elements int) {
+	for len(l.items) < elements {
+		l.items = append(l.items, map[string]any{})
+	}
+	if most := l.bound(schema.MaxLengthKey); most != 0 {
+		l.control[schema.MaxLengthKey] = max(most, int64(len(l.items)))
+	}
+}
+
+// open covers so many elements, of each of which something will be observed. Those that were
+// not observed so far could stand in for the others, as far as the minimum goes. So it raises
+// the minimum by their number, except where it asks for no element, and reports whether it did.
 func (l *observedList) open(elements int) (raised bool) {
 	least, looked := l.bound(schema.MinLengthKey), observing(l.items[:min(elements, len(l.items))])
 	l.cover(elements)
@@ -177,20 +155,17 @@ func (l *observedList) open(elements int) (raised bool) {
 	return l.bound(schema.MinLengthKey) > least
 }
 
-// insert observes elements that were added to a list behind the manifest's, of
-// which there are given. They are inserted where they are in the list, behind the
-// elements of the schema that belong to the manifest's, and before those that
-// belong to whatever comes after: there stays what was observed.
+// insert observes the elements that were added behind those of the manifest, of which there
+// are given. They come behind the schema's elements for the manifest's, and before those for
+// later ones, so that each stays where it is observed.
 //
-// Both bounds grow by their number, so that the list has as much room for others
-// as before; a maximum of 0 stays no bound, and one that is below the number of
-// elements, as the manifest may violate it by itself, is raised to it.
+// Both bounds grow by the number of added elements, so that the list has as much room for
+// others as before.
 //
-// Where the elements have keys, an absent one is missed by the minimum only, which is
-// asked of those first of which something is observed, whichever they are: with one
-// that is below their number somebody could take the token away. So it is raised to
-// that number, and tells if the user had set it lower. Elements of which nothing is
-// observed may be removed as before.
+// Where elements have keys, only the minimum misses an absent one, whichever it is, and it
+// counts those first of which something is observed. With a minimum below their number the
+// token could be removed. So insert raises the minimum to that number, and reports whether
+// it was lower. Elements of which nothing is observed may be removed as before.
 func (l *observedList) insert(given int, pieces []piece) (raised bool) {
 	l.cover(given)
 	added := make([]any, 0, len(pieces))
@@ -206,7 +181,7 @@ func (l *observedList) insert(given int, pieces []piece) (raised bool) {
 	return least < looked
 }
 
-// observing gives how many of the elements are looked into.
+// observing returns of how many elements something is observed.
 func observing(items []any) int64 {
 	var observed int64
 	for _, item := range items {
@@ -217,7 +192,7 @@ func observing(items []any) int64 {
 	return observed
 }
 
-// observed gives the schema that observes each value of an object.
+// observed returns the schema that observes each value of an object.
 func observed(fields map[string]any) map[string]any {
 	leaves := make(map[string]any, len(fields))
 	for name, value := range fields {

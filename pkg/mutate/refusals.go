@@ -9,10 +9,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// maxRefusals bounds what is told at once: more than anybody mends at once.
+// maxRefusals bounds how many mistakes one answer names.
 const maxRefusals = 100
 
-// atMost leaves the first refusals, and says how many more there are.
+// atMost returns the first refusals, and how many more there are.
 func atMost(refusals field.ErrorList) field.ErrorList {
 	if more := len(refusals) - maxRefusals; more > 0 {
 		return append(refusals[:maxRefusals:maxRefusals], invalid("data", fmt.Sprintf("there are %d more mistakes", more)))
@@ -20,7 +20,7 @@ func atMost(refusals field.ErrorList) field.ErrorList {
 	return refusals
 }
 
-// invalid is a refusal that does not repeat the value: it may be a secret one.
+// invalid returns a refusal that does not repeat the value, which may be secret.
 func invalid(path, detail string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeInvalid, Field: path, BadValue: field.OmitValueType{}, Detail: detail}
 }
@@ -35,7 +35,9 @@ const schemasPath = "data." + application.ObserverSchemaKey
 
 func schemaPath(i int) string { return fmt.Sprintf("%s[%d]", schemasPath, i) }
 
-// Summary gives the refusals as one line.
+func annotationPath(name string) string { return "metadata.annotations[" + name + "]" }
+
+// Summary returns the refusals as one line.
 func Summary(refusals field.ErrorList) string {
 	texts := make([]string, 0, len(refusals))
 	for _, refusal := range refusals {

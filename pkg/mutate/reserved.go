@@ -13,9 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// checkReserved refuses keys of our domain wherever they are: the marks of
-// ownership, in whatever a controller may copy to other objects, and with them
-// an Application within an Application.
+// checkReserved refuses keys of our domain at any place. Controllers copy labels and
+// annotations to other objects, and the marks of ownership with them.
 func checkReserved(document map[string]any, at string) field.ErrorList {
 	return search(document, at, func(step, _ any) *field.Error {
 		key, _ := step.(string)
@@ -29,8 +28,8 @@ func checkReserved(document map[string]any, at string) field.ErrorList {
 	})
 }
 
-// maxLength is the longest list that an observer schema can ask for: a minimum
-// that no list reaches would be drift without end.
+// maxLength is the longest list that an observer schema can ask for. A minimum that no list
+// reaches would be drift for ever.
 const maxLength = 10_000
 
 func checkLengths(document map[string]any, at string) field.ErrorList {
@@ -49,16 +48,16 @@ func checkLengths(document map[string]any, at string) field.ErrorList {
 	})
 }
 
-// search looks at every field and every item of a document, with the name or the
-// index that leads to it, and puts the place to what is refused.
+// search calls refuse for every field and item of a document, with the name or the index that
+// leads to it, and returns the refusals with their places.
 func search(document map[string]any, at string, refuse func(step, value any) *field.Error) field.ErrorList {
 	s := searcher{at: at, refuse: refuse}
 	s.in(document)
 	return s.refusals
 }
 
-// searcher keeps the place as steps, and writes it out for what is found only:
-// the paths of everything would be many times as long as the document.
+// searcher keeps the place as steps, and makes a path only of those of refusals: all paths
+// together would be many times as long as the document.
 type searcher struct {
 	at       string
 	steps    []any
@@ -92,7 +91,7 @@ func (s *searcher) step(step, value any) {
 	s.steps = s.steps[:len(s.steps)-1]
 }
 
-// place gives the path as the other refusals have it: spec.ports[0].name, and
+// place returns the path as in other refusals: spec.ports[0].name, and
 // labels[krake.dev/state] for a key that is no plain name.
 func (s *searcher) place() string {
 	var b strings.Builder

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -26,9 +27,9 @@ func checkResources(resources []map[string]any) field.ErrorList {
 	return refusals
 }
 
-// checkSchemas refuses observer schemas that would pin what is not the user's to
-// pin: fields of the server and of the garbage collector, and the values of
-// Secrets, which would get into the status.
+// checkSchemas refuses observer schemas of fields that are not for the user to set: those of
+// the server and of the garbage collector, and the values of Secrets, which would get into
+// the status.
 func checkSchemas(schemas []map[string]any) field.ErrorList {
 	var refusals field.ErrorList
 	for i, document := range schemas {
@@ -44,36 +45,18 @@ func checkSchemas(schemas []map[string]any) field.ErrorList {
 	return refusals
 }
 
-// below gives the object at the path, nil if there is none.
-func below(fields map[string]any, path ...string) map[string]any {
-	for _, name := range path {
-		fields, _ = fields[name].(map[string]any)
-	}
-	return fields
-}
-
-// isList tells if a resource is made of others, which would not be looked at.
+// isList reports whether a resource consists of others, which would not be checked.
 func isList(resource map[string]any) bool {
 	kind, _ := resource["kind"].(string)
 	_, hasItems := resource["items"]
 	return kind == "List" || hasItems && strings.HasSuffix(kind, "List")
 }
 
-// isCore tells if a resource is of a kind of the core group, however that is
-// written: a value must not get past because of a way to write it that no API
-// server would take.
-func isCore(resource map[string]any, kind string) bool {
-	apiVersion, _ := resource["apiVersion"].(string)
-	written, _ := resource["kind"].(string)
-	group, _, grouped := strings.Cut(strings.TrimSpace(apiVersion), "/")
-	return (!grouped || group == "" || group == "core") && strings.EqualFold(strings.TrimSpace(written), kind)
-}
-
-// checkNames refuses names that are none: they become a part of a request's path.
+// checkNames refuses invalid names, which would become a part of a request's path.
 func checkNames(resource map[string]any, at string) field.ErrorList {
 	id, err := manifest.Identify(resource)
 	if err != nil {
-		return nil // told by the schema
+		return nil // the schema reports it
 	}
 	var refusals field.ErrorList
 	for _, problem := range content.IsPathSegmentName(id.Name) {
@@ -101,9 +84,9 @@ func isIdentifier(kind string) bool {
 	return len(validation.IsDNS1035Label(strings.ToLower(kind))) == 0 && !strings.Contains(kind, "-")
 }
 
-// checkMetadata lets name, namespace, labels and annotations through. What else
-// is there is for the server to write, or has others delete objects. An empty
-// value is let through: generators write "creationTimestamp: null".
+// checkMetadata allows name, namespace, labels and annotations. The server writes the other
+// fields, or they have the garbage collector delete objects. Empty values are allowed:
+// generators write "creationTimestamp: null".
 func checkMetadata(document map[string]any, at string) field.ErrorList {
 	metadata := below(document, "metadata")
 	observed := strings.HasPrefix(at, schemasPath)
@@ -121,23 +104,10 @@ func checkMetadata(document map[string]any, at string) field.ErrorList {
 	return refusals
 }
 
-func isEmpty(value any) bool {
-	switch value := value.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		return len(value) == 0
-	case []any:
-		return len(value) == 0
-	}
-	return false
-}
-
 // secretKeys are the fields of a Secret that hold its values.
 func secretKeys() []string { return []string{"data", "stringData"} }
 
-// checkSecret refuses the values of Secrets: whoever may view ConfigMaps would
-// see them.
+// checkSecret refuses the values of Secrets, which would be visible in the ConfigMap.
 func checkSecret(resource map[string]any, at string) field.ErrorList {
 	if !isCore(resource, "Secret") {
 		return nil
@@ -149,8 +119,8 @@ func checkSecret(resource map[string]any, at string) field.ErrorList {
 				"create it by itself, with kubectl create secret or an operator for external or sealed secrets, and refer to it by its name"))
 		}
 	}
-	if _, kept := below(resource, "metadata", "annotations")[lastAppliedAnnotation]; kept {
-		refusals = append(refusals, forbidden(at+".metadata.annotations", "kubectl apply keeps a copy of the Secret there, with its values: leave "+lastAppliedAnnotation+" out"))
+	if _, kept := below(resource, "metadata", "annotations")[corev1.LastAppliedConfigAnnotation]; kept {
+		refusals = append(refusals, forbidden(at+".metadata.annotations", "kubectl apply keeps a copy of the Secret there, with its values: leave "+corev1.LastAppliedConfigAnnotation+" out"))
 	}
 	return refusals
 }
@@ -168,11 +138,8 @@ func checkSecretSchema(document map[string]any, at string) field.ErrorList {
 	}
 	annotations, ok := below(document, "metadata")["annotations"]
 	named, isObject := annotations.(map[string]any)
-	if _, pinned := named[lastAppliedAnnotation]; ok && !isObject || pinned {
+	if _, pinned := named[corev1.LastAppliedConfigAnnotation]; ok && !isObject || pinned {
 		refusals = append(refusals, forbidden(at+".metadata.annotations", "kubectl apply keeps a copy of the Secret there, and "+reason))
 	}
 	return refusals
 }
-
-// lastAppliedAnnotation is where kubectl apply keeps what it has applied.
-const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"

@@ -19,9 +19,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// suspect gives warnings of what is legal, and hardly meant.
-func suspect(d *draft, desired Desired) []string {
-	warnings := slices.Clone(d.warnings)
+// suspect returns warnings of what is legal but suspicious.
+func suspect(desired Desired) []string {
+	var warnings []string
 	for i, resource := range desired.Manifest {
 		at := resourcePath(i)
 		if !isEmpty(resource["status"]) {
@@ -32,13 +32,11 @@ func suspect(d *draft, desired Desired) []string {
 	return append(warnings, suspectScaling(desired)...)
 }
 
-// longHold is how far away the end of a hold is that is not meant for a repair
-// by hand: a week.
+// longHold is longer than a repair by hand takes.
 const longHold = 7 * 24 * time.Hour
 
-// SuspectHold gives warnings of a hold that holds nothing, or for long. Now is
-// the time of the request, on which nothing else here depends. Who leaves the
-// hold and the mode as they are stored is not told of them again.
+// SuspectHold returns a warning of a hold that holds nothing, or too long, unless hold and
+// mode are stored already. Now is the time of the request.
 func SuspectHold(cm, stored *corev1.ConfigMap, now time.Time) []string {
 	wishes, refusals := application.WishesOf(cm)
 	if _, held := cm.Annotations[application.HoldUntilAnnotation]; !held || len(refusals) > 0 || sameHold(cm, stored) {
@@ -55,7 +53,7 @@ func SuspectHold(cm, stored *corev1.ConfigMap, now time.Time) []string {
 	default:
 		return nil
 	}
-	return []string{"metadata.annotations[" + application.HoldUntilAnnotation + "]: " + warning}
+	return []string{annotationPath(application.HoldUntilAnnotation) + ": " + warning}
 }
 
 func sameHold(cm, stored *corev1.ConfigMap) bool {
@@ -64,8 +62,8 @@ func sameHold(cm, stored *corev1.ConfigMap) bool {
 		cm.Annotations[application.ModeAnnotation] == stored.Annotations[application.ModeAnnotation]
 }
 
-// suspectScaling warns of replicas that an autoscaler of the same manifest is to
-// set, and that would be reverted.
+// suspectScaling warns of replicas that are observed, and that an autoscaler of the same
+// manifest sets.
 func suspectScaling(desired Desired) []string {
 	var warnings []string
 	for _, scaler := range desired.Manifest {
@@ -88,7 +86,7 @@ func suspectScaling(desired Desired) []string {
 	return warnings
 }
 
-// assigned are fields of a kind's spec that a server assigns once.
+// assigned returns the fields of a kind's spec that a server assigns once.
 func assigned(id manifest.ID) []string {
 	switch id.APIVersion + " " + id.Kind {
 	case "v1 Service":
@@ -129,7 +127,7 @@ func suspectPods(resource map[string]any, at string) []string {
 	}
 	baseline, err := baseline()
 	if err != nil {
-		return nil // the checks are those of the library: it is never so
+		return nil // never, with the checks of the library
 	}
 	annotations := map[string]string{}
 	for name, value := range below(template, "metadata", "annotations") {
@@ -144,17 +142,17 @@ func suspectPods(resource map[string]any, at string) []string {
 	return []string{fmt.Sprintf("%s: a namespace with Pod Security baseline will refuse its Pods: %s", at, result.ForbiddenReason())}
 }
 
-// baseline has the checks of Pods.
+// baseline returns the checks of Pods.
 var baseline = sync.OnceValues(func() (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks(), nil)
 })
 
-// checkTypes refuses what the API server could not read, and warns of fields
-// that a type does not have: it may be that of a newer server.
+// checkTypes refuses values that the API server could not read, and warns of fields that a
+// type does not have: the type may be that of a newer server.
 func checkTypes(resources []map[string]any) (warnings []string, refusals field.ErrorList) {
 	for i, resource := range resources {
 		unknown, unreadable := apitypes.Check(resource)
-		if unreadable != nil && unreadable.Field != "metadata.namespace" { // told already
+		if unreadable != nil && unreadable.Field != "metadata.namespace" { // reported already
 			refusals = append(refusals, invalid(strings.TrimSuffix(resourcePath(i)+"."+unreadable.Field, "."), unreadable.Problem))
 		}
 		for _, problem := range unknown {

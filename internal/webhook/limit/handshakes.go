@@ -7,18 +7,17 @@ import (
 )
 
 const (
-	// handshakesAtOnce are worked on at once: each takes milliseconds of a processor,
-	// before anything is known of its sender.
+	// handshakesAtOnce bounds the handshakes that are computed at once. Each takes milliseconds
+	// of a processor before anything is known of its sender.
 	handshakesAtOnce = 4
-	// handshakeTime is how long one holds its place: a sender that does not go on holds
-	// up the others for no longer.
+	// handshakeTime is how long a handshake keeps its place, even if its sender stalls.
 	handshakeTime = 500 * time.Millisecond
 )
 
-// Handshakes has senders that connect take turns, as those that send reviews do.
+// Handshakes has senders that connect take turns, like those that send reviews.
 type Handshakes struct{ working *turns }
 
-// NewHandshakes makes the turns of one server.
+// NewHandshakes returns the turns of one server.
 func NewHandshakes() Handshakes { return Handshakes{newTurns(handshakesAtOnce)} }
 
 // Begin waits for the turn of the sender, before the first computation. It is the

@@ -13,12 +13,11 @@ const (
 	// metadata. (With all their text escaped they would be larger: such an Application
 	// cannot be changed.)
 	maxBody = 7 << 20
-	// usualBody is that of a usual one, and smallBody that of most others.
+	// usualBody bounds the usual reviews, and smallBody most others.
 	usualBody = 64 << 10
 	smallBody = 512 << 10
-	// Of each size so many are held at once, and so many of them worked on, which
-	// takes several times their size. Each has a lane of its own, so that large
-	// ones do not hold up the usual ones.
+	// Of each size so many reviews are held at once, and so many of them are answered,
+	// which takes several times their size.
 	usualHeld, usualAtOnce = 64, 4
 	smallHeld, smallAtOnce = 8, 2
 	largeHeld, largeAtOnce = 2, 1
@@ -26,22 +25,21 @@ const (
 	bodyTime = 2 * time.Second
 )
 
-// lanes bounds how many reviews are held and worked on at once. The senders take turns,
-// so that the API server is not behind all that another one has sent.
+// lanes bounds how many reviews are held and answered at once.
 type lanes struct {
 	next                http.Handler
 	now                 func() time.Time
 	usual, small, large lane
 }
 
-// lane is for reviews of one size. A slow sender takes up a place among those that are
-// held, not among those that are worked on.
+// lane is for reviews of one size. A slow sender occupies a place among those that are
+// held, and not among those that are answered.
 type lane struct{ held, working *turns }
 
 func newLane(held, atOnce int) lane { return lane{newTurns(held), newTurns(atOnce)} }
 
 // NewLanes returns a handler that passes reviews on to the next one in their turn, and
-// refuses those that are too large, say no length, or wait too long.
+// refuses those that are too large, have no length, or wait too long.
 func NewLanes(next http.Handler, now func() time.Time) http.Handler {
 	return &lanes{
 		next: next, now: now,
@@ -95,11 +93,11 @@ func (l *lanes) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if _, err := io.ReadFull(r.Body, body); err != nil {
 		return nil, err
 	}
-	// The deadline is not for the answer, which takes its own time.
+	// The deadline does not count for the answer.
 	return body, connection.SetReadDeadline(time.Time{})
 }
 
-// refuse answers without reading the rest of the review.
+// refuse answers without reading what remains of the review.
 func (l *lanes) refuse(w http.ResponseWriter, text string, code int) {
 	w.Header().Set("Connection", "close")
 	if err := http.NewResponseController(w).SetReadDeadline(l.now()); err != nil {

@@ -11,9 +11,8 @@ import (
 // turnWait is how long a sender waits for its turn. The API server gives up soon after.
 const turnWait = 4 * time.Second
 
-// turns hands out a number of places. The requests of one sender are served in their
-// order, and the senders take turns: one that asks a thousand times holds up another by
-// one place, and not by a thousand.
+// turns hands out a number of places. The requests of one sender are served in their order,
+// and the senders take turns: one with a thousand requests delays another by one place.
 type turns struct {
 	mu   sync.Mutex
 	free int // 0 while a request waits
@@ -26,8 +25,8 @@ func newTurns(places int) *turns {
 	return &turns{free: places, waiting: map[string][]chan struct{}{}}
 }
 
-// take waits for a place, which the caller gives back. It returns the context's error
-// if that ends first.
+// take waits for a place, which the caller gives back. If the context ends first, it
+// returns the context's error.
 func (t *turns) take(ctx context.Context, sender string) error {
 	t.mu.Lock()
 	if t.free > 0 {
@@ -52,7 +51,7 @@ func (t *turns) take(ctx context.Context, sender string) error {
 	return ctx.Err()
 }
 
-// leave takes a request out of those that wait, and reports whether it was among them.
+// leave removes a request from those that wait, and reports whether it was among them.
 func (t *turns) leave(sender string, turn chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,12 +12,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/tosca"
 )
 
-// ErrNotFetched is the error of a spec whose resources are behind a URL from which
-// nobody has fetched them.
-var ErrNotFetched = errors.New("what is behind the URL was not fetched")
-
-// SourceOf gives the URL behind which the resources of the spec are, if they are
-// behind one, or what is wrong with it.
+// SourceOf returns the URL behind which the resources of the spec are, and whether they are
+// behind one. The refusal says what is wrong with the URL.
 func SourceOf(spec application.Spec) (source application.Source, isURL bool, refusal *field.Error) {
 	key, text := spec.Source()
 	if key == application.ManifestKey {
@@ -30,8 +26,8 @@ func SourceOf(spec application.Spec) (source application.Source, isURL bool, ref
 	return source, isURL, nil
 }
 
-// resourcesOf gives the resources that the spec says: those of the manifest, or if
-// there is none, what a template or an archive is translated to (step 0).
+// resourcesOf returns the resources of the spec: those of the manifest or, if there is none,
+// the translation of a template or an archive (step 0).
 func resourcesOf(spec application.Spec) ([]any, error) {
 	key, text := spec.Source()
 	if key == application.ManifestKey {
@@ -42,7 +38,7 @@ func resourcesOf(spec application.Spec) ([]any, error) {
 	case err != nil:
 		return nil, err
 	case isURL && spec.Fetched == "":
-		return nil, ErrNotFetched
+		return nil, errors.New("what is behind the URL was not fetched")
 	case isURL:
 		return manifest.Decode([]byte(spec.Fetched))
 	case key == application.CSARKey:
@@ -51,7 +47,7 @@ func resourcesOf(spec application.Spec) ([]any, error) {
 	return explained("Invalid TOSCA template content", text, tosca.Translate)
 }
 
-// explained translates a text. The errors of the reference begin with its words.
+// explained translates a text. Its errors begin with the words of the reference.
 func explained(words, text string, translate func([]byte) ([]any, error)) ([]any, error) {
 	resources, err := translate([]byte(text))
 	if err != nil {
@@ -60,16 +56,16 @@ func explained(words, text string, translate func([]byte) ([]any, error)) ([]any
 	return resources, nil
 }
 
-// IsOfTranslation tells if the refusals are those of a template or an archive itself,
-// and not of what it was translated to.
+// IsOfTranslation reports whether the refusals are those of a template or an archive itself,
+// and not of its translation.
 func IsOfTranslation(refusals field.ErrorList) bool {
 	return slices.ContainsFunc(refusals, func(refusal *field.Error) bool {
 		return refusal.Field == "data."+application.ToscaKey || refusal.Field == "data."+application.CSARKey
 	})
 }
 
-// Relocate gives refusals of resources the places by which the user knows them: the
-// number of a node template, where the resources were translated.
+// Relocate returns refusals of resources with the places that the user knows: where the
+// resources were translated, the number of a node template.
 func Relocate(refusals field.ErrorList, spec application.Spec) field.ErrorList {
 	key, _ := spec.Source()
 	if key == application.ManifestKey {

@@ -1,0 +1,132 @@
+package mutate
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+// additions are what the hooks add to the Pods of a workload, and to each container.
+type additions struct{ pod, container []addition }
+
+// addition is what is added to one list.
+type addition struct {
+	list string
+	// keys are the fields of which each alone identifies an element.
+	keys   []string
+	pieces []piece
+}
+
+// piece is an element, and the hook that it is for.
+type piece struct {
+	hook   application.Hook
+	fields map[string]any
+}
+
+func additionsOf(hooks application.Hooks) additions {
+	volumes := addition{list: "volumes", keys: []string{"name"}}
+	mounts := addition{list: "volumeMounts", keys: []string{"mountPath", "name"}}
+	variables := addition{list: "env", keys: []string{"name"}}
+	for _, hook := range hooks.Enabled() {
+		volume := application.HookVolume(hooks.Application, hook)
+		certs, token := application.CertsSecret(hooks.Application, hook), application.TokenSecret(hooks.Application, hook)
+		volumes.pieces = append(volumes.pieces, piece{hook, map[string]any{"name": volume, "secret": map[string]any{"secretName": certs}}})
+		mounts.pieces = append(mounts.pieces, piece{hook, map[string]any{"name": volume, "mountPath": application.CertsPath(hook)}})
+		variables.pieces = append(variables.pieces,
+			piece{hook, variable(application.TokenVariable(hook), token, application.TokenKey(hook))},
+			piece{hook, variable(application.URLVariable(hook), token, application.URLKey(hook))})
+	}
+	return additions{pod: []addition{volumes}, container: []addition{mounts, variables}}
+}
+
+// variable returns an environment variable whose value is in a Secret. A server drops the
+// empty value, which removes one that was set later: "kubectl set env" replaces the
+// reference by a value, and an API server accepts no variable with both.
+func variable(name, secret, key string) map[string]any {
+	return map[string]any{
+		"name":      name,
+		"value":     "",
+		"valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": secret, "key": key}},
+	}
+}
+
+// visit calls do for each list that is added to, with the object in a spec of Pods that has
+// the list, and with its place.
+func (a additions) visit(w workload, spec map[string]any, do func(fields map[string]any, one addition, at string)) {
+	at := strings.Join(append([]string{resourcePath(w.index)}, w.path...), ".")
+	for _, one := range a.pod {
+		do(spec, one, at)
+	}
+	for _, name := range w.lists {
+		containers, _ := listOf(spec[name])
+		for i, container := range containers {
+			fields, _ := container.(map[string]any)
+			for _, one := range a.container {
+				do(fields, one, fmt.Sprintf("%s.%s[%d]", at, name, i))
+			}
+		}
+	}
+}
+
+// addTo returns the resource of the workload with the additions.
+func (a additions) addTo(w workload) map[string]any {
+	added := runtime.DeepCopyJSON(w.resource)
+	a.visit(w, below(added, w.path...), func(fields map[string]any, one addition, _ string) {
+		items, _ := listOf(fields[one.list])
+		items = slices.Clip(items)
+		for _, p := range one.pieces {
+			items = append(items, runtime.DeepCopyJSONValue(p.fields))
+		}
+		fields[one.list] = items
+	})
+	return added
+}
+
+// checkFree refuses elements of the user that have a key of an added element.
+func (a additions) checkFree(w workload) field.ErrorList {
+	var refusals field.ErrorList
+	a.visit(w, w.spec(), func(fields map[string]any, one addition, at string) {
+		items, _ := listOf(fields[one.list])
+		for i, item := range items {
+			given, _ := item.(map[string]any)
+			for _, p := range one.pieces {
+				for _, key := range one.keys {
+					if isTaken(given[key], p.fields[key]) {
+						refusals = append(refusals, forbidden(fmt.Sprintf("%s.%s[%d].%s", at, one.list, i, key), isOfHook(p.hook)))
+					}
+				}
+			}
+		}
+	})
+	return refusals
+}
+
+// isTaken reports whether two names are equal, or two paths, in any spelling.
+func isTaken(given, ours any) bool {
+	name, isText := given.(string)
+	taken, _ := ours.(string)
+	return isText && (name == taken || path.IsAbs(taken) && path.Clean("/"+name) == path.Clean(taken))
+}
+
+func isOfHook(hook application.Hook) string {
+	return fmt.Sprintf("it is what the hook %s adds: choose another one, or take the hook out of annotation %s", hook, application.HooksAnnotation)
+}
+
+// isFound reports whether the keys that the user states for the list find each added
+// element. The other fields have one value in all elements, or a server drops them.
+func (a addition) isFound(stated any) bool {
+	names, isList := stated.([]any)
+	if !isList && stated != nil {
+		names = []any{stated}
+	}
+	return !slices.ContainsFunc(names, func(raw any) bool {
+		name, _ := raw.(string)
+		return !slices.Contains(a.keys, name)
+	})
+}
