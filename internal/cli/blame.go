@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,7 +36,7 @@ Values that may be secrets are shown as ***: see --show-private.`,
   kubectl krake blame web --object deployment/web`,
 		Args: One("Application"),
 		RunE: func(command *cobra.Command, names []string) error {
-			blames, err := e.blame(command.Context(), names[0], named)
+			blames, err := readBlames(command.Context(), e, names[0], named)
 			if err != nil {
 				return err
 			}
@@ -54,7 +53,7 @@ Values that may be secrets are shown as ***: see --show-private.`,
 	return command
 }
 
-// blamedObject is one object, with its observed fields.
+// blamedObject is an object with its observed fields.
 type blamedObject struct {
 	manifest.ID `json:",inline"`
 
@@ -64,7 +63,7 @@ type blamedObject struct {
 	Lengths []blamedLength `json:"lengths,omitempty"`
 }
 
-// blamedField is one observed field, and who has set it last. Private values are hidden.
+// blamedField is an observed field with its last manager. Private values are hidden.
 type blamedField struct {
 	Path string `json:"path"`
 	// Value and Desired are left out where there is none.
@@ -86,10 +85,10 @@ type blamedLength struct {
 	Path   string `json:"path"`
 	Length int    `json:"length"`
 	// Problem is TooShort or TooLong.
-	Problem string `json:"problem"`
+	Problem schema.Kind `json:"problem"`
 }
 
-func (e *environment) blame(ctx context.Context, name, named string) ([]blamedObject, error) {
+func readBlames(ctx context.Context, e *environment, name, named string) ([]blamedObject, error) {
 	app, expected, err := e.getExpected(ctx, name)
 	if err != nil {
 		return nil, err
@@ -112,8 +111,8 @@ func (e *environment) blame(ctx context.Context, name, named string) ([]blamedOb
 	return blames, nil
 }
 
-// blameOf looks at one object of an Application; live is nil if there is none. Values
-// that may be secrets are shown if private says so.
+// blameOf looks at one object of an Application; live is nil if there is none. Private shows
+// values that may be secrets.
 func blameOf(app *application.Application, e plan.Expected, live map[string]any, private bool) blamedObject {
 	found := blamedObject{ID: placed(app, e.ID), Missing: live == nil}
 	if live == nil {
@@ -131,7 +130,7 @@ func blameOf(app *application.Application, e plan.Expected, live map[string]any,
 	for _, d := range differences {
 		if d.Kind == schema.TooShort || d.Kind == schema.TooLong {
 			items, _ := d.Have.([]any)
-			found.Lengths = append(found.Lengths, blamedLength{d.Path.String(), len(items), string(d.Kind)})
+			found.Lengths = append(found.Lengths, blamedLength{d.Path.String(), len(items), d.Kind})
 		}
 	}
 	return found
@@ -139,14 +138,14 @@ func blameOf(app *application.Application, e plan.Expected, live map[string]any,
 
 func blamedFieldOf(e plan.Expected, value schema.Value, differences schema.Differences, live map[string]any, s sight) blamedField {
 	field := blamedField{Path: value.Place.String()}
-	field.Value, field.Desired = concealment{s, value.Place}.pair(value.Have, value.Want)
+	field.Value, field.Desired = s.conceal(value.Place, value.Have, value.Want)
 	if value.Path == nil {
 		return field
 	}
 	field.Path = value.Path.String()
 	field.Pinned = along(e.Desired, value.Place) != nil && along(e.Manifest, value.Place) == nil
 	for _, d := range differences {
-		if len(d.Path) <= len(value.Path) && slices.Equal(d.Path, value.Path[:len(d.Path)]) {
+		if isBelow(value.Path, d.Path) {
 			field.Drift = field.Drift || d.Kind == schema.Changed
 			field.Unknown = field.Unknown || d.Kind == schema.Unknown
 		}
@@ -171,27 +170,19 @@ func printBlames(out io.Writer, blames []blamedObject, wide bool, now time.Time)
 			fmt.Fprintln(out, "  there is no such object")
 			continue
 		}
-		t := newTable(out, painterFor(out))
 		rows := [][]cell{textCells("DRIFT", "PATH", "VALUE", "DESIRED", "MANAGER", "OPERATION", "SINCE")}
 		for _, field := range b.Fields {
 			rows = append(rows, field.row(wide, now))
 		}
 		for _, length := range b.Lengths {
-			rows = append(rows, length.row())
+			desired := map[schema.Kind]string{schema.TooShort: "more elements", schema.TooLong: "fewer elements"}[length.Problem]
+			rows = append(rows, textCells("*", length.Path, fmt.Sprintf("%d elements", length.Length), desired, "", "", ""))
 		}
-		if err := t.print(rows...); err != nil {
+		if err := newTable(out, painterFor(out)).print(rows...); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (l blamedLength) row() []cell {
-	desired := "more elements"
-	if l.Problem == string(schema.TooLong) {
-		desired = "fewer elements"
-	}
-	return textCells("*", l.Path, fmt.Sprintf("%d elements", l.Length), desired, "", "", "")
 }
 
 func (f blamedField) row(wide bool, now time.Time) []cell {

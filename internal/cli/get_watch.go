@@ -8,47 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// beatsInterval is how often is looked whether agents are heard while something is
-// watched: of their silence no event tells.
-const beatsInterval = 15 * time.Second
-
-// watchApplications prints what there is, and then a line for each that has changed.
-func (e *environment) watchApplications(ctx context.Context, o getOptions) error {
-	w := watcher{environment: e, options: o, known: known{}, said: map[string]line{}, table: newTable(e.Out, painterFor(e.Out))}
-	return e.following(ctx, o.scope, beatsInterval, w.changed, w.looked)
-}
-
-// following calls changed with what there is, and with each change, and looked once in
-// an interval, until the context ends or one of them fails.
-func (e *environment) following(ctx context.Context, s scope, interval time.Duration, changed func(context.Context, change) error, looked func(context.Context) error) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	group, ctx := errgroup.WithContext(ctx)
-	changes := make(chan change)
-	group.Go(func() error { return e.follow(ctx, s, changes) })
-	group.Go(func() error {
-		for {
-			var err error
-			select {
-			case c, ok := <-changes:
-				if !ok {
-					return nil
-				}
-				err = changed(ctx, c)
-			case <-ticker.C:
-				err = looked(ctx)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	})
-	return group.Wait()
-}
 
 // watcher prints what changes.
 type watcher struct {
@@ -56,39 +17,31 @@ type watcher struct {
 
 	options getOptions
 	known   known
-	said    map[string]line
+	said    map[string]line // by the keys of Applications
 	table   *table
 	beats   heartbeats
-	// begun: what there was is printed, headed: below the names of the columns.
+	// begun: the first list is printed. headed: so are the names of the columns.
 	begun, headed bool
 }
 
-// line is what was printed of an Application; of a document also of which version.
+// line is what was printed of an Application; of a document also its version.
 type line struct {
 	overview
 
 	version string
 }
 
-func (w *watcher) saying(i item, now time.Time) line {
-	s := line{overview: overviewOf(i, w.beats, now)}
-	if w.options.output.isDocument() {
-		s.version = i.stored.ResourceVersion
-	}
-	return s
-}
-
-// changed takes a change.
+// changed prints a change.
 func (w *watcher) changed(ctx context.Context, c change) error {
 	w.lookAtHolds(ctx, c.items)
 	changed, gone := w.known.take(c)
 	if !w.begun {
-		if w.begun = true; len(w.options.names) > 0 {
-			if err := w.missing(); err != nil {
-				return err
-			}
-		} else if len(changed) == 0 {
-			fmt.Fprintln(w.ErrOut, noneFound(w.options.scope))
+		w.begun = true
+		if err := w.missing(); err != nil {
+			return err
+		}
+		if len(w.options.names) == 0 && len(changed) == 0 {
+			fmt.Fprintln(w.ErrOut, w.options.noneFound())
 		}
 	}
 	if slices.ContainsFunc(changed, w.isNews) {
@@ -97,13 +50,13 @@ func (w *watcher) changed(ctx context.Context, c change) error {
 	return w.tell(changed, gone)
 }
 
-// looked tells of agents that are not heard any more, or again.
+// looked prints which agents are not heard any more, or again.
 func (w *watcher) looked(ctx context.Context) error {
 	w.beats = w.heartbeatsOr(ctx, w.known.items())
 	return w.tell(w.known.items(), nil)
 }
 
-// isNews tells of an Application whose agent was perhaps not asked for yet.
+// isNews reports whether the Lease of an Application's agent was perhaps not read yet.
 func (w *watcher) isNews(i item) bool {
 	former, isSaid := w.said[i.key()]
 	return !isSaid || former.state == stateNotAdmitted || former.cluster != overviewOf(i, heartbeats{}, w.now()).cluster
@@ -120,12 +73,15 @@ func (w *watcher) missing() error {
 	return errors.Join(failures...)
 }
 
-// tell prints of which Applications there is something else to say than was said last.
+// tell prints the Applications of which the line is not the one that was printed last.
 func (w *watcher) tell(changed, gone []item) error {
 	now := w.now()
 	var rows [][]cell
 	for _, i := range changed {
-		saying := w.saying(i, now)
+		saying := line{overview: overviewOf(i, w.beats, now)}
+		if w.options.output.isDocument() {
+			saying.version = i.stored.ResourceVersion
+		}
 		if former, isSaid := w.said[i.key()]; isSaid && former == saying {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,16 +20,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// fieldManager is who has written, in managedFields.
-const fieldManager = "kubectl-krake"
-
-// shortHold is how long is held if nothing is said.
-const shortHold = time.Hour
-
 func newHoldCommand(e *environment) *cobra.Command {
 	var duration time.Duration
 	var until string
-	wishing := wishing{environment: e}
+	w := wishing{environment: e}
 	command := &cobra.Command{
 		Use:               "hold (NAME... | -l SELECTOR | NAME KIND/NAME) [--for DURATION | --until TIME]",
 		ValidArgsFunction: e.completeNames,
@@ -44,49 +39,49 @@ func newHoldCommand(e *environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return wishing.run(command.Context(), arguments, holdWisher(at, now))
+			return w.run(command.Context(), arguments, holdWisher(at, now))
 		},
 	}
-	command.Flags().DurationVar(&duration, "for", shortHold, "for how long")
+	command.Flags().DurationVar(&duration, "for", time.Hour, "for how long")
 	command.Flags().StringVar(&until, "until", "", "until when, as 2026-01-02T15:04:05Z or, by the clock here, 15:04")
 	command.MarkFlagsMutuallyExclusive("for", "until")
-	wishing.addTo(command)
+	w.addTo(command)
 	e.target.addFlags(command.Flags())
 	return command
 }
 
 func newResumeCommand(e *environment) *cobra.Command {
-	wishing := wishing{environment: e}
+	w := wishing{environment: e}
 	command := &cobra.Command{
 		Use:               "resume (NAME... | -l SELECTOR | NAME KIND/NAME)",
 		ValidArgsFunction: e.completeNames,
 		Short:             "End holds, and modes other than enforce: what differs is repaired",
 		Example:           "  kubectl krake resume web\n  kubectl krake resume web deployment/web",
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return wishing.run(command.Context(), arguments, resumeWisher(e.now()))
+			return w.run(command.Context(), arguments, resumeWisher(e.now()))
 		},
 	}
-	wishing.addTo(command)
+	w.addTo(command)
 	e.target.addFlags(command.Flags())
 	return command
 }
 
 func newSuspendCommand(e *environment) *cobra.Command {
-	wishing := wishing{environment: e}
+	w := wishing{environment: e}
 	command := &cobra.Command{
 		Use:               "suspend (NAME... | -l SELECTOR)",
 		ValidArgsFunction: e.completeNames,
 		Short:             "Have the objects of Applications left alone, and not even looked at, until they are resumed",
 		Example:           "  kubectl krake suspend web\n  kubectl krake suspend -l team=shop --dry-run=server",
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return wishing.run(command.Context(), arguments, suspendWisher())
+			return w.run(command.Context(), arguments, suspendWisher())
 		},
 	}
-	wishing.addTo(command)
+	w.addTo(command)
 	return command
 }
 
-// wishing writes what is wished.
+// wishing writes annotations.
 type wishing struct {
 	*environment
 
@@ -101,16 +96,18 @@ const (
 	dryRunServer = "server"
 )
 
+func dryRuns() []string { return []string{dryRunNone, dryRunClient, dryRunServer} }
+
 func (w *wishing) addTo(command *cobra.Command) {
 	command.Flags().StringVarP(&w.selector, "selector", "l", "", "choose Applications by labels, as team=shop")
 	command.Flags().StringVar(&w.dryRun, "dry-run", dryRunNone, "none, client (nothing is sent) or server (nothing is stored)")
-	must(command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, cobra.ShellCompDirectiveNoFileComp)))
+	must(command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(dryRuns(), cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// run goes on after a failure: the other Applications are as important.
+// run writes to each Application, also after a failure: the others are as important.
 func (w *wishing) run(ctx context.Context, arguments []string, by wisher) error {
-	if w.dryRun != dryRunNone && w.dryRun != dryRunClient && w.dryRun != dryRunServer {
-		return fmt.Errorf("--dry-run: %q has to be one of %s, %s, %s", w.dryRun, dryRunNone, dryRunClient, dryRunServer)
+	if !slices.Contains(dryRuns(), w.dryRun) {
+		return fmt.Errorf("--dry-run: %q has to be one of %s", w.dryRun, strings.Join(dryRuns(), ", "))
 	}
 	s, err := subjectOf(arguments, w.selector)
 	if err != nil {
@@ -128,14 +125,12 @@ func (w *wishing) run(ctx context.Context, arguments []string, by wisher) error 
 	}
 	var failures []error
 	for _, name := range names {
-		if err := w.onApplication(ctx, name, by); err != nil {
-			failures = append(failures, err)
-		}
+		failures = append(failures, w.onApplication(ctx, name, by))
 	}
 	return errors.Join(failures...)
 }
 
-// names are those of the Applications.
+// names returns those of the Applications.
 func (w *wishing) names(ctx context.Context, s subject) ([]string, error) {
 	if s.selector == "" {
 		return s.applications, nil
@@ -144,7 +139,7 @@ func (w *wishing) names(ctx context.Context, s subject) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := w.list(ctx, namespace, s.selector)
+	found, _, err := w.list(ctx, namespace, metav1.ListOptions{LabelSelector: s.selector})
 	if err != nil {
 		return nil, err
 	}
@@ -158,10 +153,9 @@ func (w *wishing) names(ctx context.Context, s subject) ([]string, error) {
 	return names, nil
 }
 
-// onApplication writes to the Application that was looked at, and looks again if it has
-// changed meanwhile: its agent may write its status at any time.
+// onApplication writes to the Application that it has read, and reads again if that has changed
+// meanwhile: its agent may write its status at any time.
 func (w *wishing) onApplication(ctx context.Context, name string, by wisher) error {
-	shown := "application." + application.Domain + "/" + name
 	client, namespace, err := w.applications()
 	if err != nil {
 		return err
@@ -183,7 +177,7 @@ func (w *wishing) onApplication(ctx context.Context, name string, by wisher) err
 			return err
 		})
 	})
-	return w.tell(shown, done, err)
+	return w.tell("application."+application.Domain+"/"+name, done, err)
 }
 
 // patch sends a patch that is refused if the object has changed since it was read.
@@ -204,7 +198,7 @@ func (w *wishing) patch(done wish, read metav1.Object, send func(patch []byte, o
 	return send(patch, options)
 }
 
-// tell says what was done, as kubectl annotate does.
+// tell prints what was done, as kubectl annotate does.
 func (w *wishing) tell(shown string, done wish, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", shown, err)
@@ -218,12 +212,9 @@ func (w *wishing) tell(shown string, done wish, err error) error {
 }
 
 func (w *wishing) onObject(ctx context.Context, s subject, by wisher) error {
-	i, err := w.get(ctx, s.applications[0])
-	switch {
-	case err != nil:
+	i, err := w.getReadable(ctx, s.applications[0])
+	if err != nil {
 		return err
-	case i.err != nil:
-		return i.err
 	}
 	clients, err := w.objectsOf(i.app.Cluster)
 	if err != nil {
@@ -241,15 +232,12 @@ func (w *wishing) onObject(ctx context.Context, s subject, by wisher) error {
 	if err != nil {
 		return err
 	}
-	shown := strings.ToLower(id.Kind)
-	if group := mapping.GroupVersionKind.Group; group != "" {
-		shown += "." + group
-	}
 	done, err := w.writeObject(ctx, clients, mapping, i.app, id, by)
-	return w.tell(shown+"/"+name, done, err)
+	kind = strings.ToLower(mapping.GroupVersionKind.GroupKind().String())
+	return w.tell(kind+"/"+name, done, err)
 }
 
-// writeObject writes to the object that was looked at, and looks again if it has changed
+// writeObject writes to the object that it has read, and reads again if that has changed
 // meanwhile: many controllers write one object.
 func (w *wishing) writeObject(ctx context.Context, clients objects, mapping *meta.RESTMapping, app *application.Application, id manifest.ID, by wisher) (done wish, err error) {
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -273,16 +261,16 @@ func (w *wishing) writeObject(ctx context.Context, clients objects, mapping *met
 	return done, err
 }
 
-// inInventory finds an object among those that the agent holds.
+// inInventory returns the object among those that the agent holds.
 func inInventory(app *application.Application, kind, group, name string) (manifest.ID, error) {
 	var found []manifest.ID
-	others := make([]string, 0, len(app.Inventory))
+	var others []string
 	for _, id := range app.Inventory {
 		gvk := id.GroupVersionKind()
 		if gvk.Kind == kind && gvk.Group == group && id.Name == name {
 			found = append(found, id)
 		}
-		others = append(others, strings.ToLower(id.Kind)+"/"+id.Name)
+		others = append(others, resourceName(id))
 	}
 	switch {
 	case len(found) == 1:

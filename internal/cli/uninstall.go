@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/metadata"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -31,15 +31,15 @@ func newUninstallCommand(e *environment) *cobra.Command {
 			if !check {
 				return errors.New("nothing is uninstalled by this command: with --check it tells what is to be done before, and in which order")
 			}
-			return e.checkUninstall(command.Context())
+			return checkUninstall(command.Context(), e)
 		},
 	}
 	command.Flags().BoolVar(&check, "check", false, "tell what is in the way")
 	return command
 }
 
-func (e *environment) checkUninstall(ctx context.Context) error {
-	items, err := e.list(ctx, "", "")
+func checkUninstall(ctx context.Context, e *environment) error {
+	items, _, err := e.list(ctx, "", metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the Applications of all namespaces: %w", err)
 	}
@@ -50,20 +50,19 @@ func (e *environment) checkUninstall(ctx context.Context) error {
 	if !beats.read {
 		fmt.Fprintf(e.ErrOut, "Warning: you may not list Leases in namespace %s, so that it is not known which agents are gone\n", application.AgentsNamespace)
 	}
-	clusters, err := e.enrolled(ctx)
+	clusters, err := enrolled(ctx, e)
 	if err != nil {
 		return fmt.Errorf("list the clusters that are enrolled, as ServiceAccounts in namespace %s: %w", application.AgentsNamespace, err)
 	}
 	r := remainsOf(items, clusters, beats, e.now())
-	err = r.print(e.Out, painterFor(e.Out))
-	if err != nil || r.isClean() {
+	if err := r.print(e.Out, painterFor(e.Out)); err != nil || r.isClean() {
 		return err
 	}
 	return errDifferent
 }
 
-// enrolled are the clusters that were enrolled, sorted.
-func (e *environment) enrolled(ctx context.Context) ([]string, error) {
+// enrolled returns the clusters that were enrolled, sorted.
+func enrolled(ctx context.Context, e *environment) ([]string, error) {
 	config, err := e.hub.ToRESTConfig()
 	if err != nil {
 		return nil, err
@@ -77,11 +76,11 @@ func (e *environment) enrolled(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	clusters := map[string]bool{}
+	clusters := sets.Set[string]{}
 	for i := range list.Items {
-		clusters[list.Items[i].Labels[application.EnrolmentLabel]] = true
+		clusters.Insert(list.Items[i].Labels[application.EnrolmentLabel])
 	}
-	return slices.Sorted(maps.Keys(clusters)), nil
+	return sets.List(clusters), nil
 }
 
 // remain is an Application that is in the way of an uninstall.
@@ -89,10 +88,10 @@ type remain struct {
 	namespace, name string
 	// holders are the clusters whose agents have to let go of it.
 	holders []string
-	// stuck tells why it would not go, and what to do; "" if it goes when it is deleted.
+	// stuck is why it would not go, and what to do; "" if it goes when it is deleted.
 	stuck    string
 	deleting bool
-	// from is what a front end has made it from, as Habitat/shop.
+	// from is the source of a front end that has made it, as Habitat/shop.
 	from string
 }
 
@@ -110,9 +109,8 @@ func (r remains) isClean() bool { return len(r.applications) == 0 && len(r.clust
 func remainsOf(items []item, clusters []string, beats heartbeats, now time.Time) remains {
 	r := remains{clusters: clusters}
 	for _, i := range items {
-		name := i.stored.Namespace + "/" + i.stored.Name
 		if !slices.ContainsFunc(i.stored.Finalizers, application.IsOurFinalizer) {
-			r.free = append(r.free, name)
+			r.free = append(r.free, i.key())
 			continue
 		}
 		r.applications = append(r.applications, remain{
@@ -124,7 +122,7 @@ func remainsOf(items []item, clusters []string, beats heartbeats, now time.Time)
 	return r
 }
 
-// stuckBy tells what would keep an Application from going when it is deleted.
+// stuckBy returns what would keep an Application from going when it is deleted.
 func stuckBy(i item, beats heartbeats, now time.Time) string {
 	deleting := i.stored.DeletionTimestamp != nil
 	given := application.GivenUp(i.stored, deleting)
@@ -140,8 +138,7 @@ func stuckBy(i item, beats heartbeats, now time.Time) string {
 			return fmt.Sprintf("%s, or, if it is lost, %sleave what it has there: annotation %s=%s", silence, first, application.ForceDeleteAnnotation, cluster)
 		}
 	}
-	others := slices.DeleteFunc(slices.Clone(i.stored.Finalizers), application.IsOurFinalizer)
-	if len(others) > 0 {
+	if others := slices.DeleteFunc(slices.Clone(i.stored.Finalizers), application.IsOurFinalizer); len(others) > 0 {
 		return "finalizers of somebody else keep it: " + strings.Join(others, ", ")
 	}
 	if i.app != nil && i.app.Status.State == application.StateDegraded && deleting {
@@ -150,7 +147,7 @@ func stuckBy(i item, beats heartbeats, now time.Time) string {
 	return ""
 }
 
-// word is what becomes of it.
+// word returns what becomes of it.
 func (r remain) word() cell {
 	switch {
 	case r.stuck != "" && r.deleting:
@@ -164,10 +161,13 @@ func (r remain) word() cell {
 }
 
 func (r remains) print(out io.Writer, p painter) error {
+	free := ""
+	if len(r.free) > 0 {
+		free = fmt.Sprintf("No agent holds %s: they stay as ConfigMaps.\n", strings.Join(r.free, ", "))
+	}
 	if r.isClean() {
 		fmt.Fprintln(out, "Nothing is in the way: no agent holds an Application, and no cluster is enrolled.")
-		printFree(out, r.free)
-		fmt.Fprintln(out, "To uninstall:", deleteInstallation)
+		fmt.Fprintln(out, free+"To uninstall:", deleteInstallation)
 		return nil
 	}
 	if err := r.printHeld(out, p); err != nil {
@@ -176,8 +176,7 @@ func (r remains) print(out io.Writer, p painter) error {
 	if len(r.clusters) > 0 {
 		fmt.Fprintf(out, "%s enrolled: %s\n\n", counted(len(r.clusters), "cluster is", "clusters are"), strings.Join(r.clusters, ", "))
 	}
-	printFree(out, r.free)
-	fmt.Fprintln(out, "In this order:")
+	fmt.Fprintln(out, free+"In this order:")
 	for number, step := range r.steps() {
 		fmt.Fprintf(out, "%3d. %s\n", number+1, visible(step))
 	}
@@ -200,23 +199,10 @@ func (r remains) printHeld(out io.Writer, p painter) error {
 	return nil
 }
 
-func printFree(out io.Writer, free []string) {
-	if len(free) > 0 {
-		fmt.Fprintf(out, "No agent holds %s: they stay as ConfigMaps.\n", strings.Join(free, ", "))
-	}
-}
-
-func counted(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
-}
-
 // deleteInstallation is the last step.
 const deleteInstallation = "kubectl delete -k with the folder that was applied, as manifests/overlays/default"
 
-// steps are what is to be done, in the order in which it is clean.
+// steps returns what is to be done, in the order in which it is clean.
 func (r remains) steps() []string {
 	var fronts, stuck, live []string
 	for _, a := range r.applications {
