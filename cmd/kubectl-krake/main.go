@@ -34,14 +34,14 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 }
 
 func newEnrolCommand(hub func() (*rest.Config, error), out io.Writer) *cobra.Command {
-	options := enrol.Options{Hub: enrol.Connection{Config: hub}}
+	options := enrol.Options{Hub: hub}
 	return clusterCommand("enrol", "Make a cluster a target of the hub", &options, &options.Cluster, func(ctx context.Context) error {
 		return enrol.Enrol(ctx, options, out)
 	})
 }
 
 func newRemoveCommand(hub func() (*rest.Config, error), out io.Writer) *cobra.Command {
-	options := enrol.RemoveOptions{Hub: enrol.Connection{Config: hub}}
+	options := enrol.RemoveOptions{Hub: hub}
 	return clusterCommand("remove", "Take a cluster out of the hub", &options, &options.Cluster, func(ctx context.Context) error {
 		return enrol.Remove(ctx, options, out)
 	})
