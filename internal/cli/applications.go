@@ -36,6 +36,8 @@ func itemOf(cm *corev1.ConfigMap) item {
 // admitted reports whether the webhook has admitted it. If not, no agent sees it.
 func (i item) admitted() bool { return application.IsAdmitted(i.stored) }
 
+func (i item) isDeleted() bool { return i.stored.DeletionTimestamp != nil }
+
 // key is the identity of an Application.
 func (i item) key() string { return i.stored.Namespace + "/" + i.stored.Name }
 

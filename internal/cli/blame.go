@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/blame"
@@ -41,7 +42,7 @@ Values that may be secrets are shown as ***: see --show-private.`,
 				return err
 			}
 			if output.isDocument() {
-				return printDocument(e.Out, output.value, documentList[blamedObject]{documentVersion, "BlameList", blames})
+				return printDocument(e.Out, output.value, documentList[blamedObject]{documentVersion, "BlameList", "", blames})
 			}
 			return printBlames(e.Out, blames, output.value == asWide, e.now())
 		},
@@ -186,7 +187,7 @@ func printBlames(out io.Writer, blames []blamedObject, wide bool, now time.Time)
 }
 
 func (f blamedField) row(wide bool, now time.Time) []cell {
-	mark, c, desired, since := "-", plain, shortened(f.Desired, wide), time.Time{}
+	mark, c, desired := "-", plain, shortened(f.Desired, wide)
 	switch {
 	case f.Drift:
 		mark, c = "*", red
@@ -196,14 +197,11 @@ func (f blamedField) row(wide bool, now time.Time) []cell {
 	if f.Pinned {
 		desired += " (pinned)"
 	}
-	if f.Since != nil {
-		since = *f.Since
-	}
 	manager := f.Manager
 	if f.Subresource != "" {
 		manager += " (" + f.Subresource + ")"
 	}
-	row := textCells(mark, f.Path, shortened(f.Value, wide), desired, manager, f.Operation, age(since, now))
+	row := textCells(mark, f.Path, shortened(f.Value, wide), desired, manager, f.Operation, age(ptr.Deref(f.Since, time.Time{}), now))
 	for i := range row {
 		row[i].colour = c
 	}

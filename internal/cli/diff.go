@@ -75,20 +75,13 @@ type differ struct {
 	failures []error
 }
 
-func (d *differ) add(err error) {
-	if err != nil {
-		d.failures = append(d.failures, err)
-	}
-}
+func (d *differ) add(err error) { d.failures = append(d.failures, err) }
 
 func (d *differ) err() error {
-	switch {
-	case len(d.failures) > 0:
-		return errors.Join(d.failures...)
-	case d.found:
-		return errDifferent
+	if err := errors.Join(d.failures...); err != nil || !d.found {
+		return err
 	}
-	return nil
+	return errDifferent
 }
 
 func (d *differ) file(ctx context.Context, name string) error {

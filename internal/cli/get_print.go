@@ -21,25 +21,18 @@ type getOptions struct {
 
 func (o getOptions) header() []cell {
 	header := textCells("NAME", "STATE", "READY", "DRIFTS", "CLUSTER", "AGE")
-	if o.all {
-		header = append(textCells("NAMESPACE"), header...)
-	}
 	if o.output.value == asWide {
 		header = append(header, textCells("MODE", "REPAIRED", "MESSAGE")...)
 	}
-	return header
+	return withNamespace(o.all, "NAMESPACE", header)
 }
 
 func (o getOptions) row(v overview, now time.Time) []cell {
-	var row []cell
-	if o.all {
-		row = textCells(v.namespace)
-	}
-	row = append(row, cell{text: v.name}, v.stateCell(), v.readyCell(), v.drifts.cell(now), cell{text: v.cluster}, cell{text: age(v.created, now)})
+	row := []cell{{text: v.name}, v.stateCell(), v.readyCell(), v.drifts.cell(now), {text: v.cluster}, {text: age(v.created, now)}}
 	if o.output.value == asWide {
 		row = append(row, v.modeCell(now), cell{text: agoOrNever(v.drifts.repaired, now)}, cell{text: v.message})
 	}
-	return row
+	return withNamespace(o.all, v.namespace, row)
 }
 
 // document is that of the one Application that is named, or else a list.
@@ -51,7 +44,7 @@ func (o getOptions) document(items []item, beats heartbeats, now time.Time) any 
 	if len(o.names) == 1 {
 		return documents[0]
 	}
-	return documentList[applicationDocument]{documentVersion, "ApplicationList", documents}
+	return documentList[applicationDocument]{documentVersion, "ApplicationList", "", documents}
 }
 
 // applicationDocument is what get prints of one Application. The status is the stored one; the

@@ -29,7 +29,7 @@ may be secrets, and those of annotations, are stored nowhere, and not shown.`, a
 		Example: `  kubectl krake history web
   kubectl krake history web -o wide
   kubectl krake history web -o json`,
-		Args:              One("Application"),
+		Args: One("Application"),
 		ValidArgsFunction: func(command *cobra.Command, typed []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(typed) > 0 { // it takes one name
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -51,9 +51,8 @@ may be secrets, and those of annotations, are stored nowhere, and not shown.`, a
 func printHistory(e *environment, i item, output outputFlag) error {
 	drifts := i.app.Status.Drifts
 	if output.isDocument() {
-		list := driftList{APIVersion: documentVersion, Kind: "DriftList", Application: i.key(), Items: []application.Drift{}}
-		list.Items = append(list.Items, drifts...)
-		return printDocument(e.Out, output.value, list)
+		items := append([]application.Drift{}, drifts...) // none is a list as well
+		return printDocument(e.Out, output.value, documentList[application.Drift]{documentVersion, "DriftList", i.key(), items})
 	}
 	switch {
 	case len(drifts) > 0:
@@ -65,14 +64,6 @@ func printHistory(e *environment, i item, output outputFlag) error {
 		return nil
 	}
 	return newTable(e.Out, painterFor(e.Out)).print(historyRows(drifts, i.stored.Namespace, output.value == asWide, e.now())...)
-}
-
-// driftList is the document of history, with the drifts as they are stored.
-type driftList struct {
-	APIVersion  string              `json:"apiVersion"`
-	Kind        string              `json:"kind"`
-	Application string              `json:"application"`
-	Items       []application.Drift `json:"items"`
 }
 
 // historyRows are the drifts of an Application, with a header.

@@ -28,7 +28,9 @@ const documentVersion = "cli." + application.Domain + "/v1"
 type documentList[T any] struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	Items      []T    `json:"items"`
+	// Application is the one that all of them are of.
+	Application string `json:"application,omitempty"`
+	Items       []T    `json:"items"`
 }
 
 // The values of the flag -o.
@@ -136,6 +138,14 @@ func textCells(texts ...string) []cell {
 		cells = append(cells, cell{text: text})
 	}
 	return cells
+}
+
+// withNamespace puts the namespace before a row, in a table of all namespaces.
+func withNamespace(all bool, namespace string, row []cell) []cell {
+	if !all {
+		return row
+	}
+	return slices.Insert(row, 0, cell{text: namespace})
 }
 
 // table prints rows in columns, as kubectl prints them. Rows that are printed later keep

@@ -91,34 +91,41 @@ func isIdentity(path schema.Path) bool {
 // conceal hides the private values at a path before and after a change, and shows which of
 // them differ.
 func (s sight) conceal(path schema.Path, before, after any) (hiddenBefore, hiddenAfter any) {
-	switch {
-	case isAll[map[string]any](before, after):
-		return s.concealObjects(path, before, after)
-	case isAll[[]any](before, after):
-		return s.concealLists(path, before, after)
-	case before == nil && after == nil:
-		return nil, nil
-	case isComposite(before) || isComposite(after): // of two shapes
-		hiddenBefore, _ = s.conceal(path, before, nil)
-		_, hiddenAfter = s.conceal(path, nil, after)
-		return hiddenBefore, hiddenAfter
-	case !s.hides(path, before) && !s.hides(path, after):
-		return before, after
-	case before == nil:
-		return nil, hidden
-	case after == nil:
-		return hidden, nil
-	case reflect.DeepEqual(before, after):
-		return hidden, hidden
-	}
-	return hidden + " (before)", hidden + " (after)"
+	return s.hide(path, before, after, " (before)"), s.hide(path, after, before, " (after)")
 }
 
-// isAll reports whether both are of the type, or one of them is and the other is absent.
-func isAll[T any](before, after any) bool {
-	_, isBefore := before.(T)
-	_, isAfter := after.(T)
-	return isBefore && (isAfter || after == nil) || isAfter && before == nil
+// hide hides the private values at a path, and marks those that the other value does not equal.
+func (s sight) hide(path schema.Path, value, other any, mark string) any {
+	switch value := value.(type) {
+	case nil:
+		return nil
+	case map[string]any:
+		others, _ := other.(map[string]any)
+		fields := make(map[string]any, len(value))
+		for name, field := range value {
+			fields[name] = s.hide(below(path, name, -1), field, others[name], mark)
+		}
+		return fields
+	case []any:
+		others, _ := other.([]any)
+		others, _ = schema.Elements(others)
+		elements, _ := schema.Elements(value)
+		items := slices.Clone(value) // with what a projection says of the length
+		for i, element := range elements {
+			items[i] = s.hide(below(path, "", i), element, elementAt(others, i), mark)
+		}
+		return items
+	}
+	if isComposite(other) { // of two shapes
+		other = nil
+	}
+	switch {
+	case !s.hides(path, value) && !s.hides(path, other):
+		return value
+	case other == nil || reflect.DeepEqual(value, other):
+		return hidden
+	}
+	return hidden + mark
 }
 
 func isComposite(value any) bool {
@@ -129,45 +136,9 @@ func isComposite(value any) bool {
 	return false
 }
 
-func (s sight) concealObjects(path schema.Path, before, after any) (hiddenBefore, hiddenAfter any) {
-	from, hasFrom := before.(map[string]any)
-	to, hasTo := after.(map[string]any)
-	fromHidden, toHidden := make(map[string]any, len(from)), make(map[string]any, len(to))
-	for name, value := range from {
-		fromHidden[name], _ = s.conceal(below(path, name, -1), value, to[name])
-	}
-	for name, value := range to {
-		_, toHidden[name] = s.conceal(below(path, name, -1), from[name], value)
-	}
-	return orNil(hasFrom, fromHidden), orNil(hasTo, toHidden)
-}
-
-// concealLists hides the elements, and not what a projection says of the length.
-func (s sight) concealLists(path schema.Path, before, after any) (hiddenBefore, hiddenAfter any) {
-	from, hasFrom := before.([]any)
-	to, hasTo := after.([]any)
-	fromElements, _ := schema.Elements(from)
-	toElements, _ := schema.Elements(to)
-	fromHidden, toHidden := slices.Clone(from), slices.Clone(to)
-	for i := range fromElements {
-		fromHidden[i], _ = s.conceal(below(path, "", i), fromElements[i], elementAt(toElements, i))
-	}
-	for i := range toElements {
-		_, toHidden[i] = s.conceal(below(path, "", i), elementAt(fromElements, i), toElements[i])
-	}
-	return orNil(hasFrom, fromHidden), orNil(hasTo, toHidden)
-}
-
 func elementAt(items []any, i int) any {
 	if i < len(items) {
 		return items[i]
-	}
-	return nil
-}
-
-func orNil(has bool, value any) any {
-	if has {
-		return value
 	}
 	return nil
 }

@@ -79,21 +79,14 @@ func topRows(items []item, all bool, beats heartbeats, now time.Time) [][]cell {
 		return cmp.Or(cmp.Compare(b.drifts.count, a.drifts.count), cmp.Compare(b.drifts.open, a.drifts.open), b.drifts.last.Compare(a.drifts.last))
 	})
 	header := textCells("NAME", "DRIFTS", "OPEN", "STATE", "CLUSTER", "LAST DRIFT", "OBJECT", "BY", "FIELDS")
-	if all {
-		header = append(textCells("NAMESPACE"), header...)
-	}
-	rows := [][]cell{header}
+	rows := [][]cell{withNamespace(all, "NAMESPACE", header)}
 	for _, v := range views {
-		var row []cell
-		if all {
-			row = textCells(v.namespace)
-		}
 		open := cell{text: fmt.Sprint(v.drifts.open)}
 		if v.drifts.open > 0 {
 			open.colour = yellow
 		}
-		row = append(row, cell{text: v.name}, cell{text: v.drifts.counted()}, open, v.stateCell(), cell{text: v.cluster})
-		rows = append(rows, append(row, v.last...))
+		row := []cell{{text: v.name}, {text: v.drifts.counted()}, open, v.stateCell(), {text: v.cluster}}
+		rows = append(rows, withNamespace(all, v.namespace, append(row, v.last...)))
 	}
 	return rows
 }

@@ -85,14 +85,10 @@ func enrolled(ctx context.Context, e *environment) ([]string, error) {
 
 // remain is an Application that is in the way of an uninstall.
 type remain struct {
-	namespace, name string
-	// holders are the clusters whose agents have to let go of it.
-	holders []string
+	item
+
 	// stuck is why it would not go, and what to do; "" if it goes when it is deleted.
-	stuck    string
-	deleting bool
-	// from is the source of a front end that has made it, as Habitat/shop.
-	from string
+	stuck string
 }
 
 // remains is what keeps an uninstall from being clean.
@@ -113,26 +109,21 @@ func remainsOf(items []item, clusters []string, beats heartbeats, now time.Time)
 			r.free = append(r.free, i.key())
 			continue
 		}
-		r.applications = append(r.applications, remain{
-			namespace: i.stored.Namespace, name: i.stored.Name, holders: application.HoldersOf(i.stored),
-			stuck: stuckBy(i, beats, now), deleting: i.stored.DeletionTimestamp != nil,
-			from: i.stored.Annotations[application.GeneratedFromAnnotation],
-		})
+		r.applications = append(r.applications, remain{i, stuckBy(i, beats, now)})
 	}
 	return r
 }
 
 // stuckBy returns what would keep an Application from going when it is deleted.
 func stuckBy(i item, beats heartbeats, now time.Time) string {
-	deleting := i.stored.DeletionTimestamp != nil
-	given := application.GivenUp(i.stored, deleting)
+	given := application.GivenUp(i.stored, i.isDeleted())
 	for _, cluster := range application.HoldersOf(i.stored) {
 		if !slices.Contains(i.stored.Finalizers, application.Finalizer(cluster)) || slices.Contains(given, cluster) {
 			continue
 		}
 		if silence := beats.silence(cluster, now); silence != "" {
 			first := ""
-			if !deleting && cluster == application.ClusterOf(i.stored) {
+			if !i.isDeleted() && cluster == application.ClusterOf(i.stored) {
 				first = "delete the Application, and then " // what lives there cannot be given up
 			}
 			return fmt.Sprintf("%s, or, if it is lost, %sleave what it has there: annotation %s=%s", silence, first, application.ForceDeleteAnnotation, cluster)
@@ -141,7 +132,7 @@ func stuckBy(i item, beats heartbeats, now time.Time) string {
 	if others := slices.DeleteFunc(slices.Clone(i.stored.Finalizers), application.IsOurFinalizer); len(others) > 0 {
 		return "finalizers of somebody else keep it: " + strings.Join(others, ", ")
 	}
-	if i.app != nil && i.app.Status.State == application.StateDegraded && deleting {
+	if i.app != nil && i.app.Status.State == application.StateDegraded && i.isDeleted() {
 		return "its shutdown was given up: see kubectl krake describe " + i.stored.Name + " --namespace " + i.stored.Namespace
 	}
 	return ""
@@ -150,11 +141,11 @@ func stuckBy(i item, beats heartbeats, now time.Time) string {
 // word returns what becomes of it.
 func (r remain) word() cell {
 	switch {
-	case r.stuck != "" && r.deleting:
+	case r.stuck != "" && r.isDeleted():
 		return cell{"stuck", red}
 	case r.stuck != "":
 		return cell{"would be stuck", red}
-	case r.deleting:
+	case r.isDeleted():
 		return cell{"under way", yellow}
 	}
 	return cell{"to come", yellow}
@@ -190,7 +181,8 @@ func (r remains) printHeld(out io.Writer, p painter) error {
 	fmt.Fprintf(out, "%s by agents, which have to run until that is over:\n\n", counted(len(r.applications), "Application is held", "Applications are held"))
 	rows := [][]cell{textCells("NAMESPACE", "NAME", "CLUSTERS", "DELETION", "WHY")}
 	for _, a := range r.applications {
-		rows = append(rows, append(textCells(a.namespace, a.name, strings.Join(a.holders, ",")), a.word(), cell{text: a.stuck}))
+		row := textCells(a.stored.Namespace, a.stored.Name, strings.Join(application.HoldersOf(a.stored), ","))
+		rows = append(rows, append(row, a.word(), cell{text: a.stuck}))
 	}
 	if err := newTable(out, p).print(rows...); err != nil {
 		return err
@@ -206,15 +198,17 @@ const deleteInstallation = "kubectl delete -k with the folder that was applied, 
 func (r remains) steps() []string {
 	var fronts, stuck, live []string
 	for _, a := range r.applications {
-		if a.from != "" {
-			kind, name, _ := strings.Cut(a.from, "/")
-			fronts = append(fronts, fmt.Sprintf("kubectl delete %s %s --namespace %s   # or Application %s is made again", strings.ToLower(kind), name, a.namespace, a.name))
-		}
+		from := a.stored.Annotations[application.GeneratedFromAnnotation] // of a front end, as Habitat/shop
 		if a.stuck != "" {
-			stuck = append(stuck, a.namespace+"/"+a.name)
+			stuck = append(stuck, a.key())
 		}
-		if a.from == "" && !a.deleting {
-			live = append(live, fmt.Sprintf("kubectl delete configmap %s --namespace %s", a.name, a.namespace))
+		switch {
+		case from != "":
+			kind, name, _ := strings.Cut(from, "/")
+			fronts = append(fronts, fmt.Sprintf("kubectl delete %s %s --namespace %s   # or Application %s is made again",
+				strings.ToLower(kind), name, a.stored.Namespace, a.stored.Name))
+		case !a.isDeleted():
+			live = append(live, fmt.Sprintf("kubectl delete configmap %s --namespace %s", a.stored.Name, a.stored.Namespace))
 		}
 	}
 	var steps []string

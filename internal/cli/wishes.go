@@ -104,10 +104,10 @@ func suspendWisher() wisher {
 
 // refuseGoing refuses what has no effect on an Application that is being deleted.
 func refuseGoing(i item, what string) error {
-	if i.stored.DeletionTimestamp == nil {
-		return nil
+	if i.isDeleted() {
+		return errGoing(what)
 	}
-	return errGoing(what)
+	return nil
 }
 
 func errGoing(what string) error {
