@@ -85,7 +85,6 @@ type dated struct {
 	at *time.Time
 }
 
-// RoundTrip implements http.RoundTripper.
 func (d dated) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := d.RoundTripper.RoundTrip(request)
 	if err != nil {

@@ -54,11 +54,9 @@ Values that may be secrets are shown as ***: see --show-private.`,
 	return command
 }
 
-// blamedObject is an object with its observed fields.
 type blamedObject struct {
 	manifest.ID `json:",inline"`
 
-	// Missing: there is no such object.
 	Missing bool           `json:"missing,omitempty"`
 	Fields  []blamedField  `json:"fields,omitempty"`
 	Lengths []blamedLength `json:"lengths,omitempty"`
@@ -81,11 +79,9 @@ type blamedField struct {
 	Since       *time.Time `json:"since,omitempty"`
 }
 
-// blamedLength is a list that is too long or too short.
 type blamedLength struct {
-	Path   string `json:"path"`
-	Length int    `json:"length"`
-	// Problem is TooShort or TooLong.
+	Path    string      `json:"path"`
+	Length  int         `json:"length"`
 	Problem schema.Kind `json:"problem"`
 }
 
@@ -160,7 +156,6 @@ func blamedFieldOf(e plan.Expected, value schema.Value, differences schema.Diffe
 	return field
 }
 
-// printBlames prints a table for each object.
 func printBlames(out io.Writer, blames []blamedObject, wide bool, now time.Time) error {
 	for i, b := range blames {
 		if i > 0 {

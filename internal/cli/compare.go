@@ -91,7 +91,6 @@ func (c *comparison) observed(s schema.Schema, desired, live map[string]any) err
 	return err
 }
 
-// noteOwner notes the owner of the object, if that is not the Application.
 func (c *comparison) noteOwner(app *application.Application, marks manifest.Marks, live map[string]any) {
 	owner, marked := application.OwnerOf(live)
 	switch {

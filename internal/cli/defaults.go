@@ -67,7 +67,6 @@ func defaultsOf(live map[string]any, leftOut []leftOut, try trial) ([]schema.Pat
 	return t.found, nil
 }
 
-// trials removes one field after the other from an object.
 type trials struct {
 	try    trial
 	object map[string]any

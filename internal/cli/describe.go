@@ -79,7 +79,6 @@ func (d description) print(out io.Writer) error {
 	return nil
 }
 
-// sections returns the tables after the first.
 func (d description) sections() []section {
 	drifts := historyRows(d.app.Status.Drifts, d.stored.Namespace, false, d.now)
 	sections := []section{d.conditions(), d.objects(), {"Drifts", drifts[0], drifts[1:]}}

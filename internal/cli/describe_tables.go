@@ -15,7 +15,6 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// description is what describe prints of one Application.
 type description struct {
 	item
 
@@ -24,14 +23,12 @@ type description struct {
 	painter painter
 }
 
-// section is a table with a title.
 type section struct {
 	title  string
 	header []cell
 	rows   [][]cell
 }
 
-// about returns what is said of the whole, in two columns.
 func (d description) about() [][]cell {
 	v := overviewOf(d.item, d.beats, d.now)
 	state := v.stateCell()
@@ -69,7 +66,6 @@ func (d description) timeAndAge(at time.Time) string {
 	return timeOf(at) + " (" + age(at, d.now) + " ago)"
 }
 
-// wishes returns what the annotations say.
 func (d description) wishes(v overview) [][]cell {
 	w := d.app.Wishes
 	rows := [][]cell{{{text: "Mode:"}, v.modeCell(d.now)}}
@@ -113,7 +109,6 @@ func (d description) hooks() string {
 	return text
 }
 
-// source returns where the resources come from, and how many objects they are.
 func (d description) source() string {
 	key, text := d.app.Spec.Source()
 	source := key
@@ -166,7 +161,6 @@ func conditionColour(c metav1.Condition) colour {
 	return red
 }
 
-// objects returns the objects of the status, and then the others of the inventory.
 func (d description) objects() section {
 	s := section{title: "Objects", header: textCells("OBJECT", "HEALTH", "REASON", "MESSAGE")}
 	for _, object := range d.app.Status.Objects {

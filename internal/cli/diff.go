@@ -152,7 +152,6 @@ func mergedInto[V any](into, from map[string]V) map[string]V {
 	return into
 }
 
-// application prints what differs of one Application.
 func (d *differ) application(ctx context.Context, app *application.Application, expected []plan.Expected) error {
 	if app.Deleted {
 		d.found = true
@@ -181,7 +180,6 @@ func (d *differ) application(ctx context.Context, app *application.Application, 
 	return nil
 }
 
-// becomes returns what is done to an object that left its Application.
 func becomes(app *application.Application, id manifest.ID) string {
 	if app.Deleted && app.Wishes.DeletionPolicy == application.Orphan || slices.Contains(app.Adopted, id) && !app.Wishes.DeletesAdopted {
 		return "would be left where it is, without the marks of the Application"
@@ -205,7 +203,6 @@ func (d *differ) object(app *application.Application, expected plan.Expected, li
 	return nil
 }
 
-// colourOf returns that of a line of a unified diff.
 func colourOf(line string) colour {
 	switch {
 	case strings.HasPrefix(line, "-"):

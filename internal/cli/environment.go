@@ -32,14 +32,12 @@ type environment struct {
 
 	// hub says how to reach the API server with the Applications, and target that with
 	// their objects, if it is another one.
-	hub    *genericclioptions.ConfigFlags
-	target targetFlags
-	// showPrivate: values are shown that may be secrets.
+	hub         *genericclioptions.ConfigFlags
+	target      targetFlags
 	showPrivate bool
 	now         func() time.Time
 }
 
-// addPrivateTo adds the flag --show-private to a command that looks at objects.
 func (e *environment) addPrivateTo(command *cobra.Command) {
 	command.Flags().BoolVar(&e.showPrivate, "show-private", false,
 		"show values that may be secrets: of the environment and the arguments of containers, of the data of ConfigMaps, of fields that are called passwords; never those of a Secret")

@@ -64,7 +64,6 @@ func printTop(ctx context.Context, e *environment, o scope) error {
 	return newTable(e.Out, painterFor(e.Out)).print(topRows(items, o.all, e.heartbeatsOr(ctx, items), e.now())...)
 }
 
-// topRows returns rows of the Applications that drift most, the worst first, with a header.
 func topRows(items []item, all bool, beats heartbeats, now time.Time) [][]cell {
 	type view struct {
 		overview
@@ -91,7 +90,6 @@ func topRows(items []item, all bool, beats heartbeats, now time.Time) [][]cell {
 	return rows
 }
 
-// lastDrift returns the cells about the drift that was seen last.
 func lastDrift(i item, now time.Time) []cell {
 	if i.app == nil || len(i.app.Status.Drifts) == 0 {
 		return textCells("", "", "", "")

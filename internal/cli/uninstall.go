@@ -61,7 +61,6 @@ func checkUninstall(ctx context.Context, e *environment) error {
 	return errDifferent
 }
 
-// enrolled returns the clusters that were enrolled, sorted.
 func enrolled(ctx context.Context, e *environment) ([]string, error) {
 	config, err := e.hub.ToRESTConfig()
 	if err != nil {
@@ -114,7 +113,6 @@ func remainsOf(items []item, clusters []string, beats heartbeats, now time.Time)
 	return r
 }
 
-// stuckBy returns what would keep an Application from going when it is deleted.
 func stuckBy(i item, beats heartbeats, now time.Time) string {
 	given := application.GivenUp(i.stored, i.isDeleted())
 	for _, cluster := range application.HoldersOf(i.stored) {
@@ -138,7 +136,6 @@ func stuckBy(i item, beats heartbeats, now time.Time) string {
 	return ""
 }
 
-// word returns what becomes of it.
 func (r remain) word() cell {
 	switch {
 	case r.stuck != "" && r.isDeleted():
@@ -191,7 +188,6 @@ func (r remains) printHeld(out io.Writer, p painter) error {
 	return nil
 }
 
-// deleteInstallation is the last step.
 const deleteInstallation = "kubectl delete -k with the folder that was applied, as manifests/overlays/default"
 
 // steps returns what is to be done, in the order in which it is clean.

@@ -170,7 +170,6 @@ func (h *hub) token(ctx context.Context, cluster string, duration time.Duration)
 	return request.Status, nil
 }
 
-// tellRest prints what is left to do.
 func (h *hub) tellRest(options Options, address address, expires time.Time) {
 	if server, err := url.Parse(address.server); err == nil && (server.Hostname() == "localhost" || net.ParseIP(server.Hostname()).IsLoopback()) {
 		h.say("\nWarning: %s is this machine. If the cluster is another one, enrol it again with --hub-server.\n", address.server)

@@ -94,7 +94,6 @@ func (f folder) document(fields map[string]any) ([]byte, error) {
 	return append([]byte(f.header), text...), nil
 }
 
-// top returns the kustomization of everything.
 func (f folder) top(components []string) ([]byte, error) {
 	fields := map[string]any{"resources": []string{"manifests/" + spoke + "/shared", "agent"}}
 	var paths []string
@@ -129,7 +128,6 @@ func (f folder) agent(options Options, address address, config []byte) ([]byte, 
 	return f.document(fields)
 }
 
-// extract writes the parts of the shipped manifests that a spoke is made of.
 func (f folder) extract(cluster string, parts []string) error {
 	for _, part := range parts {
 		err := fs.WalkDir(manifests.Files, part, func(path string, entry fs.DirEntry, err error) error {
@@ -170,7 +168,6 @@ func (f folder) put(name string, text []byte) error {
 	return nil
 }
 
-// operation is one of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -207,7 +204,6 @@ func patches(options Options, address address, config []byte) ([]map[string]any,
 	return []map[string]any{patch, policy}, err
 }
 
-// patchOf returns a patch of all objects of a kind, as a kustomization has it.
 func patchOf(kind string, change []operation) (map[string]any, error) {
 	text, err := json.Marshal(change)
 	if err != nil {

@@ -52,7 +52,6 @@ func open(configure func() (*rest.Config, error), say func(string, ...any)) (*hu
 	return h, nil
 }
 
-// apply makes the objects what they are to be, and says so as kubectl does.
 func (h *hub) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if _, err := h.resource(object).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
@@ -121,7 +120,6 @@ func everything(cluster, namespace string) ([]*unstructured.Unstructured, error)
 	return slices.Concat(identity, rights), err
 }
 
-// rightsOf returns what the agent may do in a namespace of the hub.
 func rightsOf(cluster, namespace string, withHooks bool) ([]*unstructured.Unstructured, error) {
 	rights, err := read("rights.yaml", cluster, namespace)
 	if err != nil || !withHooks {
