@@ -1,4 +1,4 @@
-// Kubectl-krake is for whoever runs Applications, and for the administrator of a hub.
+// Kubectl-krake is for users of Applications, and for the administrator of a hub.
 // On the PATH it is "kubectl krake".
 package main
 
@@ -30,39 +30,41 @@ func main() {
 }
 
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	return cli.NewCommand(streams,
-		func(hub func() (*rest.Config, error)) *cobra.Command { return newEnrolCommand(hub, streams.Out) },
-		func(hub func() (*rest.Config, error)) *cobra.Command { return newRemoveCommand(hub, streams.Out) })
+	return cli.NewCommand(streams, newEnrolCommand, newRemoveCommand)
 }
 
 func newEnrolCommand(hub func() (*rest.Config, error), out io.Writer) *cobra.Command {
-	options := enrol.Options{Hub: enrol.Connection{Config: hub}}
-	return clusterCommand("enrol", "Make a cluster a target of the hub", &options, func(ctx context.Context, cluster string) error {
-		options.Cluster = cluster
-		if err := options.Validate(); err != nil {
-			return err
-		}
+	options := enrol.Options{Hub: hub}
+	return clusterCommand("enrol", "Make a cluster a target of the hub", &options, &options.Cluster, func(ctx context.Context) error {
 		return enrol.Enrol(ctx, options, out)
 	})
 }
 
 func newRemoveCommand(hub func() (*rest.Config, error), out io.Writer) *cobra.Command {
-	options := enrol.RemoveOptions{Hub: enrol.Connection{Config: hub}}
-	return clusterCommand("remove", "Take a cluster out of the hub", &options, func(ctx context.Context, cluster string) error {
-		options.Cluster = cluster
-		if err := options.Validate(); err != nil {
-			return err
-		}
+	options := enrol.RemoveOptions{Hub: hub}
+	return clusterCommand("remove", "Take a cluster out of the hub", &options, &options.Cluster, func(ctx context.Context) error {
 		return enrol.Remove(ctx, options, out)
 	})
 }
 
-// clusterCommand makes a command whose argument is a cluster.
-func clusterCommand(name, short string, options interface{ AddFlags(flags *pflag.FlagSet) }, run func(ctx context.Context, cluster string) error) *cobra.Command {
+// options are the flags of a command.
+type options interface {
+	AddFlags(flags *pflag.FlagSet)
+	Validate() error
+}
+
+// clusterCommand returns a command whose argument is a cluster.
+func clusterCommand(name, short string, o options, cluster *string, run func(ctx context.Context) error) *cobra.Command {
 	command := &cobra.Command{
 		Use: name + " CLUSTER", Short: short, Args: cli.One("cluster"),
-		RunE: func(command *cobra.Command, arguments []string) error { return run(command.Context(), arguments[0]) },
+		RunE: func(command *cobra.Command, arguments []string) error {
+			*cluster = arguments[0]
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return run(command.Context())
+		},
 	}
-	options.AddFlags(command.Flags())
+	o.AddFlags(command.Flags())
 	return command
 }

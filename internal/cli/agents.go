@@ -16,35 +16,24 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// heartbeats are what the hub's Leases tell of the agents of clusters.
+// beatsInterval is how often a command that goes on reads the Leases: no event reports silence.
+const beatsInterval = 15 * time.Second
+
+// heartbeats are the hub's Leases of the agents of clusters.
 type heartbeats struct {
-	// read tells that the user may read them: then a cluster without one has no agent.
-	read bool
-	of   map[string]heartbeat // by name of the Lease
+	// read: the user may read them, so that a cluster without one has no agent.
+	read   bool
+	leases map[string]coordinationv1.LeaseSpec // by name
 	// ahead is by how much the hub's clock is ahead of the user's.
 	ahead time.Duration
 }
 
-// heartbeat is when an agent was heard last, and for how long that counts.
-type heartbeat struct {
-	at    time.Time
-	lasts time.Duration
-}
-
-func heartbeatOf(lease *coordinationv1.Lease) heartbeat {
-	var at time.Time
-	if lease.Spec.RenewTime != nil {
-		at = lease.Spec.RenewTime.Time
-	}
-	return heartbeat{at, time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second}
-}
-
-// silence tells that an agent is not to be heard, and what to do about it; "" if it is
-// heard, or if nobody knows. It goes by the hub's clock: a laptop whose own is wrong must
-// not raise an alarm.
+// silence returns that an agent is not heard, and what to do about it. It is empty if the
+// agent is heard, or if that is not known. It goes by the hub's clock: a laptop with a wrong
+// clock must not raise an alarm.
 func (h heartbeats) silence(cluster string, now time.Time) string {
-	now = now.Add(h.ahead)
-	beat, known := h.of[application.HubLease(cluster)]
+	lease, known := h.leases[application.HubLease(cluster)]
+	heard := ptr.Deref(lease.RenewTime, metav1.MicroTime{}).Time
 	switch {
 	case !h.read:
 		return ""
@@ -53,14 +42,14 @@ func (h heartbeats) silence(cluster string, now time.Time) string {
 	case !known:
 		return fmt.Sprintf("cluster %s has no agent that has ever come to this hub: enrol it (kubectl krake enrol %s), or name another cluster in annotation %s",
 			cluster, cluster, application.ClusterAnnotation)
-	case now.Sub(beat.at) > beat.lasts:
+	case now.Add(h.ahead).Sub(heard) > time.Duration(ptr.Deref(lease.LeaseDurationSeconds, 0))*time.Second:
 		return fmt.Sprintf("the agent of cluster %s was heard at %s for the last time, and nothing is repaired there without it: look at its Pods, and at its way to this hub",
-			cluster, timeOf(beat.at))
+			cluster, timeOf(heard))
 	}
 	return ""
 }
 
-// heartbeats reads those of some clusters. To whom may not read them, nothing is said.
+// heartbeats reads those of some clusters, and none if the user may not read them.
 func (e *environment) heartbeats(ctx context.Context, clusters ...string) (heartbeats, error) {
 	config, err := e.hub.ToRESTConfig()
 	if err != nil {
@@ -79,9 +68,9 @@ func (e *environment) heartbeats(ctx context.Context, clusters ...string) (heart
 	case err != nil:
 		return heartbeats{}, fmt.Errorf("read the Leases of the agents in namespace %s: %w", application.AgentsNamespace, err)
 	}
-	beats := heartbeats{read: true, of: map[string]heartbeat{}}
+	beats := heartbeats{read: true, leases: map[string]coordinationv1.LeaseSpec{}}
 	for i := range found {
-		beats.of[found[i].Name] = heartbeatOf(&found[i])
+		beats.leases[found[i].Name] = found[i].Spec
 	}
 	if !date.IsZero() {
 		beats.ahead = date.Sub(e.now())
@@ -89,14 +78,13 @@ func (e *environment) heartbeats(ctx context.Context, clusters ...string) (heart
 	return beats, nil
 }
 
-// dated takes note of when the server has answered last, by its own clock.
+// dated records the time of the server's last answer, by its own clock.
 type dated struct {
 	http.RoundTripper
 
 	at *time.Time
 }
 
-// RoundTrip implements http.RoundTripper.
 func (d dated) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := d.RoundTripper.RoundTrip(request)
 	if err != nil {
@@ -108,7 +96,8 @@ func (d dated) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// readLeases asks for the one that is wanted, or for all at once.
+// readLeases reads the Lease of a single cluster by its name, to which alone a user may have
+// the right. For several clusters it lists all.
 func readLeases(ctx context.Context, client coordinationv1client.LeaseInterface, clusters []string) ([]coordinationv1.Lease, error) {
 	clusters = slices.Compact(slices.Sorted(slices.Values(clusters)))
 	if len(clusters) != 1 {
@@ -128,8 +117,8 @@ func readLeases(ctx context.Context, client coordinationv1client.LeaseInterface,
 	return []coordinationv1.Lease{*lease}, nil
 }
 
-// heartbeatsOr reads those of the clusters of these Applications, and warns if that
-// fails: what the Applications themselves say is there all the same.
+// heartbeatsOr reads those of the clusters of these Applications. A failure is a warning: what
+// the Applications themselves say is printed all the same.
 func (e *environment) heartbeatsOr(ctx context.Context, items []item) heartbeats {
 	var clusters []string
 	for _, i := range items {

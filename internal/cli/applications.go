@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -22,30 +24,38 @@ type item struct {
 	// for the reason of err.
 	app *application.Application
 	err error
-	// holds tells of objects that were looked at whether they are held.
+	// holds says of objects that were looked at whether they are held.
 	holds map[manifest.ID]bool
 }
-
-// admitted tells if the webhook has admitted it: what it has not, no agent sees.
-func (i item) admitted() bool { return application.IsAdmitted(i.stored) }
 
 func itemOf(cm *corev1.ConfigMap) item {
 	app, err := application.Read(cm)
 	return item{stored: cm, app: app, err: err}
 }
 
-// page is how many ConfigMaps are read at once: each may have 1 MiB.
-const page = 100
+// admitted reports whether the webhook has admitted it. If not, no agent sees it.
+func (i item) admitted() bool { return application.IsAdmitted(i.stored) }
 
-// list reads the Applications of a namespace, of all if it is empty, sorted.
-func (e *environment) list(ctx context.Context, namespace, selector string) ([]item, error) {
-	found, _, err := e.listAt(ctx, namespace, metav1.ListOptions{LabelSelector: selector})
-	return found, err
+func (i item) isDeleted() bool { return i.stored.DeletionTimestamp != nil }
+
+// key is the identity of an Application.
+func (i item) key() string { return i.stored.Namespace + "/" + i.stored.Name }
+
+func byKey(a, b item) int {
+	return cmp.Or(cmp.Compare(a.stored.Namespace, b.stored.Namespace), cmp.Compare(a.stored.Name, b.stored.Name))
 }
 
-// listAt also gives the version of the list, to watch from. There is no label for those
-// that were never admitted, so that all ConfigMaps are read.
-func (e *environment) listAt(ctx context.Context, namespace string, options metav1.ListOptions) (found []item, version string, err error) {
+const (
+	// page is how many ConfigMaps are read at once: each may have 1 MiB.
+	page = 100
+	// mostCompleted is the same where their data is not read.
+	mostCompleted = 500
+)
+
+// list reads the Applications of a namespace, of all if it is empty, sorted. The version is
+// that of the list, to watch from. There is no label for those that were never admitted, so
+// that all ConfigMaps are read.
+func (e *environment) list(ctx context.Context, namespace string, options metav1.ListOptions) (found []item, version string, err error) {
 	client, _, err := e.applications()
 	if err != nil {
 		return nil, "", err
@@ -61,18 +71,14 @@ func (e *environment) listAt(ctx context.Context, namespace string, options meta
 				found = append(found, itemOf(&list.Items[i]))
 			}
 		}
-		version = list.ResourceVersion
 		if options.Continue = list.Continue; options.Continue == "" {
-			break
+			slices.SortFunc(found, byKey)
+			return found, list.ResourceVersion, nil
 		}
 	}
-	slices.SortFunc(found, func(a, b item) int {
-		return cmp.Or(strings.Compare(a.stored.Namespace, b.stored.Namespace), strings.Compare(a.stored.Name, b.stored.Name))
-	})
-	return found, version, nil
 }
 
-// get reads one Application of the namespace that the user means.
+// get reads an Application of the namespace that the flags select.
 func (e *environment) get(ctx context.Context, name string) (item, error) {
 	client, namespace, err := e.applications()
 	switch {
@@ -93,6 +99,54 @@ func (e *environment) get(ctx context.Context, name string) (item, error) {
 	return itemOf(cm), nil
 }
 
+// getReadable is get, but an error for an Application whose ConfigMap cannot be read.
+func (e *environment) getReadable(ctx context.Context, name string) (item, error) {
+	i, err := e.get(ctx, name)
+	return i, cmp.Or(err, i.err)
+}
+
 func notThere(namespace, name string) error {
 	return fmt.Errorf("there is no Application %s in namespace %s: name another namespace by -n, or see all by kubectl krake get -A", name, namespace)
+}
+
+// completeNames completes the names of Applications in the namespace that the flags select,
+// without those that are typed already.
+func (e *environment) completeNames(command *cobra.Command, typed []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	names, err := namesBeginning(command.Context(), e, typed, begun)
+	if err != nil {
+		cobra.CompErrorln(err.Error())
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func namesBeginning(ctx context.Context, e *environment, typed []string, begun string) (names []string, err error) {
+	config, err := e.hub.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	namespace, _, err := e.hub.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	options := metav1.ListOptions{Limit: mostCompleted}
+	for {
+		list, err := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			found := &list.Items[i]
+			if _, ok := found.Annotations[application.FormatAnnotation]; ok && strings.HasPrefix(found.Name, begun) && !slices.Contains(typed, found.Name) {
+				names = append(names, found.Name)
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return names, nil
+		}
+	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/blame"
@@ -37,12 +37,12 @@ Values that may be secrets are shown as ***: see --show-private.`,
   kubectl krake blame web --object deployment/web`,
 		Args: One("Application"),
 		RunE: func(command *cobra.Command, names []string) error {
-			blames, err := e.blame(command.Context(), names[0], named)
+			blames, err := readBlames(command.Context(), e, names[0], named)
 			if err != nil {
 				return err
 			}
 			if output.isDocument() {
-				return printDocument(e.Out, output.value, documentList[blamedObject]{documentVersion, "BlameList", blames})
+				return printDocument(e.Out, output.value, documentList[blamedObject]{documentVersion, "BlameList", "", blames})
 			}
 			return printBlames(e.Out, blames, output.value == asWide, e.now())
 		},
@@ -54,17 +54,15 @@ Values that may be secrets are shown as ***: see --show-private.`,
 	return command
 }
 
-// blamedObject is one object, with its observed fields.
 type blamedObject struct {
 	manifest.ID `json:",inline"`
 
-	// Missing: there is no such object.
 	Missing bool           `json:"missing,omitempty"`
 	Fields  []blamedField  `json:"fields,omitempty"`
 	Lengths []blamedLength `json:"lengths,omitempty"`
 }
 
-// blamedField is one observed field, and who has set it last. Private values are hidden.
+// blamedField is an observed field with its last manager. Private values are hidden.
 type blamedField struct {
 	Path string `json:"path"`
 	// Value and Desired are left out where there is none.
@@ -81,15 +79,13 @@ type blamedField struct {
 	Since       *time.Time `json:"since,omitempty"`
 }
 
-// blamedLength is a list that is too long or too short.
 type blamedLength struct {
-	Path   string `json:"path"`
-	Length int    `json:"length"`
-	// Problem is TooShort or TooLong.
-	Problem string `json:"problem"`
+	Path    string      `json:"path"`
+	Length  int         `json:"length"`
+	Problem schema.Kind `json:"problem"`
 }
 
-func (e *environment) blame(ctx context.Context, name, named string) ([]blamedObject, error) {
+func readBlames(ctx context.Context, e *environment, name, named string) ([]blamedObject, error) {
 	app, expected, err := e.getExpected(ctx, name)
 	if err != nil {
 		return nil, err
@@ -112,8 +108,8 @@ func (e *environment) blame(ctx context.Context, name, named string) ([]blamedOb
 	return blames, nil
 }
 
-// blameOf looks at one object of an Application; live is nil if there is none. Values
-// that may be secrets are shown if private says so.
+// blameOf looks at one object of an Application; live is nil if there is none. Private shows
+// values that may be secrets.
 func blameOf(app *application.Application, e plan.Expected, live map[string]any, private bool) blamedObject {
 	found := blamedObject{ID: placed(app, e.ID), Missing: live == nil}
 	if live == nil {
@@ -131,7 +127,7 @@ func blameOf(app *application.Application, e plan.Expected, live map[string]any,
 	for _, d := range differences {
 		if d.Kind == schema.TooShort || d.Kind == schema.TooLong {
 			items, _ := d.Have.([]any)
-			found.Lengths = append(found.Lengths, blamedLength{d.Path.String(), len(items), string(d.Kind)})
+			found.Lengths = append(found.Lengths, blamedLength{d.Path.String(), len(items), d.Kind})
 		}
 	}
 	return found
@@ -139,14 +135,14 @@ func blameOf(app *application.Application, e plan.Expected, live map[string]any,
 
 func blamedFieldOf(e plan.Expected, value schema.Value, differences schema.Differences, live map[string]any, s sight) blamedField {
 	field := blamedField{Path: value.Place.String()}
-	field.Value, field.Desired = concealment{s, value.Place}.pair(value.Have, value.Want)
+	field.Value, field.Desired = s.conceal(value.Place, value.Have, value.Want)
 	if value.Path == nil {
 		return field
 	}
 	field.Path = value.Path.String()
 	field.Pinned = along(e.Desired, value.Place) != nil && along(e.Manifest, value.Place) == nil
 	for _, d := range differences {
-		if len(d.Path) <= len(value.Path) && slices.Equal(d.Path, value.Path[:len(d.Path)]) {
+		if isBelow(value.Path, d.Path) {
 			field.Drift = field.Drift || d.Kind == schema.Changed
 			field.Unknown = field.Unknown || d.Kind == schema.Unknown
 		}
@@ -160,7 +156,6 @@ func blamedFieldOf(e plan.Expected, value schema.Value, differences schema.Diffe
 	return field
 }
 
-// printBlames prints a table for each object.
 func printBlames(out io.Writer, blames []blamedObject, wide bool, now time.Time) error {
 	for i, b := range blames {
 		if i > 0 {
@@ -171,31 +166,23 @@ func printBlames(out io.Writer, blames []blamedObject, wide bool, now time.Time)
 			fmt.Fprintln(out, "  there is no such object")
 			continue
 		}
-		t := newTable(out, painterFor(out))
 		rows := [][]cell{textCells("DRIFT", "PATH", "VALUE", "DESIRED", "MANAGER", "OPERATION", "SINCE")}
 		for _, field := range b.Fields {
 			rows = append(rows, field.row(wide, now))
 		}
 		for _, length := range b.Lengths {
-			rows = append(rows, length.row())
+			desired := map[schema.Kind]string{schema.TooShort: "more elements", schema.TooLong: "fewer elements"}[length.Problem]
+			rows = append(rows, textCells("*", length.Path, fmt.Sprintf("%d elements", length.Length), desired, "", "", ""))
 		}
-		if err := t.print(rows...); err != nil {
+		if err := newTable(out, painterFor(out)).print(rows...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l blamedLength) row() []cell {
-	desired := "more elements"
-	if l.Problem == string(schema.TooLong) {
-		desired = "fewer elements"
-	}
-	return textCells("*", l.Path, fmt.Sprintf("%d elements", l.Length), desired, "", "", "")
-}
-
 func (f blamedField) row(wide bool, now time.Time) []cell {
-	mark, c, desired, since := "-", plain, shortened(f.Desired, wide), time.Time{}
+	mark, c, desired := "-", plain, shortened(f.Desired, wide)
 	switch {
 	case f.Drift:
 		mark, c = "*", red
@@ -205,14 +192,11 @@ func (f blamedField) row(wide bool, now time.Time) []cell {
 	if f.Pinned {
 		desired += " (pinned)"
 	}
-	if f.Since != nil {
-		since = *f.Since
-	}
 	manager := f.Manager
 	if f.Subresource != "" {
 		manager += " (" + f.Subresource + ")"
 	}
-	row := textCells(mark, f.Path, shortened(f.Value, wide), desired, manager, f.Operation, age(since, now))
+	row := textCells(mark, f.Path, shortened(f.Value, wide), desired, manager, f.Operation, age(ptr.Deref(f.Since, time.Time{}), now))
 	for i := range row {
 		row[i].colour = c
 	}

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,83 +14,43 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// expect gives the objects of an Application as its agent is to keep them. What was
-// learned on another cluster says nothing of the one where it is to be.
-func expect(app *application.Application) ([]plan.Expected, error) {
-	if app.Status.ClusterName() != app.Cluster {
-		app.Learned, app.LastObserved = nil, application.Published{}
-	}
-	return plan.Expect(app)
-}
-
-// getExpected gives an Application and its objects as its agent is to keep them. What
-// may be misunderstood of it is told.
-func (e *environment) getExpected(ctx context.Context, name string) (*application.Application, []plan.Expected, error) {
-	stored, err := e.get(ctx, name)
-	if err == nil {
-		err = stored.err
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	app := stored.app
-	if !stored.admitted() {
-		fmt.Fprintf(e.ErrOut, "the Application %s was never admitted, so that no agent carries it out: see kubectl krake describe %s\n", app.NamespacedName, app.Name)
-	}
-	if damaged := app.Damaged[application.LearnedKey]; damaged != nil {
-		fmt.Fprintf(e.ErrOut, "what was learned for the Application %s cannot be read, and is left out: %s\n", app.NamespacedName, oneLine(damaged.Error()))
-	}
-	expected, err := expect(app)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the Application %s: %w", app.NamespacedName, err)
-	}
-	return app, expected, nil
-}
-
 // comparison is one object as it is and as its Application wants it: texts of its
 // observed fields, and what they do not show.
 type comparison struct {
-	id manifest.ID
-	// private: values that may be secrets are shown.
-	private       bool
+	sight
+
+	id            manifest.ID
 	live, desired string
 	notes         []string
 }
 
 func (c comparison) differs() bool { return len(c.notes) > 0 || c.live != c.desired }
 
-func (c comparison) sight() sight { return sight{c.id.Kind, c.private} }
-
 func (c *comparison) note(format string, arguments ...any) {
 	c.notes = append(c.notes, fmt.Sprintf(format, arguments...))
 }
 
-// String gives a unified diff behind the notes, which are comments to whoever reads
-// it, or nothing if there is no difference.
+// String returns a unified diff behind the notes, which are comments for its readers. It is
+// empty if there is no difference.
 func (c comparison) String() string {
 	var b strings.Builder
 	for _, note := range c.notes {
 		fmt.Fprintln(&b, "#", oneLine(c.id.String()+": "+note))
 	}
-	name := fileName(c.id)
+	gvk := c.id.GroupVersionKind() // kubectl diff names files so
+	parts := []string{gvk.Group, gvk.Version, gvk.Kind, c.id.Namespace, c.id.Name}
+	name := strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
 	b.Write(diff.Diff("live/"+name, []byte(c.live), "desired/"+name, []byte(c.desired)))
 	return b.String()
 }
 
-// fileName names an object as kubectl diff does.
-func fileName(id manifest.ID) string {
-	gvk := id.GroupVersionKind()
-	parts := []string{gvk.Group, gvk.Version, gvk.Kind, id.Namespace, id.Name}
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
-}
-
-// compare looks at one object of an Application; live is nil if there is none. Values
-// that may be secrets are shown if private says so.
+// compare compares one object of an Application; live is nil if there is none. Private shows
+// values that may be secrets.
 func compare(app *application.Application, e plan.Expected, live map[string]any, private bool) (comparison, error) {
-	c := comparison{id: e.ID, private: private}
+	c := comparison{sight: sight{e.ID.Kind, private}, id: e.ID}
 	if live == nil {
 		c.id = placed(app, e.ID)
-		_, desired := conceal(c.sight(), nil, e.Desired)
+		_, desired := c.conceal(nil, nil, e.Desired)
 		var err error
 		c.desired, err = textOf(desired)
 		return c, err
@@ -108,33 +66,31 @@ func compare(app *application.Application, e plan.Expected, live map[string]any,
 	return c, c.observed(e.Schema, marks.On(placedDesired(e.Desired, id.Namespace)), live)
 }
 
-// observed compares the observed fields. There is something to tell if and only if
-// [schema.Schema.Compare] finds anything.
+// observed compares the observed fields. The comparison differs if and only if
+// [schema.Schema.Compare] finds a difference.
 func (c *comparison) observed(s schema.Schema, desired, live map[string]any) error {
 	differences := s.Compare(desired, live)
 	for _, d := range differences {
 		switch {
 		case d.Kind == schema.Unknown:
-			c.note("%s: would be pinned to what it is: %s", d.Path, shown(c.sight(), d.Path, d.Have))
+			c.note("%s: would be pinned to what it is: %s", d.Path, c.shown(d.Path, d.Have))
 		case len(schema.Differences{d}.Patch()) == 0:
 			c.note("%s: the list has a length that is not legal, as it has in the manifest: no repair is possible", d.Path)
 		}
 		for _, index := range d.Cut {
 			path := below(d.Path, "", index)
-			c.note("%s: the list is too long, and this would be removed: %s", path, shown(c.sight(), path, along(live, path)))
+			c.note("%s: the list is too long, and this would be removed: %s", path, c.shown(path, along(live, path)))
 		}
 	}
-	before, after := s.Project(desired, live), s.Project(desired, s.Overlay(desired, live))
-	hiddenBefore, hiddenAfter := conceal(c.sight(), before, after)
+	before, after := c.conceal(nil, s.Project(desired, live), s.Project(desired, s.Overlay(desired, live)))
 	var err error
-	if c.live, err = textOf(legible(hiddenBefore)); err != nil {
+	if c.live, err = textOf(legible(before)); err != nil {
 		return err
 	}
-	c.desired, err = textOf(legible(hiddenAfter))
+	c.desired, err = textOf(legible(after))
 	return err
 }
 
-// noteOwner tells whose the object is, if it is not the Application's.
 func (c *comparison) noteOwner(app *application.Application, marks manifest.Marks, live map[string]any) {
 	owner, marked := application.OwnerOf(live)
 	switch {
@@ -161,67 +117,12 @@ func (c *comparison) noteLabels(marks manifest.Marks, live map[string]any) {
 	}
 }
 
-// noteReleased tells what left a spec that was not carried out yet.
+// noteReleased notes what left a spec that was not carried out yet.
 func (c *comparison) noteReleased(app *application.Application, e plan.Expected, live map[string]any) {
 	if e.LastObserved == nil || app.Status.ObservedSpec == app.Spec.Digest() {
 		return
 	}
 	for _, d := range e.Schema.Released(e.Desired, e.LastObserved, e.Learned, live) {
-		c.note("%s: it left the Application, and would be removed: %s", d.Path, shown(c.sight(), d.Path, d.Have))
+		c.note("%s: it left the Application, and would be removed: %s", d.Path, c.shown(d.Path, d.Have))
 	}
-}
-
-// placed gives the identity of an object with the namespace where it is, by what the
-// agent holds: it may have mapped the namespace of the Application to another one.
-func placed(app *application.Application, id manifest.ID) manifest.ID {
-	home := cmp.Or(id.Namespace, app.Namespace)
-	var elsewhere []string
-	for _, held := range app.Inventory {
-		switch {
-		case !isNamesake(held, id):
-		case cmp.Or(held.Namespace, home) == home:
-			id.Namespace = home
-			return id
-		default:
-			elsewhere = append(elsewhere, held.Namespace)
-		}
-	}
-	id.Namespace = home
-	if len(elsewhere) == 1 && home == app.Namespace {
-		id.Namespace = elsewhere[0]
-	}
-	return id
-}
-
-// isNamesake tells if two objects are of a kind and a name, whatever the version.
-func isNamesake(a, b manifest.ID) bool {
-	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.Name == b.Name
-}
-
-// placedDesired gives a desired object that says its namespace with the one where the
-// live object is.
-func placedDesired(desired map[string]any, namespace string) map[string]any {
-	metadata, _ := desired["metadata"].(map[string]any)
-	if metadata["namespace"] == nil || namespace == "" {
-		return desired
-	}
-	metadata, desired = maps.Clone(metadata), maps.Clone(desired)
-	metadata["namespace"], desired["metadata"] = namespace, metadata
-	return desired
-}
-
-// leaving are the objects that the Application holds and does not want any more. The
-// Secrets of its hooks are wanted, though their agent alone knows them.
-func leaving(app *application.Application, expected []plan.Expected) []manifest.ID {
-	return slices.DeleteFunc(slices.Clone(app.Inventory), func(held manifest.ID) bool {
-		return isOfHook(app, held) || slices.ContainsFunc(expected, func(e plan.Expected) bool {
-			return isNamesake(held, e.ID) && (held.Namespace == "" || held.Namespace == placed(app, e.ID).Namespace)
-		})
-	})
-}
-
-func isOfHook(app *application.Application, held manifest.ID) bool {
-	return held.APIVersion == "v1" && held.Kind == "Secret" && slices.ContainsFunc(app.Spec.Hooks.Enabled(), func(hook application.Hook) bool {
-		return held.Name == application.TokenSecret(app.Name, hook) || held.Name == application.CertsSecret(app.Name, hook)
-	})
 }

@@ -83,7 +83,7 @@ func TestDiffIsEmptyIfNothingDiffers(t *testing.T) {
 			desired, live := edited(random, p.desired), edited(random, p.live)
 			for _, lives := range []map[string]any{live, desired, p.schema.LateInitialize(desired, live), p.schema.Overlay(desired, live)} {
 				for _, kind := range []string{"Song", "Secret"} {
-					c := comparison{id: manifest.ID{APIVersion: "v1", Kind: kind, Name: "top50"}}
+					c := comparison{sight: sight{kind: kind}, id: manifest.ID{APIVersion: "v1", Kind: kind, Name: "top50"}}
 					check.Must(t, c.observed(p.schema, desired, lives))
 					found := p.schema.Compare(desired, lives)
 					if c.differs() != (len(found) > 0) || c.differs() != (c.String() != "") {
@@ -158,7 +158,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 		s := schemaOf(t, desired)
 		for _, observed := range []schema.Schema{s, whole} {
 			for _, private := range []bool{false, true} {
-				comparison := comparison{id: observed.ID(), private: private}
+				comparison := comparison{sight: sight{c.kind, private}, id: observed.ID()}
 				check.Must(t, comparison.observed(observed, desired, live))
 				text := comparison.String()
 				shows := private && c.kind != "Secret" // of which nothing ever is shown

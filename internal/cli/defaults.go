@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -17,11 +16,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// trial gives an object as it would be created.
+// trial returns an object as it would be created.
 type trial func(object map[string]any) (map[string]any, error)
 
-// trialIn asks an API server, which creates nothing. The name is another one: that of the
-// object is taken.
+// trialIn asks an API server, which creates nothing.
 func (o objects) trialIn(ctx context.Context, mapping *meta.RESTMapping, namespace string) trial {
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		namespace = ""
@@ -40,11 +38,9 @@ func (o objects) trialIn(ctx context.Context, mapping *meta.RESTMapping, namespa
 // mostTrials is how often an API server is asked about one object.
 const mostTrials = 500
 
-var errTooManyTrials = errors.New("the object has too many fields")
-
-// defaultsOf gives the fields that the API server would fill in with what they are: the
-// managedFields say that who has created an object has set them, too. What is left out is
-// of others, and not to be sent.
+// defaultsOf returns the fields that the API server would fill in with their present values:
+// by managedFields, the creator of an object has set them, too. What is left out is of others,
+// and is not sent. The name is another one, because that of the object is taken.
 func defaultsOf(live map[string]any, leftOut []leftOut, try trial) ([]schema.Path, error) {
 	object := runtime.DeepCopyJSON(live)
 	delete(object, "status")
@@ -66,12 +62,11 @@ func defaultsOf(live map[string]any, leftOut []leftOut, try trial) ([]schema.Pat
 		t.at(pathOf(field))
 	}
 	if t.left <= 0 {
-		return t.found, errTooManyTrials
+		return t.found, errors.New("the object has too many fields")
 	}
 	return t.found, nil
 }
 
-// trials takes one field after the other off an object.
 type trials struct {
 	try    trial
 	object map[string]any
@@ -79,10 +74,10 @@ type trials struct {
 	left   int
 }
 
-// at tries to do without what is at a path, or else without a part of it.
+// at tries to remove what is at a path, or else a part of it.
 func (t *trials) at(path schema.Path) {
 	value := along(t.object, path)
-	if path[len(path)-1].Index < 0 && t.isDefault(path, value) {
+	if path[len(path)-1].Index < 0 && t.remove(path, value) {
 		t.found = append(t.found, path)
 		return
 	}
@@ -100,22 +95,22 @@ func (t *trials) at(path schema.Path) {
 	}
 }
 
-// isDefault leaves the object without the field if it would come back as it was.
-func (t *trials) isDefault(path schema.Path, value any) bool {
+// remove removes a field if the API server would fill it in with this value.
+func (t *trials) remove(path schema.Path, value any) bool {
 	if t.left--; t.left < 0 {
 		return false
 	}
-	parent, _ := along(t.object, path[:len(path)-1]).(map[string]any)
 	take(t.object, path)
 	created, err := t.try(t.object)
 	if err == nil && reflect.DeepEqual(along(created, path), value) {
 		return true
 	}
+	parent, _ := along(t.object, path[:len(path)-1]).(map[string]any)
 	parent[path[len(path)-1].Field] = value
 	return false
 }
 
-// take takes a field off an object. An element of a list stays: the others would be found
+// take removes a field of an object. An element of a list stays: the others would be found
 // at other places.
 func take(object map[string]any, path schema.Path) {
 	last := path[len(path)-1]
@@ -124,8 +119,8 @@ func take(object map[string]any, path schema.Path) {
 	}
 }
 
-// withoutDefaults gives a proposal for what somebody has created or updated without
-// saying what he has written: the API server is asked what it would fill in by itself.
+// withoutDefaults returns a proposal for an object of which no record says what its author has
+// written: the API server is asked which values it would fill in.
 func withoutDefaults(p proposal, live map[string]any, try trial) (proposal, error) {
 	if !p.unsaid {
 		return p, nil
@@ -133,12 +128,12 @@ func withoutDefaults(p proposal, live map[string]any, try trial) (proposal, erro
 	defaults, failure := defaultsOf(live, p.left, try)
 	better, err := propose(nil, live, defaults)
 	if failure != nil {
-		better.note = fmt.Sprintf("which of these fields are but defaults of the API server is not known, as its dry run failed: %s", ofTrial(failure))
+		better.note = "which of these fields are but defaults of the API server is not known, as its dry run failed: " + ofTrial(failure)
 	}
 	return better, err
 }
 
-// ofTrial gives the text of an error without the values that a refusal repeats.
+// ofTrial returns the text of an error without the values that a refusal repeats.
 func ofTrial(err error) string {
 	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown && !apierrors.IsForbidden(err) {
 		return string(reason)

@@ -22,6 +22,7 @@ import (
 
 func newDiffCommand(e *environment) *cobra.Command {
 	var name string
+	d := differ{environment: e}
 	command := &cobra.Command{
 		Use:               "diff (NAME... | -f FILE)",
 		ValidArgsFunction: e.completeNames,
@@ -48,9 +49,16 @@ The exit status is 0 without a difference, 1 with one, and 2 if anything went wr
 			case (name == "") == (len(names) == 0):
 				return errors.New("what is to be compared is missing: name Applications, or a file by -f, and not both")
 			case name != "":
-				return e.diffFile(command.Context(), name)
+				return d.file(command.Context(), name)
 			}
-			return e.diffStored(command.Context(), names)
+			for _, name := range names {
+				app, expected, err := e.getExpected(command.Context(), name)
+				if err == nil {
+					err = d.application(command.Context(), app, expected)
+				}
+				d.add(err)
+			}
+			return d.err()
 		},
 	}
 	command.Flags().StringVarP(&name, "filename", "f", "", "file with Applications to compare, - for the standard input")
@@ -59,20 +67,25 @@ The exit status is 0 without a difference, 1 with one, and 2 if anything went wr
 	return command
 }
 
-func (e *environment) diffStored(ctx context.Context, names []string) error {
-	var found findings
-	for _, name := range names {
-		app, expected, err := e.getExpected(ctx, name)
-		if err == nil {
-			err = e.diff(ctx, app, expected, &found)
-		}
-		found.add(err)
-	}
-	return found.err()
+// differ prints differences. It collects failures, which keep nothing else from being printed.
+type differ struct {
+	*environment
+
+	found    bool
+	failures []error
 }
 
-func (e *environment) diffFile(ctx context.Context, name string) error {
-	file, err := e.readFile(name)
+func (d *differ) add(err error) { d.failures = append(d.failures, err) }
+
+func (d *differ) err() error {
+	if err := errors.Join(d.failures...); err != nil || !d.found {
+		return err
+	}
+	return errDifferent
+}
+
+func (d *differ) file(ctx context.Context, name string) error {
+	file, err := readFile(d.In, name)
 	if err != nil {
 		return err
 	}
@@ -80,48 +93,47 @@ func (e *environment) diffFile(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	var found findings
 	for _, draft := range drafts {
-		found.add(e.diffDraft(ctx, draft, &found))
+		d.add(d.draft(ctx, draft))
 	}
-	return found.err()
+	return d.err()
 }
 
-func (e *environment) diffDraft(ctx context.Context, d draft, found *findings) error {
-	if err := e.place(d); err != nil {
+func (d *differ) draft(ctx context.Context, draft draft) error {
+	if err := draft.place(d.hub); err != nil {
 		return err
 	}
-	client, _, err := e.applications()
+	client, _, err := d.applications()
 	if err != nil {
 		return err
 	}
-	stored, err := client.ConfigMaps(d.cm.Namespace).Get(ctx, d.cm.Name, metav1.GetOptions{})
+	stored, err := client.ConfigMaps(draft.cm.Namespace).Get(ctx, draft.cm.Name, metav1.GetOptions{})
 	var prepared mutate.Prepared
 	switch {
 	case apierrors.IsNotFound(err):
-		prepared = mutate.PrepareForCreate(d.cm)
+		prepared = mutate.PrepareForCreate(draft.cm)
 	case err != nil:
 		return err
 	default:
-		d.cm = afterApply(d.cm, stored)
-		prepared = mutate.PrepareForUpdate(d.cm, stored)
+		draft.cm = afterApply(draft.cm, stored)
+		prepared = mutate.PrepareForUpdate(draft.cm, stored)
 	}
-	if err := e.tell(d, prepared); err != nil {
+	if err := draft.tell(d.ErrOut, prepared); err != nil {
 		return err
 	}
-	app, err := application.Read(d.cm)
+	app, err := application.Read(draft.cm)
 	if err != nil {
 		return err
 	}
 	expected, err := expect(app)
 	if err != nil {
-		return fmt.Errorf("the Application %s: %w", app.NamespacedName, err)
+		return err
 	}
-	return e.diff(ctx, app, expected, found)
+	return d.application(ctx, app, expected)
 }
 
-// afterApply gives the stored ConfigMap with what a file says of it, as after kubectl
-// apply: annotations and labels that the file does not have stay.
+// afterApply returns the stored ConfigMap as kubectl apply leaves it with that of a file:
+// annotations and labels that the file does not have stay.
 func afterApply(cm, stored *corev1.ConfigMap) *corev1.ConfigMap {
 	merged := stored.DeepCopy()
 	merged.Annotations, merged.Labels = mergedInto(merged.Annotations, cm.Annotations), mergedInto(merged.Labels, cm.Labels)
@@ -140,37 +152,34 @@ func mergedInto[V any](into, from map[string]V) map[string]V {
 	return into
 }
 
-// diff prints what differs of one Application. What cannot be looked at does not keep
-// the rest from being told.
-func (e *environment) diff(ctx context.Context, app *application.Application, expected []plan.Expected, found *findings) error {
+func (d *differ) application(ctx context.Context, app *application.Application, expected []plan.Expected) error {
 	if app.Deleted {
-		found.different = true
-		fmt.Fprintf(e.Out, "# Application %s: it is being deleted, and nothing is kept any more as it says\n", app.NamespacedName)
+		d.found = true
+		fmt.Fprintf(d.Out, "# Application %s: it is being deleted, and nothing is kept any more as it says\n", app.NamespacedName)
 		return nil
 	}
-	objects, err := e.objectsOf(app.Cluster)
+	objects, err := d.objectsOf(app.Cluster)
 	if err != nil {
 		return err
 	}
 	for _, object := range expected {
 		live, err := objects.live(ctx, placed(app, object.ID))
 		if err == nil {
-			err = e.diffObject(app, object, live, found)
+			err = d.object(app, object, live)
 		}
-		found.add(err)
+		d.add(err)
 	}
 	for _, id := range leaving(app, expected) {
 		live, err := objects.live(ctx, id)
-		found.add(err)
+		d.add(err)
 		if application.Marks(app.NamespacedName, app.UID, id).Prove(live) {
-			found.different = true
-			fmt.Fprintln(e.Out, oneLine("# "+id.String()+": it left the Application, and "+becomes(app, id)))
+			d.found = true
+			fmt.Fprintln(d.Out, oneLine("# "+id.String()+": it left the Application, and "+becomes(app, id)))
 		}
 	}
 	return nil
 }
 
-// becomes tells what is done to an object that left its Application.
 func becomes(app *application.Application, id manifest.ID) string {
 	if app.Deleted && app.Wishes.DeletionPolicy == application.Orphan || slices.Contains(app.Adopted, id) && !app.Wishes.DeletesAdopted {
 		return "would be left where it is, without the marks of the Application"
@@ -178,24 +187,20 @@ func becomes(app *application.Application, id manifest.ID) string {
 	return "would be deleted"
 }
 
-func (e *environment) diffObject(app *application.Application, expected plan.Expected, live map[string]any, found *findings) error {
-	comparison, err := compare(app, expected, live, e.showPrivate)
+func (d *differ) object(app *application.Application, expected plan.Expected, live map[string]any) error {
+	comparison, err := compare(app, expected, live, d.showPrivate)
 	if err != nil || !comparison.differs() {
 		return err
 	}
-	found.different = true
-	_, err = fmt.Fprint(e.Out, painterFor(e.Out).paintDiff(comparison.String()))
-	return err
-}
-
-// paintDiff colours the lines of a unified diff.
-func (p painter) paintDiff(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		line, end, _ := strings.Cut(line, "\n")
-		b.WriteString(p.paint(colourOf(line), line) + "\n" + end)
+	d.found = true
+	p := painterFor(d.Out)
+	for line := range strings.Lines(comparison.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		if _, err := fmt.Fprintln(d.Out, p.paint(colourOf(line), line)); err != nil {
+			return err
+		}
 	}
-	return b.String()
+	return nil
 }
 
 func colourOf(line string) colour {
@@ -208,26 +213,4 @@ func colourOf(line string) colour {
 		return yellow
 	}
 	return plain
-}
-
-// findings are what a command that compares has found, and what it could not look at.
-type findings struct {
-	different bool
-	failures  []error
-}
-
-func (f *findings) add(err error) {
-	if err != nil {
-		f.failures = append(f.failures, err)
-	}
-}
-
-func (f *findings) err() error {
-	switch {
-	case len(f.failures) > 0:
-		return errors.Join(f.failures...)
-	case f.different:
-		return errDifferent
-	}
-	return nil
 }

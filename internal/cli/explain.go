@@ -7,13 +7,15 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// parsePath reads a path as it is printed: spec.ports[0].port, and
+// parsePath parses a path in the form in which paths are printed: spec.ports[0].port, and
 // metadata.labels["app.kubernetes.io/name"], where the quotes may be missing.
 func parsePath(text string) (schema.Path, error) {
 	var path schema.Path
@@ -53,15 +55,19 @@ func cutStep(text string) (found schema.Step, rest string, ok bool) {
 	return schema.Step{Field: text[:end], Index: -1}, strings.TrimPrefix(text[end:], "."), end > 0
 }
 
-// explanation is what there is to say of one path of one object.
+// explanation says why one path of one object is observed, or is not.
 type explanation struct {
 	expected plan.Expected
 	path     schema.Path
+	// known are the steps of the path that the mangled observer schema has, and last is what
+	// it has there.
+	known schema.Path
+	last  any
 	// custom is the user's schema of the object, its tree nil if there is none.
 	custom located
 }
 
-// explanationsOf gives one for each object of an Application.
+// explanationsOf returns one for each object of an Application.
 func explanationsOf(app *application.Application, expected []plan.Expected, path schema.Path) []explanation {
 	schemas := resourcesIn(fragments([]byte(app.Spec.ObserverSchema)))
 	var custom, ids []manifest.ID
@@ -75,7 +81,8 @@ func explanationsOf(app *application.Application, expected []plan.Expected, path
 	}
 	explanations := make([]explanation, len(expected))
 	for i, e := range expected {
-		explanations[i] = explanation{expected: e, path: path}
+		known, last := followed(e.Mangled.Document(), path)
+		explanations[i] = explanation{expected: e, path: path, known: known, last: last}
 		ids = append(ids, e.ID)
 	}
 	for i, partner := range manifest.PairNamesakes(custom, ids) {
@@ -86,116 +93,93 @@ func explanationsOf(app *application.Application, expected []plan.Expected, path
 	return explanations
 }
 
-// String gives one sentence.
+// followed returns as much of a path as an observer schema has, and what it has there. The last
+// element of a list is its control dictionary, and no step leads there.
+func followed(document map[string]any, path schema.Path) (known schema.Path, last any) {
+	last = document
+	for i, step := range path {
+		switch parent := last.(type) {
+		case map[string]any:
+			value, ok := parent[step.Field]
+			if !ok || step.Index >= 0 {
+				return path[:i], last
+			}
+			last = value
+		case []any:
+			if step.Index < 0 || step.Index >= len(parent)-1 {
+				return path[:i], last
+			}
+			last = parent[step.Index]
+		default:
+			return path[:i], last
+		}
+	}
+	return path, last
+}
+
+// String returns one sentence.
 func (x explanation) String() string {
-	reach := x.reach()
 	var text string
 	switch {
-	case reach.isObserved():
-		text = "is observed: " + x.why(reach) + x.value()
-	case reach.isPart():
-		text = "is looked into, and observed in part: " + x.why(reach)
+	case !isComposite(x.last):
+		text = "is observed: " + x.why() + x.value()
+	case len(x.known) == len(x.path):
+		text = "is looked into, and observed in part: " + x.why()
 	default:
-		text = "is not observed: " + x.whyNot(reach)
+		text = "is not observed: " + x.whyNot()
 	}
 	return x.expected.ID.String() + ": " + x.path.String() + " " + text
 }
 
-// reach is how far an observer schema goes along a path.
-type reach struct {
-	// steps is how many of the path the schema has, of so many.
-	steps, of int
-	// last is what it says there.
-	last any
-}
-
-func (r reach) isObserved() bool {
-	switch r.last.(type) {
-	case map[string]any, []any:
-		return false
+// why returns the reason for which a field is observed.
+func (x explanation) why() string {
+	whole := ""
+	if len(x.known) < len(x.path) {
+		whole = ", which has " + x.known.String() + " observed as a whole"
 	}
-	return true
-}
-
-func (r reach) isPart() bool { return r.steps == r.of }
-
-func (x explanation) reach() reach {
-	r := reach{of: len(x.path), last: any(x.expected.Mangled.Document())}
-	for _, step := range x.path {
-		switch parent := r.last.(type) {
-		case map[string]any:
-			value, ok := parent[step.Field]
-			if !ok || step.Index >= 0 {
-				return r
-			}
-			r.last = value
-		case []any:
-			if step.Index < 0 || step.Index >= len(parent)-1 {
-				return r
-			}
-			r.last = parent[step.Index]
-		default:
-			return r
-		}
-		r.steps++
-	}
-	return r
-}
-
-// why tells what has a field observed.
-func (x explanation) why(r reach) string {
-	known := x.path[:r.steps]
 	switch {
-	case isIdentity(known) && known.String() != "metadata.namespace":
+	case isIdentity(x.known) && x.known.String() != "metadata.namespace":
 		return "it is of the identity of the object, and never differs"
 	case x.custom.Tree != nil:
-		line, all := x.custom.find(known.String())
+		line, all := x.custom.find(x.known.String())
 		if !all {
 			return "a hook of the Application has added it"
 		}
-		return fmt.Sprintf("line %d of data.%s says so%s", line, application.ObserverSchemaKey, x.whole(r))
-	case along(x.expected.Manifest, known) == nil:
+		return fmt.Sprintf("line %d of data.%s says so%s", line, application.ObserverSchemaKey, whole)
+	case along(x.expected.Manifest, x.known) == nil:
 		return "a hook of the Application has added it"
 	}
-	return "the object has no observer schema, so that all is observed that the manifest says" + x.whole(r)
+	return "the object has no observer schema, so that all is observed that the manifest says" + whole
 }
 
-// whole tells of a field that lies in one that is observed as a whole.
-func (x explanation) whole(r reach) string {
-	if r.steps == r.of {
-		return ""
-	}
-	return ", which has " + x.path[:r.steps].String() + " observed as a whole"
-}
-
-// value tells of a desired value that the manifest does not say.
+// value says what is desired, if the manifest does not say that.
 func (x explanation) value() string {
 	switch desired := along(x.expected.Desired, x.path); {
 	case along(x.expected.Manifest, x.path) != nil || isIdentity(x.path):
 		return ""
 	case desired != nil:
-		return "; its value was learned from the cluster, and is pinned: " + shown(sight{kind: x.expected.ID.Kind}, x.path, desired)
+		return "; its value was learned from the cluster, and is pinned: " + sight{kind: x.expected.ID.Kind}.shown(x.path, desired)
 	}
 	return "; no value is known yet: the first one that the agent sees is pinned"
 }
 
-// whyNot tells what keeps a field from being observed.
-func (x explanation) whyNot(r reach) string {
-	if items, ok := r.last.([]any); ok {
-		return x.beyond(r, items)
+// whyNot returns the reason for which a field is not observed.
+func (x explanation) whyNot() string {
+	if items, ok := x.last.([]any); ok {
+		return x.beyond(items)
 	}
 	if isServerOwned(x.expected.ID, x.path) {
 		return "only the server sets it, whatever manifest and observer schema say"
 	}
 	if x.custom.Tree != nil {
-		line, _ := x.custom.find(x.path[:r.steps].String())
+		line, _ := x.custom.find(x.known.String())
 		return fmt.Sprintf("the observer schema does not name it (line %d of data.%s is where it would be)", line, application.ObserverSchemaKey)
 	}
 	return "the object has no observer schema, so that all is observed that the manifest says, and it does not say this"
 }
 
-// beyond tells of elements that a schema does not look into.
-func (x explanation) beyond(r reach, items []any) string {
+// beyond returns the reason for elements of a list that its schema does not have.
+func (x explanation) beyond(items []any) string {
 	bounds, _ := items[len(items)-1].(map[string]any)
 	least, most := bounds[schema.MinLengthKey], bounds[schema.MaxLengthKey]
 	length := fmt.Sprintf("from %v to %v", least, most)
@@ -205,28 +189,23 @@ func (x explanation) beyond(r reach, items []any) string {
 	case least:
 		length = fmt.Sprint(least)
 	}
-	return fmt.Sprintf("of the list %s, elements from index %d on count for its length only, which has to be %s",
-		x.path[:r.steps], len(items)-1, length)
+	return fmt.Sprintf("of the list %s, elements from index %d on count for its length only, which has to be %s", x.known, len(items)-1, length)
 }
 
-// isServerOwned tells if a field is left out of every schema.
+// isServerOwned reports whether every schema leaves out a field.
 func isServerOwned(id manifest.ID, path schema.Path) bool {
-	var value any = true
-	for _, step := range slices.Backward(path) {
-		if step.Index >= 0 {
-			value = true // what is in a list is of its field
-			continue
-		}
-		value = map[string]any{step.Field: value}
+	object := unstructured.Unstructured{Object: map[string]any{}}
+	object.SetAPIVersion(id.APIVersion)
+	object.SetKind(id.Kind)
+	object.SetName(id.Name)
+	end := slices.IndexFunc(path, func(step schema.Step) bool { return step.Index >= 0 }) // what is in a list is of its field
+	if end < 0 {
+		end = len(path)
 	}
-	object, _ := value.(map[string]any)
-	metadata, _ := object["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
+	if unstructured.SetNestedField(object.Object, true, plan.FieldsOf(path[:end])...) != nil {
+		return false
 	}
-	metadata["name"] = id.Name
-	object["apiVersion"], object["kind"], object["metadata"] = id.APIVersion, id.Kind, metadata
-	observed, err := schema.Default(object)
+	observed, err := schema.Default(object.Object)
 	if err != nil {
 		return false
 	}

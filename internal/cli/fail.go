@@ -13,7 +13,7 @@ import (
 // errDifferent is no failure: there are differences, and the exit status says so.
 var errDifferent = errors.New("there are differences")
 
-// One wants one argument, which is named in what is said without it.
+// One accepts one argument. The error names what it is.
 func One(what string) cobra.PositionalArgs {
 	return func(command *cobra.Command, arguments []string) error {
 		switch len(arguments) {
@@ -26,7 +26,6 @@ func One(what string) cobra.PositionalArgs {
 	}
 }
 
-// noArguments wants no arguments.
 func noArguments(command *cobra.Command, arguments []string) error {
 	if len(arguments) == 0 {
 		return nil
@@ -40,8 +39,8 @@ const (
 	exitFailed    = 2
 )
 
-// Fail prints an error of a command, and gives the exit status: 0 without one, 1 if
-// a command that compares has found differences, 2 if anything went wrong.
+// Fail prints an error of a command, and returns the exit status: 0 without one, 1 if a
+// command that compares has found differences, 2 if anything went wrong.
 func Fail(err error, out io.Writer) int {
 	switch {
 	case err == nil:
@@ -50,12 +49,12 @@ func Fail(err error, out io.Writer) int {
 		return exitDifferent
 	}
 	for _, failure := range apart(err) {
-		fmt.Fprintln(out, "error:", toldOf(failure))
+		fmt.Fprintln(out, "error:", failure.Error()+remedy(failure))
 	}
 	return exitFailed
 }
 
-// apart gives the errors that were joined.
+// apart returns the errors that were joined.
 func apart(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -68,17 +67,17 @@ func apart(err error) []error {
 	return failures
 }
 
-// toldOf gives the text of an error, and what to do about it where its author, the API
-// server or the way to it, does not know.
-func toldOf(err error) string {
+// remedy returns what to do about an error whose author, the API server or the way to it, does
+// not know that.
+func remedy(err error) string {
 	var connection net.Error
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return err.Error() + ": log in again, or name another user by --user or --context"
+		return ": log in again, or name another user by --user or --context"
 	case apierrors.IsForbidden(err):
-		return err.Error() + ": kubectl auth can-i --list tells what you may do in a namespace; whoever administers it can bind a ClusterRole, as view or edit"
+		return ": kubectl auth can-i --list tells what you may do in a namespace; whoever administers it can bind a ClusterRole, as view or edit"
 	case errors.As(err, &connection):
-		return err.Error() + ": no API server answers there: is it the right --context, and does the cluster run?"
+		return ": no API server answers there: is it the right --context, and does the cluster run?"
 	}
-	return err.Error()
+	return ""
 }

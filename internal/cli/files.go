@@ -11,7 +11,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -19,28 +20,19 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
-// standardInput is the file that stands for it.
-const standardInput = "-"
-
 // file is a text that the user names.
 type file struct {
 	name string
 	text []byte
 }
 
-func (e *environment) readFile(name string) (file, error) {
-	if name == standardInput {
-		text, err := io.ReadAll(e.In)
+func readFile(in io.Reader, name string) (file, error) {
+	if name == "-" {
+		text, err := io.ReadAll(in)
 		return file{"stdin", text}, err
 	}
 	text, err := os.ReadFile(filepath.Clean(name))
 	return file{name, text}, err
-}
-
-// base is the name without folder and suffix.
-func (f file) base() string {
-	name := filepath.Base(f.name)
-	return strings.TrimSuffix(name, filepath.Ext(name))
 }
 
 // draft is an Application in a file, which no API server has seen yet.
@@ -49,7 +41,7 @@ type draft struct {
 	places places
 }
 
-// drafts gives the Applications of a file, and tells what else is in it.
+// drafts returns the Applications of a file, and messages about what else is in it.
 func (f file) drafts() (found []draft, leftOut []string, err error) {
 	for _, document := range fragments(f.text) {
 		d, other, err := f.draft(document)
@@ -66,7 +58,7 @@ func (f file) drafts() (found []draft, leftOut []string, err error) {
 }
 
 // draft reads one document, which is an Application, another object, or nothing.
-func (f file) draft(document fragment) (*draft, string, error) {
+func (f file) draft(document fragment) (found *draft, leftOut string, err error) {
 	var object map[string]any
 	if err := yaml.Unmarshal(document.text, &object); err != nil {
 		return nil, "", fmt.Errorf("%s:%d: the document cannot be read: %w", f.name, document.before+1, withoutText(err))
@@ -90,13 +82,23 @@ func (f file) draft(document fragment) (*draft, string, error) {
 	return &draft{&cm, placesIn(f.name, document)}, "", nil
 }
 
-// withoutText leaves out what a decoder repeats of the text, behind the first line.
+// withoutText returns the first line of an error. In those that follow a decoder repeats the text.
 func withoutText(err error) error {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	return errors.New(first)
 }
 
-// applications gives the Applications of a file, of which there is one at least.
+// isApplications reports whether a document of the file is an Application. If none is, the file
+// is a manifest.
+func (f file) isApplications() bool {
+	if !bytes.Contains(f.text, []byte(application.FormatAnnotation)) {
+		return false
+	}
+	found, _, err := f.drafts()
+	return err != nil || len(found) > 0
+}
+
+// applications is drafts, but an error for a file without an Application.
 func (f file) applications() ([]draft, []string, error) {
 	found, leftOut, err := f.drafts()
 	if err == nil && len(found) == 0 {
@@ -105,71 +107,61 @@ func (f file) applications() ([]draft, []string, error) {
 	return found, leftOut, err
 }
 
-// draftOf makes an Application of a manifest, and of an observer schema if there is one.
-func draftOf(name string, resources file, observerSchema *file) draft {
+// draftOf returns an Application of a manifest.
+func draftOf(name string, resources file) draft {
 	d := draft{
-		cm:     &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: string(resources.text)}},
-		places: places{file: resources.name, parts: map[string]part{application.ManifestKey: {file: resources.name, text: string(resources.text)}}},
+		cm:     &corev1.ConfigMap{Data: map[string]string{}},
+		places: places{file: resources.name, parts: map[string]part{}},
 	}
 	d.cm.APIVersion, d.cm.Kind, d.cm.Name = "v1", "ConfigMap", name
 	d.cm.Annotations = map[string]string{application.FormatAnnotation: application.Format}
-	if observerSchema != nil {
-		d.cm.Data[application.ObserverSchemaKey] = string(observerSchema.text)
-		d.places.parts[application.ObserverSchemaKey] = part{file: observerSchema.name, text: string(observerSchema.text)}
-	}
+	d.set(application.ManifestKey, resources)
 	return d
 }
 
-// place puts the draft into the namespace that the user means, which must not be another
-// than the one that it says.
-func (e *environment) place(d draft) error {
-	namespace, explicit, err := e.hub.ToRawKubeConfigLoader().Namespace()
+// set sets a key of the spec to the text of a file.
+func (d draft) set(key string, from file) {
+	d.cm.Data[key] = string(from.text)
+	d.places.parts[key] = part{file: from.name, text: string(from.text)}
+}
+
+// place puts the draft into the namespace that the flags select. That must be its own, if it
+// has one.
+func (d draft) place(hub *genericclioptions.ConfigFlags) error {
+	namespace, explicit, err := hub.ToRawKubeConfigLoader().Namespace()
 	switch {
 	case err != nil:
 		return err
 	case d.cm.Namespace == "":
 		d.cm.Namespace = namespace
-	case explicit && d.cm.Namespace != namespace && e.hub.Namespace != nil && *e.hub.Namespace != "":
+	case explicit && d.cm.Namespace != namespace && ptr.Deref(hub.Namespace, "") != "":
 		return fmt.Errorf("%s: the Application %s says namespace %s, and the flag --namespace %s: leave one of the two out", d.places.file, d.cm.Name, d.cm.Namespace, namespace)
 	}
 	return nil
 }
 
-// tell prints what admission has to say of a draft, with the places in its file, and
-// gives an error if it refuses it.
-func (e *environment) tell(d draft, prepared mutate.Prepared) error {
+// tell prints the warnings and refusals of admission, with their places in the file. It returns
+// an error if there are refusals.
+func (d draft) tell(out io.Writer, prepared mutate.Prepared) error {
 	for _, warning := range prepared.Warnings {
 		path, says, _ := strings.Cut(warning, ": ")
 		if unknown := unknownField.FindStringSubmatch(says); unknown != nil {
 			path += "." + unknown[1]
 		}
-		fmt.Fprintln(e.ErrOut, oneLine(d.places.of(path, warning)+": warning: "+warning))
+		fmt.Fprintln(out, oneLine(d.places.of(path, warning)+": warning: "+warning))
 	}
 	for _, refusal := range prepared.Refusals {
-		fmt.Fprintln(e.ErrOut, oneLine(d.places.of(refusal.Field, refusal.Detail)+": "+refusal.Error()))
+		fmt.Fprintln(out, oneLine(d.places.of(refusal.Field, refusal.Detail)+": "+refusal.Error()))
 	}
-	if len(prepared.Refusals) > 0 {
-		return fmt.Errorf("%s: the Application %s would be refused: %s", d.places.file, d.cm.Name, mistakes(prepared.Refusals))
+	mistakes := "this mistake"
+	switch count := len(prepared.Refusals); {
+	case count == 0:
+		return nil
+	case count > 1:
+		mistakes = fmt.Sprintf("these %d mistakes", count)
 	}
-	return nil
+	return fmt.Errorf("%s: the Application %s would be refused: mend %s", d.places.file, d.cm.Name, mistakes)
 }
 
-// unknownField is how a field is told of that the type does not have.
+// unknownField is the warning of a field that the type does not have.
 var unknownField = regexp.MustCompile(`^unknown field "([^"]+)"`)
-
-func mistakes(refusals field.ErrorList) string {
-	if len(refusals) == 1 {
-		return "mend this mistake"
-	}
-	return fmt.Sprintf("mend these %d mistakes", len(refusals))
-}
-
-// isApplications tells if there is an Application among the documents of a file: with
-// none, it is a manifest.
-func (f file) isApplications() bool {
-	if !bytes.Contains(f.text, []byte(application.FormatAnnotation)) {
-		return false
-	}
-	found, _, err := f.drafts()
-	return err != nil || len(found) > 0
-}

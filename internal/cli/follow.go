@@ -1,14 +1,15 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +34,7 @@ func (s *scope) addTo(command *cobra.Command) {
 	command.Flags().StringVarP(&s.selector, "selector", "l", "", "those whose labels match, as in -l team=blue")
 }
 
-// resolve takes what the user names.
+// resolve completes the scope by the names of the command line and the namespace.
 func (e *environment) resolve(s *scope, names []string) error {
 	_, namespace, err := e.applications()
 	switch {
@@ -54,10 +55,10 @@ func (e *environment) resolve(s *scope, names []string) error {
 	return nil
 }
 
-// has tells if an Application of the list is among those that are meant.
+// has reports whether an Application of the list is in the scope.
 func (s scope) has(i item) bool { return len(s.names) == 0 || slices.Contains(s.names, i.stored.Name) }
 
-// options are those of list and watch. Who names one needs rights on no other.
+// options are those of list and watch. A user who names one Application needs rights on no other.
 func (s scope) options() metav1.ListOptions {
 	options := metav1.ListOptions{LabelSelector: s.selector}
 	if len(s.names) == 1 {
@@ -66,11 +67,24 @@ func (s scope) options() metav1.ListOptions {
 	return options
 }
 
-// read gives the Applications that are meant, and of those that are named which are not
-// there: both, an error and what was found.
+// noneFound says it as kubectl does.
+func (s scope) noneFound() string {
+	text := "No Applications found"
+	if s.selector != "" {
+		text += " whose labels match"
+	}
+	if s.namespace == metav1.NamespaceAll {
+		return text
+	}
+	return text + " in " + s.namespace + " namespace."
+}
+
+// read returns the Applications of the scope. If some of those that are named are not there, it
+// returns the others and an error.
 func (e *environment) read(ctx context.Context, s scope) ([]item, error) {
 	if len(s.names) == 0 {
-		return e.list(ctx, s.namespace, s.selector)
+		found, _, err := e.list(ctx, s.namespace, s.options())
+		return found, err
 	}
 	var found []item
 	var failures []error
@@ -83,24 +97,52 @@ func (e *environment) read(ctx context.Context, s scope) ([]item, error) {
 	return found, errors.Join(failures...)
 }
 
-// change is what has become of Applications.
+// change is a change of Applications.
 type change struct {
-	// listed: the items are all that there are. Else it is one, which has come, has
-	// changed, or is gone.
+	// listed: the items are all Applications. Else it is one, which has come, has changed,
+	// or is gone.
 	listed, gone bool
 	items        []item
 }
 
-// follow sends what there is, and then what becomes of it, until the context ends. A
-// watch that has ended, as each does after some minutes, is followed by another list.
-func (e *environment) follow(ctx context.Context, s scope, changes chan<- change) error {
+// following calls changed with all Applications, and with each change, and looked once in an
+// interval, until the context ends or a call fails.
+func (e *environment) following(ctx context.Context, s scope, interval time.Duration, changed func(context.Context, change) error, looked func(context.Context) error) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	group, ctx := errgroup.WithContext(ctx)
+	changes := make(chan change)
+	group.Go(func() error { return follow(ctx, e, s, changes) })
+	group.Go(func() error {
+		for {
+			var err error
+			select {
+			case c, ok := <-changes:
+				if !ok {
+					return nil
+				}
+				err = changed(ctx, c)
+			case <-ticker.C:
+				err = looked(ctx)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// follow sends all Applications, and then each change, until the context ends. A watch that
+// has ended, as each does after some minutes, is followed by another list.
+func follow(ctx context.Context, e *environment, s scope, changes chan<- change) error {
 	defer close(changes)
 	for {
-		items, version, err := e.listAt(ctx, s.namespace, s.options())
+		items, version, err := e.list(ctx, s.namespace, s.options())
 		if err == nil {
 			items = slices.DeleteFunc(items, func(i item) bool { return !s.has(i) })
 			send(ctx, changes, change{listed: true, items: items})
-			err = e.watch(ctx, s, version, changes)
+			err = watchFrom(ctx, e, s, version, changes)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -108,17 +150,10 @@ func (e *environment) follow(ctx context.Context, s scope, changes chan<- change
 		case err != nil:
 			return fmt.Errorf("watch the Applications: %w", err)
 		}
-		pause(ctx)
-	}
-}
-
-// pause keeps watches that end at once from being asked for in a loop.
-func pause(ctx context.Context) {
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+		select { // watches that end at once are not asked for in a loop
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
 	}
 }
 
@@ -129,8 +164,8 @@ func send(ctx context.Context, changes chan<- change, c change) {
 	}
 }
 
-// watch sends changes until the watch ends.
-func (e *environment) watch(ctx context.Context, s scope, version string, changes chan<- change) error {
+// watchFrom sends changes until the watch ends.
+func watchFrom(ctx context.Context, e *environment, s scope, version string, changes chan<- change) error {
 	client, _, err := e.applications()
 	if err != nil {
 		return err
@@ -155,7 +190,7 @@ func (e *environment) watch(ctx context.Context, s scope, version string, change
 	return nil
 }
 
-// unlessExpired: what is too old to be watched from is listed anew.
+// unlessExpired returns no error for a version that is too old to be watched from: it is listed anew.
 func unlessExpired(err error) error {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return nil
@@ -163,14 +198,10 @@ func unlessExpired(err error) error {
 	return err
 }
 
-// key is the identity of an Application.
-func (i item) key() string { return i.stored.Namespace + "/" + i.stored.Name }
-
-// known are the Applications as they were seen last.
+// known are the Applications as they were seen last, by their keys.
 type known map[string]item
 
-// take takes note of a change, and gives what has come or changed, and what is gone,
-// both sorted.
+// take records a change, and returns what has come or changed, and what is gone, both sorted.
 func (k known) take(c change) (changed, gone []item) {
 	present := map[string]bool{}
 	for _, i := range c.items {
@@ -195,16 +226,5 @@ func (k known) take(c change) (changed, gone []item) {
 	return changed, gone
 }
 
-// items gives all of them, sorted.
-func (k known) items() []item {
-	items := make([]item, 0, len(k))
-	for _, i := range k {
-		items = append(items, i)
-	}
-	slices.SortFunc(items, byKey)
-	return items
-}
-
-func byKey(a, b item) int {
-	return cmp.Or(cmp.Compare(a.stored.Namespace, b.stored.Namespace), cmp.Compare(a.stored.Name, b.stored.Name))
-}
+// items returns all of them, sorted.
+func (k known) items() []item { return slices.SortedFunc(maps.Values(k), byKey) }

@@ -3,24 +3,17 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
-
-// getOptions are the flags of get.
-type getOptions struct {
-	scope
-
-	output outputFlag
-	watch  bool
-}
 
 func newGetCommand(e *environment) *cobra.Command {
 	var o getOptions
@@ -57,9 +50,10 @@ ApplicationList, of ` + documentVersion + `. Its fields keep their names.`,
 				return err
 			}
 			if o.watch {
-				return e.watchApplications(command.Context(), o)
+				w := watcher{environment: e, options: o, known: known{}, said: map[string]line{}, table: newTable(e.Out, painterFor(e.Out))}
+				return e.following(command.Context(), o.scope, beatsInterval, w.changed, w.looked)
 			}
-			return e.getApplications(command.Context(), o)
+			return printApplications(command.Context(), e, o)
 		},
 	}
 	o.addTo(command)
@@ -68,7 +62,7 @@ ApplicationList, of ` + documentVersion + `. Its fields keep their names.`,
 	return command
 }
 
-func (e *environment) getApplications(ctx context.Context, o getOptions) error {
+func printApplications(ctx context.Context, e *environment, o getOptions) error {
 	items, failure := e.read(ctx, o.scope)
 	if failure != nil && len(items) == 0 {
 		return failure
@@ -76,10 +70,10 @@ func (e *environment) getApplications(ctx context.Context, o getOptions) error {
 	e.lookAtHolds(ctx, items)
 	beats, now := e.heartbeatsOr(ctx, items), e.now()
 	if o.output.isDocument() {
-		return cmp.Or(e.printDocuments(o, items, beats, now), failure)
+		return cmp.Or(printDocument(e.Out, o.output.value, o.document(items, beats, now)), failure)
 	}
 	if len(items) == 0 {
-		fmt.Fprintln(e.ErrOut, noneFound(o.scope))
+		fmt.Fprintln(e.ErrOut, o.noneFound())
 		return nil
 	}
 	rows := [][]cell{o.header()}
@@ -89,125 +83,109 @@ func (e *environment) getApplications(ctx context.Context, o getOptions) error {
 	return cmp.Or(newTable(e.Out, painterFor(e.Out)).print(rows...), failure)
 }
 
-// noneFound says it as kubectl does.
-func noneFound(s scope) string {
-	text := "No Applications found"
-	if s.selector != "" {
-		text += " whose labels match"
-	}
-	if s.namespace == metav1.NamespaceAll {
-		return text
-	}
-	return text + " in " + s.namespace + " namespace."
+// watcher prints what changes.
+type watcher struct {
+	*environment
+
+	options getOptions
+	known   known
+	said    map[string]line // by the keys of Applications
+	table   *table
+	beats   heartbeats
+	// begun: the first list is printed. headed: so are the names of the columns.
+	begun, headed bool
 }
 
-// printDocuments prints one that is named as it is, and others as a list.
-func (e *environment) printDocuments(o getOptions, items []item, beats heartbeats, now time.Time) error {
-	documents := make([]applicationDocument, 0, len(items))
-	for _, i := range items {
-		documents = append(documents, documentOf(i, beats, now))
-	}
-	if len(o.names) == 1 {
-		return printDocument(e.Out, o.output.value, documents[0])
-	}
-	return printDocument(e.Out, o.output.value, documentList[applicationDocument]{documentVersion, "ApplicationList", documents})
+// line is what was printed of an Application; of a document also its version.
+type line struct {
+	overview
+
+	version string
 }
 
-func (o getOptions) header() []cell {
-	header := textCells("NAME", "STATE", "READY", "DRIFTS", "CLUSTER", "AGE")
-	if o.all {
-		header = append(textCells("NAMESPACE"), header...)
-	}
-	if o.output.value == asWide {
-		header = append(header, textCells("MODE", "REPAIRED", "MESSAGE")...)
-	}
-	return header
-}
-
-func (o getOptions) row(v overview, now time.Time) []cell {
-	var row []cell
-	if o.all {
-		row = textCells(v.namespace)
-	}
-	row = append(row, cell{text: v.name}, v.stateCell(), v.readyCell(), v.drifts.cell(now), cell{text: v.cluster}, cell{text: age(v.created, now)})
-	if o.output.value == asWide {
-		row = append(row, v.modeCell(now), cell{text: agoOrNever(v.drifts.repaired, now)}, cell{text: v.message})
-	}
-	return row
-}
-
-// applicationDocument is what get prints of one. The status is that which is stored; the
-// fields above it are what it comes to.
-type applicationDocument struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	Metadata   documentMetadata `json:"metadata"`
-
-	Cluster string                 `json:"cluster"`
-	State   string                 `json:"state"`
-	Ready   metav1.ConditionStatus `json:"ready"`
-	Message string                 `json:"message,omitempty"`
-	Mode    application.Mode       `json:"mode,omitempty"`
-	// HeldUntil is the hold of the whole Application, HeldObjects how many objects are
-	// held by an annotation of their own.
-	HeldUntil   *metav1.Time `json:"heldUntil,omitempty"`
-	HeldObjects int          `json:"heldObjects"`
-	// Drifts is how often anything has drifted, at least, OpenDrifts how many fields
-	// differ now and are left so.
-	Drifts       int          `json:"drifts"`
-	OpenDrifts   int          `json:"openDrifts"`
-	LastDrift    *metav1.Time `json:"lastDrift,omitempty"`
-	LastRepaired *metav1.Time `json:"lastRepaired,omitempty"`
-
-	Status application.Status `json:"status"`
-}
-
-// documentMetadata identifies the ConfigMap. Who wrote which of its fields, and what was
-// applied, are kubectl's to show.
-type documentMetadata struct {
-	Namespace         string            `json:"namespace"`
-	Name              string            `json:"name"`
-	UID               types.UID         `json:"uid,omitempty"`
-	ResourceVersion   string            `json:"resourceVersion,omitempty"`
-	CreationTimestamp metav1.Time       `json:"creationTimestamp"`
-	DeletionTimestamp *metav1.Time      `json:"deletionTimestamp,omitempty"`
-	Labels            map[string]string `json:"labels,omitempty"`
-	Annotations       map[string]string `json:"annotations,omitempty"`
-}
-
-func documentOf(i item, beats heartbeats, now time.Time) applicationDocument {
-	v, cm := overviewOf(i, beats, now), i.stored
-	document := applicationDocument{
-		APIVersion: documentVersion, Kind: "Application",
-		Metadata: documentMetadata{
-			Namespace: cm.Namespace, Name: cm.Name, UID: cm.UID, ResourceVersion: cm.ResourceVersion,
-			CreationTimestamp: cm.CreationTimestamp, DeletionTimestamp: cm.DeletionTimestamp, Labels: cm.Labels, Annotations: ours(cm.Annotations),
-		},
-		Cluster: v.cluster, State: v.state, Ready: v.ready, Message: v.message, Mode: v.mode,
-		HeldUntil: orNever(v.heldUntil), HeldObjects: v.held,
-		Drifts: v.drifts.count, OpenDrifts: v.drifts.open, LastDrift: orNever(v.drifts.last), LastRepaired: orNever(v.drifts.repaired),
-	}
-	if i.app != nil {
-		document.Status = i.app.Status
-	}
-	return document
-}
-
-// ours are the annotations that are about the Application. Those of others may hold all
-// of the ConfigMap, as kubectl apply keeps it.
-func ours(annotations map[string]string) map[string]string {
-	found := map[string]string{}
-	for name, value := range annotations {
-		if strings.HasPrefix(name, application.Prefix) {
-			found[name] = value
+// changed prints a change.
+func (w *watcher) changed(ctx context.Context, c change) error {
+	w.lookAtHolds(ctx, c.items)
+	changed, gone := w.known.take(c)
+	if !w.begun {
+		w.begun = true
+		if err := w.missing(); err != nil {
+			return err
+		}
+		if len(w.options.names) == 0 && len(changed) == 0 {
+			fmt.Fprintln(w.ErrOut, w.options.noneFound())
 		}
 	}
-	return found
+	if slices.ContainsFunc(changed, w.isNews) {
+		w.beats = w.heartbeatsOr(ctx, w.known.items())
+	}
+	return w.tell(changed, gone)
 }
 
-func orNever(t time.Time) *metav1.Time {
-	if t.IsZero() {
+// looked prints which agents are not heard any more, or again.
+func (w *watcher) looked(ctx context.Context) error {
+	w.beats = w.heartbeatsOr(ctx, w.known.items())
+	return w.tell(w.known.items(), nil)
+}
+
+// isNews reports whether the Lease of an Application's agent was perhaps not read yet.
+func (w *watcher) isNews(i item) bool {
+	former, isSaid := w.said[i.key()]
+	return !isSaid || former.state == stateNotAdmitted || former.cluster != overviewOf(i, heartbeats{}, w.now()).cluster
+}
+
+// missing is the error of names that are not there when the watch begins.
+func (w *watcher) missing() error {
+	var failures []error
+	for _, name := range w.options.names {
+		if _, ok := w.known[w.options.namespace+"/"+name]; !ok {
+			failures = append(failures, notThere(w.options.namespace, name))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// tell prints the Applications of which the line is not the one that was printed last.
+func (w *watcher) tell(changed, gone []item) error {
+	now := w.now()
+	var rows [][]cell
+	for _, i := range changed {
+		saying := line{overview: overviewOf(i, w.beats, now)}
+		if w.options.output.isDocument() {
+			saying.version = i.stored.ResourceVersion
+		}
+		if former, isSaid := w.said[i.key()]; isSaid && former == saying {
+			continue
+		}
+		w.said[i.key()] = saying
+		if w.options.output.isDocument() {
+			if err := w.document(i, now); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, w.options.row(saying.overview, now))
+	}
+	for _, i := range gone {
+		delete(w.said, i.key())
+		v := overviewOf(i, w.beats, now)
+		v.state, v.ready, v.message = stateDeleted, metav1.ConditionUnknown, ""
+		rows = append(rows, w.options.row(v, now))
+	}
+	if len(rows) == 0 || w.options.output.isDocument() {
 		return nil
 	}
-	return &metav1.Time{Time: t}
+	if !w.headed {
+		w.headed, rows = true, append([][]cell{w.options.header()}, rows...)
+	}
+	return w.table.print(rows...)
+}
+
+func (w *watcher) document(i item, now time.Time) error {
+	if w.options.output.value == asYAML {
+		if _, err := io.WriteString(w.Out, "---\n"); err != nil {
+			return err
+		}
+	}
+	return printDocument(w.Out, w.options.output.value, documentOf(i, w.beats, now))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -197,7 +198,7 @@ func TestSilentAgentsClaimNothing(t *testing.T) {
 	} {
 		h := newHub(t)
 		h.beat(application.LocalCluster, c.ago)
-		beats := heartbeats{read: true, of: map[string]heartbeat{h.leases[0].Name: heartbeatOf(&h.leases[0])}}
+		beats := heartbeats{read: true, leases: map[string]coordinationv1.LeaseSpec{h.leases[0].Name: h.leases[0].Spec}}
 		v := overviewOf(itemOf(webApp(t)), beats, noon)
 		if v.state != c.state || v.ready != c.ready {
 			t.Errorf("heard %s ago: %s, %s", c.ago, v.state, v.ready)

@@ -15,7 +15,7 @@ import (
 // A hold on an object that does not differ is shown as long as the object says so, and
 // not because its agent remembers it.
 func TestHoldsInForce(t *testing.T) {
-	until := timeText(time.Now().Add(time.Hour))
+	until := timeOf(time.Now().Add(time.Hour))
 	for _, c := range []struct {
 		why string
 		// asked is the annotation of the object; denied: the Application counts no holds;
@@ -27,7 +27,7 @@ func TestHoldsInForce(t *testing.T) {
 	}{
 		{"held", until, false, false, "enforce, 1 object held", "held until " + until + "\n", "deployment/web is held by an annotation of its own"},
 		{"the annotation was taken off", "", false, false, "enforce  ", "Current", ""},
-		{"held no longer", timeText(time.Now().Add(-time.Minute)), false, false, "enforce  ", "Current", ""},
+		{"held no longer", timeOf(time.Now().Add(-time.Minute)), false, false, "enforce  ", "Current", ""},
 		{"the owner denies holds", until, true, false, "enforce  ", "Current", ""},
 		{"nobody knows", until, false, true, "enforce  ", "held until " + until + ", unless its annotation was taken off\n", "deployment/web may be held by an annotation of its own"},
 	} {

@@ -29,51 +29,41 @@ may be secrets, and those of annotations, are stored nowhere, and not shown.`, a
 		Example: `  kubectl krake history web
   kubectl krake history web -o wide
   kubectl krake history web -o json`,
-		Args:              One("Application"),
-		ValidArgsFunction: e.completeName,
+		Args: One("Application"),
+		ValidArgsFunction: func(command *cobra.Command, typed []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(typed) > 0 { // it takes one name
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return e.completeNames(command, typed, begun)
+		},
 		RunE: func(command *cobra.Command, names []string) error {
-			i, err := e.get(command.Context(), names[0])
+			i, err := e.getReadable(command.Context(), names[0])
 			if err != nil {
 				return err
 			}
-			return e.history(i, output)
+			return printHistory(e, i, output)
 		},
 	}
 	output.addTo(command, asTable, asWide, asJSON, asYAML)
 	return command
 }
 
-func (e *environment) history(i item, output outputFlag) error {
-	if i.err != nil {
-		return i.err
-	}
+func printHistory(e *environment, i item, output outputFlag) error {
 	drifts := i.app.Status.Drifts
 	if output.isDocument() {
-		list := driftList{APIVersion: documentVersion, Kind: "DriftList", Application: i.key(), Items: []application.Drift{}}
-		list.Items = append(list.Items, drifts...)
-		return printDocument(e.Out, output.value, list)
+		items := append([]application.Drift{}, drifts...) // none is a list as well
+		return printDocument(e.Out, output.value, documentList[application.Drift]{documentVersion, "DriftList", i.key(), items})
 	}
-	if len(drifts) == 0 {
-		fmt.Fprintln(e.ErrOut, noDrifts(i))
+	switch {
+	case len(drifts) > 0:
+	case !i.admitted() || i.app.Status.State == "":
+		fmt.Fprintf(e.ErrOut, "No agent has looked at Application %s yet.\n", i.key())
+		return nil
+	default:
+		fmt.Fprintf(e.ErrOut, "Nothing of Application %s has drifted, as far as its status remembers.\n", i.key())
 		return nil
 	}
 	return newTable(e.Out, painterFor(e.Out)).print(historyRows(drifts, i.stored.Namespace, output.value == asWide, e.now())...)
-}
-
-// driftList is what history prints as JSON or YAML: the drifts as they are stored.
-type driftList struct {
-	APIVersion  string              `json:"apiVersion"`
-	Kind        string              `json:"kind"`
-	Application string              `json:"application"`
-	Items       []application.Drift `json:"items"`
-}
-
-// noDrifts tells that nothing has drifted from that nobody has looked.
-func noDrifts(i item) string {
-	if !i.admitted() || i.app.Status.State == "" {
-		return fmt.Sprintf("No agent has looked at Application %s yet.", i.key())
-	}
-	return fmt.Sprintf("Nothing of Application %s has drifted, as far as its status remembers.", i.key())
 }
 
 // historyRows are the drifts of an Application, with a header.
@@ -87,14 +77,18 @@ func historyRows(drifts []application.Drift, home string, wide bool, now time.Ti
 		row := textCells(age(drift.Seen.Time, now)+" ago", fmt.Sprint(max(drift.Count, 1)), objectText(drift.Object, home), byWhom(drift))
 		if wide {
 			row[0] = cell{text: timeOf(drift.Seen.Time)}
-			row = append(row, textCells(drift.Operation, changedAt(drift))...)
+			changed := ""
+			if drift.Changed != nil {
+				changed = timeOf(drift.Changed.Time)
+			}
+			row = append(row, textCells(drift.Operation, changed)...)
 		}
 		rows = append(rows, append(row, repairedCell(drift), cell{text: fieldsText(drift)}))
 	}
 	return rows
 }
 
-// objectText gives "Deployment/web", and "Deployment/web in other" of another namespace.
+// objectText returns "Deployment/web", and "Deployment/web in other" of another namespace.
 func objectText(id manifest.ID, home string) string {
 	text := id.Kind + "/" + id.Name
 	if id.Namespace != "" && id.Namespace != home {
@@ -107,14 +101,7 @@ func byWhom(drift application.Drift) string {
 	return blame.Culprit{Manager: drift.Manager, Subresource: drift.Subresource}.Name()
 }
 
-func changedAt(drift application.Drift) string {
-	if drift.Changed == nil {
-		return ""
-	}
-	return timeOf(drift.Changed.Time)
-}
-
-// repairedCell gives "reverted in 12ms", "recreated", and "no".
+// repairedCell returns "reverted in 12ms", "recreated", and "no".
 func repairedCell(drift application.Drift) cell {
 	if drift.Repaired == "" {
 		return cell{"no", yellow}
@@ -126,8 +113,7 @@ func repairedCell(drift application.Drift) cell {
 	return cell{text, green}
 }
 
-// fieldsText gives "spec.replicas: 2 -> 5", what was wanted before what there was. Of a
-// drift without fields the object itself was gone.
+// fieldsText returns "spec.replicas: 2 -> 5": the desired value before the live one.
 func fieldsText(drift application.Drift) string {
 	if len(drift.Fields) == 0 {
 		return "(the object itself was gone)"

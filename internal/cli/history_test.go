@@ -67,7 +67,7 @@ func TestHistoryOfNothing(t *testing.T) {
 			t.Errorf("%s: %q, %q, %v", name, out, errOut, err)
 		}
 		out, _, err = run(t, h, newHistoryCommand, name, "-o", "json")
-		var list driftList
+		var list documentList[application.Drift]
 		if failure := json.Unmarshal([]byte(out), &list); failure != nil || err != nil || list.Items == nil || len(list.Items) != 0 || list.Application != "demo/"+name {
 			t.Errorf("%s: %q, %v, %v", name, out, err, failure)
 		}

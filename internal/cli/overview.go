@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +26,8 @@ const (
 	stateDeleted = "Deleted"
 )
 
-// overview is what there is to say of an Application in one line. Two of them are equal
-// if they say the same, but for how long ago things were.
+// overview is what one line says of an Application. Two of them are equal if they say the same,
+// apart from how long ago things were.
 type overview struct {
 	namespace, name, cluster, state string
 	created                         time.Time
@@ -40,7 +41,7 @@ type overview struct {
 	drifts    drifts
 }
 
-// drifts is what the history says in all.
+// drifts is a summary of the history.
 type drifts struct {
 	// count is how often anything has drifted, as far as the history has room for it.
 	count  int
@@ -74,8 +75,8 @@ func overviewOf(i item, beats heartbeats, now time.Time) overview {
 	return o
 }
 
-// standing gives state, readiness and what is wrong. What is stored counts only if there
-// is somebody who keeps it up to date.
+// standing returns state, readiness and what is wrong. What is stored counts only if an agent
+// keeps it up to date.
 func standing(i item, beats heartbeats, now time.Time) (state string, ready metav1.ConditionStatus, message string) {
 	silence := beats.silence(application.ClusterOf(i.stored), now)
 	switch {
@@ -101,20 +102,17 @@ func whyNotAdmitted(namespace string) string {
 	return "the webhook has not admitted it, so that no agent sees it: write it again (kubectl apply) once the webhook is installed and answers"
 }
 
-// stateOf gives the state. That somebody deletes it is known before its agent says so.
+// stateOf returns the state. A deletion is known before the agent reports it.
 func stateOf(app *application.Application) application.State {
-	switch state := app.Status.State; state {
-	case application.StateDeleting, application.StateWaiting, application.StateReady, application.StateDegraded:
-		return state
-	}
-	if app.Deleted {
+	reported := []application.State{application.StateDeleting, application.StateWaiting, application.StateReady, application.StateDegraded}
+	if app.Deleted && !slices.Contains(reported, app.Status.State) {
 		return application.StateDeleting
 	}
 	return app.Status.State
 }
 
-// readinessOf gives the condition Ready, and what is wrong. That an older spec was ready
-// says nothing.
+// readinessOf returns the condition Ready, and what is wrong. The condition of an older spec
+// does not count.
 func readinessOf(app *application.Application) (ready metav1.ConditionStatus, message string) {
 	condition := meta.FindStatusCondition(app.Status.Conditions, application.ReadyCondition)
 	switch {
@@ -135,7 +133,7 @@ func readinessOf(app *application.Application) (ready metav1.ConditionStatus, me
 	return condition.Status, ""
 }
 
-// told gives "Held: apps/v1 Deployment demo/web: spec.replicas: held until ...".
+// told returns "Held: apps/v1 Deployment demo/web: spec.replicas: held until ...".
 func told(condition metav1.Condition) string {
 	return strings.TrimSuffix(condition.Reason+": "+condition.Message, ": ")
 }
@@ -146,7 +144,11 @@ func driftsOf(status application.Status) drifts {
 		d.count += max(drift.Count, 1)
 		d.last = later(d.last, drift.Seen.Time)
 		if drift.Repaired != "" {
-			d.repaired = later(d.repaired, repairedAt(drift))
+			at := drift.Seen.Time
+			if drift.After != nil {
+				at = at.Add(drift.After.Duration).Truncate(time.Second)
+			}
+			d.repaired = later(d.repaired, at)
 		}
 	}
 	if meta.IsStatusConditionTrue(status.Conditions, application.DriftedCondition) {
@@ -160,13 +162,6 @@ func driftsOf(status application.Status) drifts {
 	return d
 }
 
-func repairedAt(drift application.Drift) time.Time {
-	if drift.After == nil {
-		return drift.Seen.Time
-	}
-	return drift.Seen.Add(drift.After.Duration).Truncate(time.Second)
-}
-
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -174,37 +169,35 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// cell gives "0", "3 (5m ago)", "3 (1 open)".
+// cell returns "0", "3 (5m ago)", "3 (1 open)".
 func (d drifts) cell(now time.Time) cell {
-	text := d.countCell().text
 	switch {
 	case d.open > 0:
-		return cell{fmt.Sprintf("%s (%d open)", text, d.open), yellow}
+		return cell{fmt.Sprintf("%s (%d open)", d.counted(), d.open), yellow}
 	case !d.last.IsZero():
-		text += " (" + age(d.last, now) + " ago)"
+		return cell{text: d.counted() + " (" + agoOrNever(d.last, now) + ")"}
 	}
-	return cell{text: text}
+	return cell{text: d.counted()}
 }
 
-// countCell gives "3", and "12+" where the history has forgotten others, perhaps.
-func (d drifts) countCell() cell {
-	text := fmt.Sprint(d.count)
+// counted returns "3", and "12+" where the history has perhaps forgotten others.
+func (d drifts) counted() string {
 	if d.isFull {
-		text += "+"
+		return fmt.Sprintf("%d+", d.count)
 	}
-	return cell{text: text}
+	return fmt.Sprint(d.count)
 }
 
-// modeCell gives "enforce", "held for 45m", "enforce, 1 object held".
+// modeCell returns "enforce", "held for 45m", "enforce, 1 object held".
 func (o overview) modeCell(now time.Time) cell {
 	if o.mode == "" {
 		return cell{}
 	}
 	c := cell{text: string(o.mode)}
-	if o.mode != application.Enforce {
+	switch {
+	case o.mode != application.Enforce:
 		c.colour = yellow
-	}
-	if !o.heldUntil.IsZero() && o.mode == application.Enforce {
+	case !o.heldUntil.IsZero():
 		c = cell{"held for " + age(now, o.heldUntil), yellow}
 	}
 	if o.held > 0 {
@@ -213,27 +206,17 @@ func (o overview) modeCell(now time.Time) cell {
 	return c
 }
 
-func (o overview) stateCell() cell { return cell{o.state, stateColour(o.state)} }
-
-func stateColour(state string) colour {
-	switch state {
+func (o overview) stateCell() cell {
+	switch o.state {
 	case string(application.StateRunning), string(application.StateCompleted):
-		return green
+		return cell{o.state, green}
 	case string(application.StateFailed), string(application.StateDegraded), stateNotAdmitted, stateAgentUnreachable, stateUnknownFormat:
-		return red
+		return cell{o.state, red}
 	}
-	return yellow
+	return cell{o.state, yellow}
 }
 
 func (o overview) readyCell() cell {
 	colours := map[metav1.ConditionStatus]colour{metav1.ConditionTrue: green, metav1.ConditionFalse: red, metav1.ConditionUnknown: yellow}
 	return cell{string(o.ready), colours[o.ready]}
-}
-
-// agoOrNever gives "5m ago".
-func agoOrNever(then, now time.Time) string {
-	if then.IsZero() {
-		return ""
-	}
-	return age(then, now) + " ago"
 }

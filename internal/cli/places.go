@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,24 +20,20 @@ type fragment struct {
 	tree *manifest.Tree
 }
 
-// fragments parts a text as [manifest.Decode] does.
+// fragments splits a text as [manifest.Decode] does.
 func fragments(text []byte) []fragment {
-	var found []fragment
-	var current fragment
+	found := []fragment{{}}
 	lines := 0
 	for line := range bytes.Lines(text) {
-		isSeparator := bytes.HasPrefix(line, []byte("---"))
-		if isSeparator && len(current.text) > 0 {
-			found = append(found, current)
-			current = fragment{before: lines + 1}
+		lines++
+		current := &found[len(found)-1]
+		if bytes.HasPrefix(line, []byte("---")) && len(current.text) > 0 {
+			found = append(found, fragment{before: lines})
 		} else {
 			current.text = append(current.text, line...)
 		}
-		lines++
 	}
-	if len(current.text) > 0 {
-		found = append(found, current)
-	}
+	found = slices.DeleteFunc(found, func(f fragment) bool { return len(f.text) == 0 })
 	for i := range found {
 		if tree, err := manifest.DecodeTree(found[i].text); err == nil {
 			found[i].tree = tree
@@ -54,7 +51,7 @@ type located struct {
 
 func (l located) line() int { return l.before + l.Line }
 
-// resourcesIn gives the resources of a text, of which a document may be a list, up to
+// resourcesIn returns the resources of a text, of which a document may be a list, up to
 // the first document that cannot be read.
 func resourcesIn(parts []fragment) []located {
 	var resources []located
@@ -74,7 +71,7 @@ func resourcesIn(parts []fragment) []located {
 }
 
 // find follows a path as admission writes them, spec.ports[0].name or
-// metadata.labels[a.b/c], as far as the text has it, and gives the line where it ends.
+// metadata.labels[a.b/c], as far as the text has it, and returns the line where it ends.
 func (l located) find(path string) (line int, all bool) {
 	line = l.line()
 	for path != "" {
@@ -87,7 +84,7 @@ func (l located) find(path string) (line int, all bool) {
 	return line, true
 }
 
-// step goes one step of a path, of which names may have dots themselves.
+// step follows one step of a path, of which names may contain dots.
 func step(tree *manifest.Tree, path string) (next *manifest.Tree, line int, rest string) {
 	if bracketed, ok := strings.CutPrefix(path, "["); ok {
 		inner, rest, _ := strings.Cut(bracketed, "]")
@@ -107,14 +104,14 @@ func step(tree *manifest.Tree, path string) (next *manifest.Tree, line int, rest
 	return next, line, rest
 }
 
-// part is the text of one key of a spec: where it is, and what is in it.
+// part is the text of one key of a spec, and where it begins.
 type part struct {
 	file   string
 	before int
 	text   string
 }
 
-// places tells where in the user's files the fields of an Application are.
+// places says where in the user's files the fields of an Application are.
 type places struct {
 	file string
 	// root is the ConfigMap; its tree is nil where there is no file of it.
@@ -123,7 +120,7 @@ type places struct {
 	parts map[string]part
 }
 
-// literal is the end of a line behind which a text follows as it is.
+// literal is the end of a line that a literal block follows.
 var literal = regexp.MustCompile(`:\s*\|[0-9+-]*\s*(#.*)?$`)
 
 // placesIn finds the parts of a ConfigMap of which the text is a document of a file.
@@ -147,8 +144,8 @@ func placesIn(file string, document fragment) places {
 	return p
 }
 
-// of gives the place of a path, as file:line, and the file if that is all that is known.
-// What is said of it may name a line of the text.
+// of returns the place of a path, as file:line, or the file if no more is known. The message
+// about it (says) may name a line of the text.
 func (p places) of(path, says string) string {
 	for _, key := range application.SpecKeys() {
 		rest, ok := strings.CutPrefix(path, "data."+key)
@@ -169,16 +166,17 @@ var said = regexp.MustCompile(`(?s)^(?:.*\bdocument (\d+): )?.*\bline (\d+)\b`)
 
 func (p part) place(path, says string) string {
 	parts := fragments([]byte(p.text))
+	line := 0
 	if path == "" {
-		return fmt.Sprintf("%s:%d", p.file, max(1, p.before+lineSaid(parts, says)))
+		line = lineSaid(parts, says)
+	} else {
+		inner, rest, _ := strings.Cut(path[1:], "]")
+		resources := resourcesIn(parts)
+		if index, err := strconv.Atoi(inner); err == nil && index < len(resources) {
+			line, _ = resources[index].find(rest)
+		}
 	}
-	inner, rest, _ := strings.Cut(path[1:], "]")
-	resources := resourcesIn(parts)
-	if index, err := strconv.Atoi(inner); err == nil && index < len(resources) {
-		line, _ := resources[index].find(rest)
-		return fmt.Sprintf("%s:%d", p.file, p.before+line)
-	}
-	return fmt.Sprintf("%s:%d", p.file, max(1, p.before))
+	return fmt.Sprintf("%s:%d", p.file, max(1, p.before+line))
 }
 
 func lineSaid(parts []fragment, says string) int {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,15 +20,17 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// documentVersion is the apiVersion of what is printed with -o json and -o yaml. Its
-// fields keep their names.
+// documentVersion is the apiVersion of documents that -o json and -o yaml print. Their fields
+// keep their names.
 const documentVersion = "cli." + application.Domain + "/v1"
 
-// documentList is several documents of one kind, as -o json and -o yaml print them.
+// documentList is a document with several of one kind.
 type documentList[T any] struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	Items      []T    `json:"items"`
+	// Application is the one that all of them are of.
+	Application string `json:"application,omitempty"`
+	Items       []T    `json:"items"`
 }
 
 // The values of the flag -o.
@@ -38,7 +41,7 @@ const (
 	asYAML  = "yaml"
 )
 
-// outputFlag is the flag -o, with the values that a command has.
+// outputFlag is the flag -o of a command, whose first possible value is the default.
 type outputFlag struct {
 	value    string
 	possible []string
@@ -65,19 +68,18 @@ func (o *outputFlag) String() string { return o.value }
 // Type implements pflag.Value.
 func (o *outputFlag) Type() string { return "format" }
 
-// isDocument tells of what is for programs to read.
+// isDocument reports whether programs read the output.
 func (o *outputFlag) isDocument() bool { return o.value == asJSON || o.value == asYAML }
 
-// must is for what only a mistake in a command's flags can make fail.
+// must panics on an error that only a mistake in a command's flags can cause.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// printDocument prints a value as JSON or as YAML. The latter is a document that others
-// may follow; where YAML would write out what commands a terminal, it is JSON, which is
-// YAML as well, and has escapes for it.
+// printDocument prints a value as JSON or as YAML. Where YAML would contain characters that
+// command a terminal, it prints JSON, which is YAML as well, and has escapes for them.
 func printDocument(out io.Writer, format string, value any) error {
 	if format == asYAML {
 		text, err := yaml.Marshal(value)
@@ -100,11 +102,10 @@ func printDocument(out io.Writer, format string, value any) error {
 	return err
 }
 
-// colour is that of a text on a terminal.
+// colour is that of a text on a terminal. All are of one length, plain among them, or a table
+// with colours would have other columns than one without.
 type colour string
 
-// The colours. All are of one length, plain among them, or a table with colours would
-// have other columns than one without.
 const (
 	plain  colour = "\x1b[39m"
 	red    colour = "\x1b[31m"
@@ -115,10 +116,9 @@ const (
 // painter colours what goes to a terminal, and nothing that goes elsewhere.
 type painter struct{ on bool }
 
-// painterFor goes by the writer, and by the variables NO_COLOR and TERM.
+// painterFor decides by the writer, and by the variables NO_COLOR and TERM.
 func painterFor(out io.Writer) painter { return painter{printers.AllowsColorOutput(out)} }
 
-// paint gives the text in a colour.
 func (p painter) paint(c colour, text string) string {
 	if !p.on {
 		return text
@@ -126,13 +126,12 @@ func (p painter) paint(c colour, text string) string {
 	return string(c) + text + string(plain)
 }
 
-// cell is a text in a table.
+// cell is a text in a table. Without a colour it is plain.
 type cell struct {
 	text string
 	colour
 }
 
-// textCells are cells without a colour.
 func textCells(texts ...string) []cell {
 	cells := make([]cell, 0, len(texts))
 	for _, text := range texts {
@@ -141,18 +140,27 @@ func textCells(texts ...string) []cell {
 	return cells
 }
 
-// table prints rows in columns, as kubectl prints them. What is printed later keeps
+// withNamespace puts the namespace before a row, in a table of all namespaces.
+func withNamespace(all bool, namespace string, row []cell) []cell {
+	if !all {
+		return row
+	}
+	return slices.Insert(row, 0, cell{text: namespace})
+}
+
+// table prints rows in columns, as kubectl prints them. Rows that are printed later keep
 // the columns.
 type table struct {
-	out     io.Writer
-	flush   func() error
+	writer interface {
+		io.Writer
+		Flush() error
+	}
 	painter painter
 	indent  string
 }
 
 func newTable(out io.Writer, p painter) *table {
-	writer := printers.GetNewTabWriter(out)
-	return &table{out: writer, flush: writer.Flush, painter: p}
+	return &table{writer: printers.GetNewTabWriter(out), painter: p}
 }
 
 // print prints rows, the first of which may be a header.
@@ -160,25 +168,18 @@ func (t *table) print(rows ...[]cell) error {
 	for _, row := range rows {
 		texts := make([]string, 0, len(row))
 		for _, c := range row {
-			texts = append(texts, t.painter.paint(orPlain(c.colour), oneLine(c.text)))
+			texts = append(texts, t.painter.paint(cmp.Or(c.colour, plain), oneLine(c.text)))
 		}
-		fmt.Fprintln(t.out, t.indent+strings.Join(texts, "\t"))
+		fmt.Fprintln(t.writer, t.indent+strings.Join(texts, "\t"))
 	}
-	return t.flush()
-}
-
-func orPlain(c colour) colour {
-	if c == "" {
-		return plain
-	}
-	return c
+	return t.writer.Flush()
 }
 
 // none stands for a text that is not there, as kubectl has it.
 const none = "<none>"
 
-// oneLine gives a text as one cell: an empty one would shift the columns of whoever
-// counts them.
+// oneLine returns a text as one cell. An empty one would shift the columns for programs that
+// count them.
 func oneLine(text string) string {
 	if text = strings.Join(strings.Fields(text), " "); text == "" {
 		return none
@@ -186,8 +187,8 @@ func oneLine(text string) string {
 	return visible(text)
 }
 
-// visible writes out, as in JSON, what a terminal would not show but do: names of managers
-// and messages are others' texts.
+// visible escapes, as in JSON, what a terminal would not show but do: names of managers and
+// messages are texts of others.
 func visible(text string) string {
 	if !strings.ContainsFunc(text, isInvisible) {
 		return text
@@ -205,10 +206,10 @@ func visible(text string) string {
 	return b.String()
 }
 
-// isInvisible: beside control characters, those that turn the direction of a text.
+// isInvisible reports whether it is a control character, or turns the direction of a text.
 func isInvisible(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }
 
-// age gives how long ago something was: "5m".
+// age returns how long ago something was: "5m".
 func age(then, now time.Time) string {
 	if then.IsZero() {
 		return "<unknown>"
@@ -216,7 +217,15 @@ func age(then, now time.Time) string {
 	return duration.HumanDuration(max(now.Sub(then), 0))
 }
 
-// shortly gives a duration as it is read: "12ms", "3s", "4m12s".
+// agoOrNever returns "5m ago", and nothing for what never was.
+func agoOrNever(then, now time.Time) string {
+	if then.IsZero() {
+		return ""
+	}
+	return age(then, now) + " ago"
+}
+
+// shortly returns a duration for people: "12ms", "3s", "4m12s".
 func shortly(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()
@@ -224,5 +233,13 @@ func shortly(d time.Duration) string {
 	return duration.HumanDuration(d)
 }
 
-// timeOf gives a time as annotations have it.
+// timeOf returns a time as annotations have it.
 func timeOf(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// counted returns "1 object", "2 objects".
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/krake-observer/krake-observer/test/check"
@@ -16,7 +17,7 @@ import (
 func TestColoursKeepColumns(t *testing.T) {
 	h := manyApps(t)
 	e, _, _ := h.environment()
-	items, err := e.list(t.Context(), "", "")
+	items, _, err := e.list(t.Context(), "", metav1.ListOptions{})
 	check.Must(t, err)
 	printed := func(p painter) string {
 		var b strings.Builder

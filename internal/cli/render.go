@@ -3,9 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
@@ -39,7 +42,7 @@ The exit status is 2 if the webhook would refuse anything.`,
 	return command
 }
 
-// rendering is what is to be rendered.
+// rendering are the flags of render.
 type rendering struct {
 	filename, observerSchema, name string
 	output                         outputFlag
@@ -53,10 +56,10 @@ func (r rendering) run(e *environment) error {
 	var failures []error
 	printed := 0
 	for _, draft := range drafts {
-		if err := e.place(draft); err != nil {
+		if err := draft.place(e.hub); err != nil {
 			return err
 		}
-		if err := e.tell(draft, mutate.PrepareForCreate(draft.cm)); err != nil {
+		if err := draft.tell(e.ErrOut, mutate.PrepareForCreate(draft.cm)); err != nil {
 			failures = append(failures, err)
 			continue
 		}
@@ -74,33 +77,33 @@ func (r rendering) drafts(e *environment) ([]draft, error) {
 	if r.filename == "" {
 		return nil, errors.New("what is to be rendered is missing: name a file by -f")
 	}
-	file, err := e.readFile(r.filename)
+	file, err := readFile(e.In, r.filename)
 	if err != nil {
 		return nil, err
 	}
-	if r.observerSchema == "" && r.name == "" && file.isApplications() {
+	if file.isApplications() {
+		if r.observerSchema != "" || r.name != "" {
+			return nil, fmt.Errorf("%s has an Application, which says its name and its observer schema itself: leave out --name and --observer-schema", file.name)
+		}
 		drafts, leftOut, err := file.applications()
 		for _, other := range leftOut {
 			fmt.Fprintln(e.ErrOut, oneLine(other))
 		}
 		return drafts, err
 	}
-	if file.isApplications() {
-		return nil, fmt.Errorf("%s has an Application, which says its name and its observer schema itself: leave out --name and --observer-schema", file.name)
-	}
-	d := draftOf(r.name, file, nil)
+	d := draftOf(r.name, file)
 	if r.observerSchema != "" {
-		observerSchema, err := e.readFile(r.observerSchema)
+		observerSchema, err := readFile(e.In, r.observerSchema)
 		if err != nil {
 			return nil, err
 		}
-		d = draftOf(r.name, file, &observerSchema)
+		d.set(application.ObserverSchemaKey, observerSchema)
 	}
 	if values, err := manifest.Decode(file.text); err == nil && len(values) == 0 {
 		return nil, fmt.Errorf("%s has no resource: name a file with Applications, or with a manifest", file.name)
 	}
 	if d.cm.Name == "" {
-		d.cm.Name = file.base()
+		d.cm.Name = strings.TrimSuffix(filepath.Base(file.name), filepath.Ext(file.name))
 	}
 	return []draft{d}, nil
 }

@@ -1,39 +1,28 @@
+// Package cli has the commands of kubectl krake: how Applications are, what differs on
+// their clusters and who has changed it, and what an operator does about that.
+//
+// They read and write as the user, with the flags and the words of kubectl. Nothing is
+// computed otherwise than by webhook and agent: the same functions are called.
 package cli
 
 import (
+	"fmt"
+	"io"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// environment is what the commands share.
-type environment struct {
-	genericiooptions.IOStreams
+// Further returns a command of another package. It reaches the hub as the flags of kubectl say.
+type Further func(hub func() (*rest.Config, error), out io.Writer) *cobra.Command
 
-	// hub says how to reach the API server with the Applications, and target that with
-	// their objects, if it is another one.
-	hub    *genericclioptions.ConfigFlags
-	target targetFlags
-	// showPrivate: values are shown that may be secrets.
-	showPrivate bool
-	now         func() time.Time
-}
-
-// addPrivateTo adds the flag --show-private to a command that looks at objects.
-func (e *environment) addPrivateTo(command *cobra.Command) {
-	command.Flags().BoolVar(&e.showPrivate, "show-private", false,
-		"show values that may be secrets: of the environment and the arguments of containers, of the data of ConfigMaps, of fields that are called passwords; never those of a Secret")
-}
-
-// Further makes a command beside those of this package, which reaches the hub as the
-// flags of kubectl say.
-type Further func(hub func() (*rest.Config, error)) *cobra.Command
-
-// NewCommand makes the command "kubectl krake". What it prints goes to the streams. Its
-// errors are for [Fail] to print.
+// NewCommand returns the command "kubectl krake", which prints to the streams. [Fail] prints
+// its errors.
 func NewCommand(streams genericiooptions.IOStreams, further ...Further) *cobra.Command {
 	e := &environment{IOStreams: streams, now: time.Now}
 	e.hub = e.newFlags()
@@ -50,17 +39,42 @@ func NewCommand(streams genericiooptions.IOStreams, further ...Further) *cobra.C
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	e.hub.AddFlags(root.PersistentFlags())
-	root.AddCommand(commands(e)...)
-	for _, command := range further {
-		root.AddCommand(command(e.hub.ToRESTConfig))
+	for _, newCommand := range []func(*environment) *cobra.Command{
+		newBlameCommand, newDescribeCommand, newDiffCommand, newGetCommand, newHistoryCommand, newHoldCommand, newRenderCommand,
+		newResumeCommand, newSchemaCommand, newSuspendCommand, newTopCommand, newUninstallCommand, newVersionCommand,
+	} {
+		root.AddCommand(newCommand(e))
+	}
+	for _, newCommand := range further {
+		root.AddCommand(newCommand(e.hub.ToRESTConfig, streams.Out))
 	}
 	return root
 }
 
-// newFlags are kubectl's, which show the warnings of an API server as kubectl does.
-func (e *environment) newFlags() *genericclioptions.ConfigFlags {
-	return genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(config *rest.Config) *rest.Config {
-		config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-		return config
-	})
+func newVersionCommand(e *environment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show which version of this program it is, and of which Applications it knows",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			info, _ := debug.ReadBuildInfo()
+			fmt.Fprintf(e.Out, "kubectl krake %s, for Applications of format %s\n", versionOf(info), application.Format)
+			return nil
+		},
+	}
+}
+
+// versionOf returns the version of the module, and the commit if the binary was built in its
+// repository.
+func versionOf(info *debug.BuildInfo) string {
+	if info == nil {
+		return "of an unknown version"
+	}
+	text := info.Main.Version
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			text += ", commit " + setting.Value
+		}
+	}
+	return text + ", " + info.GoVersion
 }

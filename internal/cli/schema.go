@@ -5,14 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
 // schemaFlags are those of the command schema.
@@ -49,7 +51,12 @@ objects.`,
 
   # An observer schema of what is there
   kubectl krake schema --propose deployment/web`,
-		Args: schemaArguments,
+		Args: func(command *cobra.Command, arguments []string) error {
+			if len(arguments) > 1 {
+				return One("Application, or one object")(command, arguments)
+			}
+			return nil
+		},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return flags.run(command.Context(), e, arguments)
 		},
@@ -75,30 +82,20 @@ func (f schemaFlags) run(ctx context.Context, e *environment, arguments []string
 	case (f.propose || f.path != "") && f.output.value == asJSON:
 		return errors.New("--propose and --explain print comments and sentences, which JSON has not: leave out -o json")
 	case f.propose && one:
-		return e.proposeOf(ctx, arguments[0])
+		return proposeOf(ctx, e, arguments[0])
 	case f.propose:
-		return e.proposeFor(ctx, f.filename)
+		return proposeFor(ctx, e, f.filename)
 	case !one:
 		return errors.New("the Application is missing: name it")
 	case f.path != "":
-		return e.explain(ctx, arguments[0], f.path, f.named)
+		return explain(ctx, e, arguments[0], f.path, f.named)
 	}
-	return e.printSchemas(ctx, arguments[0], f.output.value)
-}
-
-func schemaArguments(command *cobra.Command, arguments []string) error {
-	if len(arguments) > 1 {
-		return One("Application, or one object")(command, arguments)
-	}
-	return nil
+	return printSchemas(ctx, e, arguments[0], f.output.value)
 }
 
 // printSchemas prints the mangled observer schemas.
-func (e *environment) printSchemas(ctx context.Context, name, format string) error {
-	stored, err := e.get(ctx, name)
-	if err == nil {
-		err = stored.err
-	}
+func printSchemas(ctx context.Context, e *environment, name, format string) error {
+	stored, err := e.getReadable(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -121,7 +118,7 @@ func (e *environment) printSchemas(ctx context.Context, name, format string) err
 	return nil
 }
 
-func (e *environment) explain(ctx context.Context, name, text, named string) error {
+func explain(ctx context.Context, e *environment, name, text, named string) error {
 	path, err := parsePath(text)
 	if err != nil {
 		return err
@@ -135,22 +132,20 @@ func (e *environment) explain(ctx context.Context, name, text, named string) err
 		return err
 	}
 	for _, explanation := range explanationsOf(app, expected, path) {
-		for _, one := range wanted {
-			if one.ID == explanation.expected.ID {
-				fmt.Fprintln(e.Out, oneLine(explanation.String()))
-			}
+		if slices.ContainsFunc(wanted, func(one plan.Expected) bool { return one.ID == explanation.expected.ID }) {
+			fmt.Fprintln(e.Out, oneLine(explanation.String()))
 		}
 	}
 	return nil
 }
 
 // proposeOf proposes a schema of an object on the cluster.
-func (e *environment) proposeOf(ctx context.Context, named string) error {
+func proposeOf(ctx context.Context, e *environment, named string) error {
 	kind, name, err := kindName(named)
 	if err != nil {
 		return err
 	}
-	objects, namespace, err := e.cluster()
+	objects, namespace, err := clusterOf(e)
 	if err != nil {
 		return err
 	}
@@ -158,7 +153,9 @@ func (e *environment) proposeOf(ctx context.Context, named string) error {
 	if err != nil {
 		return err
 	}
-	live, err := objects.read(ctx, mapping, idAt(mapping, name), namespace)
+	id := manifest.ID{Name: name}
+	id.APIVersion, id.Kind = mapping.GroupVersionKind.ToAPIVersionAndKind()
+	live, err := objects.read(ctx, mapping, id, namespace)
 	if err != nil {
 		return err
 	}
@@ -172,17 +169,12 @@ func (e *environment) proposeOf(ctx context.Context, named string) error {
 	if err != nil {
 		return err
 	}
-	return e.printProposal(proposal, true)
-}
-
-func idAt(mapping *meta.RESTMapping, name string) manifest.ID {
-	apiVersion, kind := mapping.GroupVersionKind.ToAPIVersionAndKind()
-	return manifest.ID{APIVersion: apiVersion, Kind: kind, Name: name}
+	return printProposal(e.Out, proposal)
 }
 
 // proposeFor proposes schemas of the resources of a manifest.
-func (e *environment) proposeFor(ctx context.Context, filename string) error {
-	file, err := e.readFile(filename)
+func proposeFor(ctx context.Context, e *environment, filename string) error {
+	file, err := readFile(e.In, filename)
 	if err != nil {
 		return err
 	}
@@ -190,7 +182,7 @@ func (e *environment) proposeFor(ctx context.Context, filename string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file.name, err)
 	}
-	objects, namespace, err := e.cluster()
+	objects, namespace, err := clusterOf(e)
 	if err != nil {
 		return err
 	}
@@ -212,28 +204,27 @@ func (e *environment) proposeFor(ctx context.Context, filename string) error {
 		if err != nil {
 			return err
 		}
-		if err := e.printProposal(proposal, i == 0); err != nil {
+		if i > 0 {
+			fmt.Fprintln(e.Out, "---")
+		}
+		if err := printProposal(e.Out, proposal); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *environment) printProposal(proposal proposal, first bool) error {
+func printProposal(out io.Writer, proposal proposal) error {
 	text, err := proposal.text()
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = fmt.Fprintln(out, strings.TrimRight(text, "\n"))
 	}
-	if !first {
-		text = "---\n" + text
-	}
-	_, err = fmt.Fprint(e.Out, strings.TrimRight(text, "\n")+"\n")
 	return err
 }
 
-// cluster connects to the cluster with objects of no Application, and gives the
-// namespace that the user means.
-func (e *environment) cluster() (objects, string, error) {
+// clusterOf connects to the cluster with objects of no Application, and returns the namespace
+// that the flags select.
+func clusterOf(e *environment) (objects, string, error) {
 	_, namespace, err := e.applications()
 	if err != nil {
 		return objects{}, "", err

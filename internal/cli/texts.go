@@ -16,26 +16,25 @@ import (
 // hidden stands for a value that is not shown.
 const hidden = "***"
 
-// sight is what is shown of the objects of a kind: no value that may be a secret, unless
-// the user wants to see those, too.
+// sight is what is shown of the objects of a kind: values that may be secrets only if they are
+// asked for (private).
 type sight struct {
 	kind    string
 	private bool
 }
 
-// hides tells of values that are not shown. Those of a Secret never are, but for its
-// identity.
+// hides reports whether a value is not shown. Of a Secret only the identity is ever shown.
 func (s sight) hides(path schema.Path, value any) bool {
 	return value != nil && !isIdentity(path) && (!s.private || s.kind == "Secret") && status.IsPrivate(s.kind, path, value)
 }
 
-// shown gives a value on one line, without what is hidden of it.
-func shown(s sight, path schema.Path, value any) string {
-	_, value = concealment{s, path}.pair(nil, value)
+// shown returns a value on one line, without what is hidden of it.
+func (s sight) shown(path schema.Path, value any) string {
+	_, value = s.conceal(path, nil, value)
 	return plainText(value)
 }
 
-// plainText gives a text as it is, and any other value as JSON.
+// plainText returns a text unchanged, and any other value as JSON.
 func plainText(value any) string {
 	text, isText := value.(string)
 	switch {
@@ -51,7 +50,26 @@ func plainText(value any) string {
 	return string(encoded)
 }
 
-// along goes a path, and gives nil where there is nothing.
+// pathOf returns the path of fields.
+func pathOf(fields ...string) schema.Path {
+	var path schema.Path
+	for _, name := range fields {
+		path = below(path, name, -1)
+	}
+	return path
+}
+
+// below returns the path of a field, or of an element, of what is at a path.
+func below(path schema.Path, field string, index int) schema.Path {
+	return append(slices.Clip(path), schema.Step{Field: field, Index: index})
+}
+
+// isBelow reports whether a path is another one, or leads on from it.
+func isBelow(path, above schema.Path) bool {
+	return len(path) >= len(above) && slices.Equal(path[:len(above)], above)
+}
+
+// along returns the value at a path, nil if there is none.
 func along(value any, path schema.Path) any {
 	for _, step := range path {
 		switch parent := value.(type) {
@@ -70,47 +88,44 @@ func isIdentity(path schema.Path) bool {
 	return slices.Contains([]string{"apiVersion", "kind", "metadata.name", "metadata.namespace"}, path.String())
 }
 
-// conceal hides the private values of an object before and after a change, and shows
-// which of them are others then.
-func conceal(s sight, before, after any) (hiddenBefore, hiddenAfter any) {
-	return concealment{sight: s}.pair(before, after)
+// conceal hides the private values at a path before and after a change, and shows which of
+// them differ.
+func (s sight) conceal(path schema.Path, before, after any) (hiddenBefore, hiddenAfter any) {
+	return s.hide(path, before, after, " (before)"), s.hide(path, after, before, " (after)")
 }
 
-type concealment struct {
-	sight
-
-	path schema.Path
-}
-
-func (c concealment) pair(before, after any) (hiddenBefore, hiddenAfter any) {
-	switch {
-	case isAll[map[string]any](before, after):
-		return c.objects(before, after)
-	case isAll[[]any](before, after):
-		return c.lists(before, after)
-	case before == nil && after == nil:
-		return nil, nil
-	case isComposite(before) || isComposite(after): // of two shapes
-		hiddenBefore, _ = c.pair(before, nil)
-		_, hiddenAfter = c.pair(nil, after)
-		return hiddenBefore, hiddenAfter
-	case !c.hides(c.path, before) && !c.hides(c.path, after):
-		return before, after
-	case before == nil:
-		return nil, hidden
-	case after == nil:
-		return hidden, nil
-	case reflect.DeepEqual(before, after):
-		return hidden, hidden
+// hide hides the private values at a path, and marks those that the other value does not equal.
+func (s sight) hide(path schema.Path, value, other any, mark string) any {
+	switch value := value.(type) {
+	case nil:
+		return nil
+	case map[string]any:
+		others, _ := other.(map[string]any)
+		fields := make(map[string]any, len(value))
+		for name, field := range value {
+			fields[name] = s.hide(below(path, name, -1), field, others[name], mark)
+		}
+		return fields
+	case []any:
+		others, _ := other.([]any)
+		others, _ = schema.Elements(others)
+		elements, _ := schema.Elements(value)
+		items := slices.Clone(value) // with what a projection says of the length
+		for i, element := range elements {
+			items[i] = s.hide(below(path, "", i), element, elementAt(others, i), mark)
+		}
+		return items
 	}
-	return hidden + " (before)", hidden + " (after)"
-}
-
-// isAll tells if both are of the type, or one of them, and the other is absent.
-func isAll[T any](before, after any) bool {
-	_, isBefore := before.(T)
-	_, isAfter := after.(T)
-	return isBefore && (isAfter || after == nil) || isAfter && before == nil
+	if isComposite(other) { // of two shapes
+		other = nil
+	}
+	switch {
+	case !s.hides(path, value) && !s.hides(path, other):
+		return value
+	case other == nil || reflect.DeepEqual(value, other):
+		return hidden
+	}
+	return hidden + mark
 }
 
 func isComposite(value any) bool {
@@ -121,41 +136,6 @@ func isComposite(value any) bool {
 	return false
 }
 
-// below is the same of one step further.
-func (c concealment) below(field string, index int) concealment {
-	c.path = append(slices.Clip(c.path), schema.Step{Field: field, Index: index})
-	return c
-}
-
-func (c concealment) objects(before, after any) (hiddenBefore, hiddenAfter any) {
-	from, hasFrom := before.(map[string]any)
-	to, hasTo := after.(map[string]any)
-	fromHidden, toHidden := make(map[string]any, len(from)), make(map[string]any, len(to))
-	for name, value := range from {
-		fromHidden[name], _ = c.below(name, -1).pair(value, to[name])
-	}
-	for name, value := range to {
-		_, toHidden[name] = c.below(name, -1).pair(from[name], value)
-	}
-	return orNil(hasFrom, fromHidden), orNil(hasTo, toHidden)
-}
-
-// lists hides the elements, and not what a projection says of the length.
-func (c concealment) lists(before, after any) (hiddenBefore, hiddenAfter any) {
-	from, hasFrom := before.([]any)
-	to, hasTo := after.([]any)
-	fromElements, _ := schema.Elements(from)
-	toElements, _ := schema.Elements(to)
-	fromHidden, toHidden := slices.Clone(from), slices.Clone(to)
-	for i := range fromElements {
-		fromHidden[i], _ = c.below("", i).pair(fromElements[i], elementAt(toElements, i))
-	}
-	for i := range toElements {
-		_, toHidden[i] = c.below("", i).pair(elementAt(fromElements, i), toElements[i])
-	}
-	return orNil(hasFrom, fromHidden), orNil(hasTo, toHidden)
-}
-
 func elementAt(items []any, i int) any {
 	if i < len(items) {
 		return items[i]
@@ -163,15 +143,8 @@ func elementAt(items []any, i int) any {
 	return nil
 }
 
-func orNil(has bool, value any) any {
-	if has {
-		return value
-	}
-	return nil
-}
-
-// legible gives a projection without the nulls and lengths by which programs know it:
-// of a list it says how many elements there are that are not observed.
+// legible returns a projection without the nulls and lengths that are for programs. Of a list
+// it says how many elements are not observed.
 func legible(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -196,7 +169,7 @@ func legible(value any) any {
 	return value
 }
 
-// textOf gives an object as YAML, and nothing for one that is absent.
+// textOf returns an object as YAML, and nothing for one that is absent.
 func textOf(object any) (string, error) {
 	if object == nil {
 		return "", nil

@@ -41,10 +41,10 @@ the output is no terminal, it is printed once.`,
 				return err
 			}
 			if once || !printers.IsTerminal(e.Out) {
-				return e.topOnce(command.Context(), o)
+				return printTop(command.Context(), e, o)
 			}
-			v := view{environment: e, scope: o, known: known{}, height: e.height}
-			return e.following(command.Context(), o, topInterval, v.changed, v.looked)
+			s := screen{environment: e, scope: o, known: known{}, height: func() int { return height(e.Out) }}
+			return e.following(command.Context(), o, topInterval, s.changed, s.looked)
 		},
 	}
 	o.addTo(command)
@@ -52,54 +52,44 @@ the output is no terminal, it is printed once.`,
 	return command
 }
 
-func (e *environment) topOnce(ctx context.Context, o scope) error {
+func printTop(ctx context.Context, e *environment, o scope) error {
 	items, err := e.read(ctx, o)
 	switch {
 	case err != nil:
 		return err
 	case len(items) == 0:
-		fmt.Fprintln(e.ErrOut, noneFound(o))
+		fmt.Fprintln(e.ErrOut, o.noneFound())
 		return nil
 	}
 	return newTable(e.Out, painterFor(e.Out)).print(topRows(items, o.all, e.heartbeatsOr(ctx, items), e.now())...)
 }
 
-// topRows are the Applications that drift most, the worst first, with a header.
 func topRows(items []item, all bool, beats heartbeats, now time.Time) [][]cell {
-	views := make([]overview, 0, len(items))
-	last := map[string][]cell{}
-	for _, i := range items {
-		v := overviewOf(i, beats, now)
-		views = append(views, v)
-		last[v.namespace+"/"+v.name] = lastDrift(i, now)
+	type view struct {
+		overview
+
+		last []cell
 	}
-	slices.SortStableFunc(views, func(a, b overview) int {
+	views := make([]view, 0, len(items))
+	for _, i := range items {
+		views = append(views, view{overviewOf(i, beats, now), lastDrift(i, now)})
+	}
+	slices.SortStableFunc(views, func(a, b view) int {
 		return cmp.Or(cmp.Compare(b.drifts.count, a.drifts.count), cmp.Compare(b.drifts.open, a.drifts.open), b.drifts.last.Compare(a.drifts.last))
 	})
 	header := textCells("NAME", "DRIFTS", "OPEN", "STATE", "CLUSTER", "LAST DRIFT", "OBJECT", "BY", "FIELDS")
-	if all {
-		header = append(textCells("NAMESPACE"), header...)
-	}
-	rows := [][]cell{header}
+	rows := [][]cell{withNamespace(all, "NAMESPACE", header)}
 	for _, v := range views {
-		var row []cell
-		if all {
-			row = textCells(v.namespace)
+		open := cell{text: fmt.Sprint(v.drifts.open)}
+		if v.drifts.open > 0 {
+			open.colour = yellow
 		}
-		row = append(row, cell{text: v.name}, v.drifts.countCell(), v.drifts.openCell(), v.stateCell(), cell{text: v.cluster})
-		rows = append(rows, append(row, last[v.namespace+"/"+v.name]...))
+		row := []cell{{text: v.name}, {text: v.drifts.counted()}, open, v.stateCell(), {text: v.cluster}}
+		rows = append(rows, withNamespace(all, v.namespace, append(row, v.last...)))
 	}
 	return rows
 }
 
-func (d drifts) openCell() cell {
-	if d.open == 0 {
-		return cell{text: "0"}
-	}
-	return cell{fmt.Sprint(d.open), yellow}
-}
-
-// lastDrift are the cells about the drift that was seen last.
 func lastDrift(i item, now time.Time) []cell {
 	if i.app == nil || len(i.app.Status.Drifts) == 0 {
 		return textCells("", "", "", "")
@@ -112,44 +102,44 @@ func lastDrift(i item, now time.Time) []cell {
 	return textCells(agoOrNever(drift.Seen.Time, now), objectText(drift.Object, i.stored.Namespace), byWhom(drift), strings.Join(paths, ", "))
 }
 
-// view is what is drawn on a terminal.
-type view struct {
+// screen is what is drawn on a terminal.
+type screen struct {
 	*environment
 
 	scope scope
 	known known
 	beats heartbeats
-	// asked is when the agents were asked for last.
+	// asked is when the heartbeats were read last.
 	asked time.Time
 	drawn string
 	// height is that of the terminal, in lines.
 	height func() int
 }
 
-func (v *view) changed(ctx context.Context, c change) error {
-	v.known.take(c)
-	if v.drawn == "" {
-		return v.looked(ctx)
+func (s *screen) changed(ctx context.Context, c change) error {
+	s.known.take(c)
+	if s.drawn == "" {
+		return s.looked(ctx)
 	}
 	return nil
 }
 
-// looked draws what there is to see now, if that is anything new. What changes many
-// times in a second is not drawn as often.
-func (v *view) looked(ctx context.Context) error {
-	items, now := v.known.items(), v.now()
-	if now.Sub(v.asked) >= beatsInterval {
-		v.beats, v.asked = v.heartbeatsOr(ctx, items), now
+// looked draws the screen, if it has changed. What changes many times in a second is not drawn
+// as often.
+func (s *screen) looked(ctx context.Context) error {
+	items, now := s.known.items(), s.now()
+	if now.Sub(s.asked) >= beatsInterval {
+		s.beats, s.asked = s.heartbeatsOr(ctx, items), now
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s  %s\n", timeOf(now), counted(len(items), "Application", "Applications"))
-	rows := topRows(items, v.scope.all, v.beats, now)
-	if err := newTable(&b, painterFor(v.Out)).print(rows[:min(len(rows), max(v.height()-2, 1))]...); err != nil {
+	rows := topRows(items, s.scope.all, s.beats, now)
+	if err := newTable(&b, painterFor(s.Out)).print(rows[:min(len(rows), max(s.height()-2, 1))]...); err != nil {
 		return err
 	}
-	if text := b.String(); text != v.drawn {
-		v.drawn = text
-		_, err := io.WriteString(v.Out, clearScreen+text+wrapLines)
+	if text := b.String(); text != s.drawn {
+		s.drawn = text
+		_, err := io.WriteString(s.Out, clearScreen+text+wrapLines)
 		return err
 	}
 	return nil
@@ -163,9 +153,9 @@ const (
 	wrapLines   = "\x1b[?7h"
 )
 
-// height is that of the terminal, or of one as they once were if it does not say.
-func (e *environment) height() int {
-	if file, ok := e.Out.(interface{ Fd() uintptr }); ok {
+// height returns that of the terminal, or a traditional one if it is not known.
+func height(out io.Writer) int {
+	if file, ok := out.(interface{ Fd() uintptr }); ok {
 		if _, lines, err := term.GetSize(int(file.Fd())); err == nil && lines > 0 {
 			return lines
 		}

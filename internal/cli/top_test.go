@@ -28,7 +28,7 @@ func TestViewDraws(t *testing.T) {
 	e, out, _ := h.environment()
 	now := noon
 	e.now = func() time.Time { return now }
-	v := view{environment: e, scope: scope{}, known: known{}, height: func() int { return 5 }}
+	v := screen{environment: e, scope: scope{}, known: known{}, height: func() int { return 5 }}
 	step := func(why string, frames int, do func(context.Context) error) string {
 		t.Helper()
 		check.Must(t, do(t.Context()))
@@ -61,7 +61,7 @@ func TestViewSparesTheHub(t *testing.T) {
 	e, _, _ := h.environment()
 	now := noon
 	e.now = func() time.Time { return now }
-	v := view{environment: e, known: known{}, height: e.height}
+	v := screen{environment: e, known: known{}, height: func() int { return height(e.Out) }}
 	for range 31 {
 		check.Must(t, v.changed(t.Context(), change{listed: true, items: []item{itemOf(webApp(t))}}))
 		check.Must(t, v.looked(t.Context()))

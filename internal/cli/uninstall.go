@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/metadata"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -31,15 +31,15 @@ func newUninstallCommand(e *environment) *cobra.Command {
 			if !check {
 				return errors.New("nothing is uninstalled by this command: with --check it tells what is to be done before, and in which order")
 			}
-			return e.checkUninstall(command.Context())
+			return checkUninstall(command.Context(), e)
 		},
 	}
 	command.Flags().BoolVar(&check, "check", false, "tell what is in the way")
 	return command
 }
 
-func (e *environment) checkUninstall(ctx context.Context) error {
-	items, err := e.list(ctx, "", "")
+func checkUninstall(ctx context.Context, e *environment) error {
+	items, _, err := e.list(ctx, "", metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the Applications of all namespaces: %w", err)
 	}
@@ -50,20 +50,18 @@ func (e *environment) checkUninstall(ctx context.Context) error {
 	if !beats.read {
 		fmt.Fprintf(e.ErrOut, "Warning: you may not list Leases in namespace %s, so that it is not known which agents are gone\n", application.AgentsNamespace)
 	}
-	clusters, err := e.enrolled(ctx)
+	clusters, err := enrolled(ctx, e)
 	if err != nil {
 		return fmt.Errorf("list the clusters that are enrolled, as ServiceAccounts in namespace %s: %w", application.AgentsNamespace, err)
 	}
 	r := remainsOf(items, clusters, beats, e.now())
-	err = r.print(e.Out, painterFor(e.Out))
-	if err != nil || r.isClean() {
+	if err := r.print(e.Out, painterFor(e.Out)); err != nil || r.isClean() {
 		return err
 	}
 	return errDifferent
 }
 
-// enrolled are the clusters that were enrolled, sorted.
-func (e *environment) enrolled(ctx context.Context) ([]string, error) {
+func enrolled(ctx context.Context, e *environment) ([]string, error) {
 	config, err := e.hub.ToRESTConfig()
 	if err != nil {
 		return nil, err
@@ -77,23 +75,19 @@ func (e *environment) enrolled(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	clusters := map[string]bool{}
+	clusters := sets.Set[string]{}
 	for i := range list.Items {
-		clusters[list.Items[i].Labels[application.EnrolmentLabel]] = true
+		clusters.Insert(list.Items[i].Labels[application.EnrolmentLabel])
 	}
-	return slices.Sorted(maps.Keys(clusters)), nil
+	return sets.List(clusters), nil
 }
 
 // remain is an Application that is in the way of an uninstall.
 type remain struct {
-	namespace, name string
-	// holders are the clusters whose agents have to let go of it.
-	holders []string
-	// stuck tells why it would not go, and what to do; "" if it goes when it is deleted.
-	stuck    string
-	deleting bool
-	// from is what a front end has made it from, as Habitat/shop.
-	from string
+	item
+
+	// stuck is why it would not go, and what to do; "" if it goes when it is deleted.
+	stuck string
 }
 
 // remains is what keeps an uninstall from being clean.
@@ -110,64 +104,58 @@ func (r remains) isClean() bool { return len(r.applications) == 0 && len(r.clust
 func remainsOf(items []item, clusters []string, beats heartbeats, now time.Time) remains {
 	r := remains{clusters: clusters}
 	for _, i := range items {
-		name := i.stored.Namespace + "/" + i.stored.Name
 		if !slices.ContainsFunc(i.stored.Finalizers, application.IsOurFinalizer) {
-			r.free = append(r.free, name)
+			r.free = append(r.free, i.key())
 			continue
 		}
-		r.applications = append(r.applications, remain{
-			namespace: i.stored.Namespace, name: i.stored.Name, holders: application.HoldersOf(i.stored),
-			stuck: stuckBy(i, beats, now), deleting: i.stored.DeletionTimestamp != nil,
-			from: i.stored.Annotations[application.GeneratedFromAnnotation],
-		})
+		r.applications = append(r.applications, remain{i, stuckBy(i, beats, now)})
 	}
 	return r
 }
 
-// stuckBy tells what would keep an Application from going when it is deleted.
 func stuckBy(i item, beats heartbeats, now time.Time) string {
-	deleting := i.stored.DeletionTimestamp != nil
-	given := application.GivenUp(i.stored, deleting)
+	given := application.GivenUp(i.stored, i.isDeleted())
 	for _, cluster := range application.HoldersOf(i.stored) {
 		if !slices.Contains(i.stored.Finalizers, application.Finalizer(cluster)) || slices.Contains(given, cluster) {
 			continue
 		}
 		if silence := beats.silence(cluster, now); silence != "" {
 			first := ""
-			if !deleting && cluster == application.ClusterOf(i.stored) {
+			if !i.isDeleted() && cluster == application.ClusterOf(i.stored) {
 				first = "delete the Application, and then " // what lives there cannot be given up
 			}
 			return fmt.Sprintf("%s, or, if it is lost, %sleave what it has there: annotation %s=%s", silence, first, application.ForceDeleteAnnotation, cluster)
 		}
 	}
-	others := slices.DeleteFunc(slices.Clone(i.stored.Finalizers), application.IsOurFinalizer)
-	if len(others) > 0 {
+	if others := slices.DeleteFunc(slices.Clone(i.stored.Finalizers), application.IsOurFinalizer); len(others) > 0 {
 		return "finalizers of somebody else keep it: " + strings.Join(others, ", ")
 	}
-	if i.app != nil && i.app.Status.State == application.StateDegraded && deleting {
+	if i.app != nil && i.app.Status.State == application.StateDegraded && i.isDeleted() {
 		return "its shutdown was given up: see kubectl krake describe " + i.stored.Name + " --namespace " + i.stored.Namespace
 	}
 	return ""
 }
 
-// word is what becomes of it.
 func (r remain) word() cell {
 	switch {
-	case r.stuck != "" && r.deleting:
+	case r.stuck != "" && r.isDeleted():
 		return cell{"stuck", red}
 	case r.stuck != "":
 		return cell{"would be stuck", red}
-	case r.deleting:
+	case r.isDeleted():
 		return cell{"under way", yellow}
 	}
 	return cell{"to come", yellow}
 }
 
 func (r remains) print(out io.Writer, p painter) error {
+	free := ""
+	if len(r.free) > 0 {
+		free = fmt.Sprintf("No agent holds %s: they stay as ConfigMaps.\n", strings.Join(r.free, ", "))
+	}
 	if r.isClean() {
 		fmt.Fprintln(out, "Nothing is in the way: no agent holds an Application, and no cluster is enrolled.")
-		printFree(out, r.free)
-		fmt.Fprintln(out, "To uninstall:", deleteInstallation)
+		fmt.Fprintln(out, free+"To uninstall:", deleteInstallation)
 		return nil
 	}
 	if err := r.printHeld(out, p); err != nil {
@@ -176,8 +164,7 @@ func (r remains) print(out io.Writer, p painter) error {
 	if len(r.clusters) > 0 {
 		fmt.Fprintf(out, "%s enrolled: %s\n\n", counted(len(r.clusters), "cluster is", "clusters are"), strings.Join(r.clusters, ", "))
 	}
-	printFree(out, r.free)
-	fmt.Fprintln(out, "In this order:")
+	fmt.Fprintln(out, free+"In this order:")
 	for number, step := range r.steps() {
 		fmt.Fprintf(out, "%3d. %s\n", number+1, visible(step))
 	}
@@ -191,7 +178,8 @@ func (r remains) printHeld(out io.Writer, p painter) error {
 	fmt.Fprintf(out, "%s by agents, which have to run until that is over:\n\n", counted(len(r.applications), "Application is held", "Applications are held"))
 	rows := [][]cell{textCells("NAMESPACE", "NAME", "CLUSTERS", "DELETION", "WHY")}
 	for _, a := range r.applications {
-		rows = append(rows, append(textCells(a.namespace, a.name, strings.Join(a.holders, ",")), a.word(), cell{text: a.stuck}))
+		row := textCells(a.stored.Namespace, a.stored.Name, strings.Join(application.HoldersOf(a.stored), ","))
+		rows = append(rows, append(row, a.word(), cell{text: a.stuck}))
 	}
 	if err := newTable(out, p).print(rows...); err != nil {
 		return err
@@ -200,35 +188,23 @@ func (r remains) printHeld(out io.Writer, p painter) error {
 	return nil
 }
 
-func printFree(out io.Writer, free []string) {
-	if len(free) > 0 {
-		fmt.Fprintf(out, "No agent holds %s: they stay as ConfigMaps.\n", strings.Join(free, ", "))
-	}
-}
-
-func counted(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
-}
-
-// deleteInstallation is the last step.
 const deleteInstallation = "kubectl delete -k with the folder that was applied, as manifests/overlays/default"
 
-// steps are what is to be done, in the order in which it is clean.
+// steps returns what is to be done, in the order in which it is clean.
 func (r remains) steps() []string {
 	var fronts, stuck, live []string
 	for _, a := range r.applications {
-		if a.from != "" {
-			kind, name, _ := strings.Cut(a.from, "/")
-			fronts = append(fronts, fmt.Sprintf("kubectl delete %s %s --namespace %s   # or Application %s is made again", strings.ToLower(kind), name, a.namespace, a.name))
-		}
+		from := a.stored.Annotations[application.GeneratedFromAnnotation] // of a front end, as Habitat/shop
 		if a.stuck != "" {
-			stuck = append(stuck, a.namespace+"/"+a.name)
+			stuck = append(stuck, a.key())
 		}
-		if a.from == "" && !a.deleting {
-			live = append(live, fmt.Sprintf("kubectl delete configmap %s --namespace %s", a.name, a.namespace))
+		switch {
+		case from != "":
+			kind, name, _ := strings.Cut(from, "/")
+			fronts = append(fronts, fmt.Sprintf("kubectl delete %s %s --namespace %s   # or Application %s is made again",
+				strings.ToLower(kind), name, a.stored.Namespace, a.stored.Name))
+		case !a.isDeleted():
+			live = append(live, fmt.Sprintf("kubectl delete configmap %s --namespace %s", a.stored.Name, a.stored.Namespace))
 		}
 	}
 	var steps []string

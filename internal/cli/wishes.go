@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,16 +13,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/pacing"
 )
 
-// mostHold is how long an agent holds an object if its --max-hold says nothing else,
-// which is not known here.
-const mostHold = 4 * time.Hour
-
-// wish is what is to be said by annotations, of an Application or of one of its objects.
+// wish is a change of the annotations of an Application, or of one of its objects.
 type wish struct {
-	// annotations are what is to be written; nil takes one off. Without any, all is as
-	// it is wanted already.
+	// annotations are those to write; nil removes one.
 	annotations map[string]any
-	// done says what has come of it, as "held until 2026-01-02T15:04:05Z".
+	// done is the outcome, as "held until 2026-01-02T15:04:05Z".
 	done     string
 	warnings []string
 }
@@ -32,20 +28,15 @@ func (w *wish) warn(format string, arguments ...any) {
 
 // wisher decides what to write, by what is stored.
 type wisher struct {
-	// looks: which objects are held is to be known.
+	// looks: application reads which objects are held.
 	looks bool
-	// application is for the Application as a whole.
+	// application decides for the Application as a whole, object for one of its live objects.
 	application func(i item) (wish, error)
-	// object is for one of the objects as it is on its cluster.
-	object func(app *application.Application, id manifest.ID, live map[string]any) (wish, error)
+	object      func(app *application.Application, id manifest.ID, live map[string]any) (wish, error)
 }
 
-// timeText gives a time as annotations have it.
-func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// holdWisher holds until a time.
 func holdWisher(until, now time.Time) wisher {
-	asked := timeText(until)
+	asked := timeOf(until)
 	held := wish{annotations: map[string]any{application.HoldUntilAnnotation: asked}, done: "held until " + asked}
 	return wisher{
 		application: func(i item) (wish, error) {
@@ -60,8 +51,8 @@ func holdWisher(until, now time.Time) wisher {
 	}
 }
 
-// holdObject refuses a hold that the agent would not count, and warns of one that it
-// would count otherwise.
+// holdObject refuses a hold that the agent would not count, and warns of one that it would
+// shorten.
 func holdObject(w wish, app *application.Application, id manifest.ID, live map[string]any, until, now time.Time) (wish, error) {
 	self, err := manifest.Identify(live)
 	switch {
@@ -79,38 +70,26 @@ func holdObject(w wish, app *application.Application, id manifest.ID, live map[s
 	if app.Wishes.Mode != application.Enforce {
 		w.warn("mode %s reverts nothing as it is, so that there is nothing to hold until it is taken off (kubectl krake resume %s)", app.Wishes.Mode, app.Name)
 	}
-	former := holdOf(app, id)
-	counted, _ := pacing.HeldUntil(app.Wishes, former, timeText(until), mostHold, now)
+	at := slices.IndexFunc(app.Status.Objects, func(object application.ObjectStatus) bool {
+		return isNamesake(object.ID, id) && cmp.Or(object.Namespace, app.Namespace) == cmp.Or(id.Namespace, app.Namespace)
+	})
+	var former *application.Hold
+	if at >= 0 {
+		former = app.Status.Objects[at].Hold
+	}
+	counted, _ := pacing.HeldUntil(app.Wishes, former, timeOf(until), mostHold, now)
 	switch {
 	case !counted.Before(until):
 	case former != nil && former.Renewed:
 		return wish{}, fmt.Errorf("it was held at %s and renewed since, and no agent counts a second renewal: it is held until %s at the latest: hold the whole Application (kubectl krake hold %s)",
-			timeText(former.Since.Time), timeText(former.Until.Time), app.Name)
+			timeOf(former.Since.Time), timeOf(former.Until.Time), app.Name)
 	default:
 		w.warn("an agent holds an object for %s at most, unless its --max-hold says otherwise, so that this one is repaired from %s on: to hold the whole Application for longer, kubectl krake hold %s",
-			shortly(mostHold), timeText(counted), app.Name)
+			shortly(mostHold), timeOf(counted), app.Name)
 	}
 	return w, nil
 }
 
-// holdOf gives what the status has of a hold on an object.
-func holdOf(app *application.Application, id manifest.ID) *application.Hold {
-	for _, object := range app.Status.Objects {
-		if sameObject(object.ID, id, app.Namespace) {
-			return object.Hold
-		}
-	}
-	return nil
-}
-
-// sameObject compares two objects whatever version they are read by. Home is the
-// namespace of what says none.
-func sameObject(a, b manifest.ID, home string) bool {
-	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.Name == b.Name &&
-		cmp.Or(a.Namespace, home) == cmp.Or(b.Namespace, home)
-}
-
-// suspendWisher has the objects of Applications left alone.
 func suspendWisher() wisher {
 	return wisher{application: func(i item) (wish, error) {
 		if err := refuseGoing(i, "mode suspend"); err != nil {
@@ -123,19 +102,19 @@ func suspendWisher() wisher {
 	}}
 }
 
-// refuseGoing refuses what is without effect on an Application that is being deleted.
+// refuseGoing refuses what has no effect on an Application that is being deleted.
 func refuseGoing(i item, what string) error {
-	if i.stored.DeletionTimestamp == nil {
-		return nil
+	if i.isDeleted() {
+		return errGoing(what)
 	}
-	return errGoing(what)
+	return nil
 }
 
 func errGoing(what string) error {
 	return fmt.Errorf("it is being deleted, and %s does not keep its objects: annotation %s=%s does", what, application.DeletionPolicyAnnotation, application.Orphan)
 }
 
-// resumeWisher takes off what keeps an agent from repairing.
+// resumeWisher removes what keeps an agent from repairing.
 func resumeWisher(now time.Time) wisher {
 	return wisher{
 		looks: true,
@@ -146,14 +125,14 @@ func resumeWisher(now time.Time) wisher {
 			}
 			for _, object := range i.app.Status.Objects {
 				until, sure := i.heldUntil(object, now)
-				named := strings.ToLower(object.Kind) + "/" + object.Name
+				named := resourceName(object.ID)
 				switch {
 				case until.IsZero():
 				case sure:
-					w.warn("%s is held by an annotation of its own until %s: kubectl krake resume %s %s", named, timeText(until), i.app.Name, named)
+					w.warn("%s is held by an annotation of its own until %s: kubectl krake resume %s %s", named, timeOf(until), i.app.Name, named)
 				default:
 					w.warn("%s may be held by an annotation of its own until %s, and could not be looked at: if it is, kubectl krake resume %s %s",
-						named, timeText(until), i.app.Name, named)
+						named, timeOf(until), i.app.Name, named)
 				}
 			}
 			return w, nil
@@ -168,8 +147,8 @@ func resumeWisher(now time.Time) wisher {
 	}
 }
 
-// takenOff takes off those of the annotations that are there. One that was without effect
-// is not told of as if there had been something to end.
+// takenOff removes those of the annotations that are there. If they had no effect, it does not
+// say that anything was resumed.
 func takenOff(annotations map[string]string, now time.Time, names ...string) wish {
 	w := wish{annotations: map[string]any{}, done: "neither held nor suspended"}
 	ended := false
@@ -191,8 +170,8 @@ func takenOff(annotations map[string]string, now time.Time, names ...string) wis
 	return w
 }
 
-// untilOf gives the time that the flags --for and --until say. Until is a time as in
-// RFC 3339, or that of a clock, the next time that it shows it.
+// untilOf returns the time that the flags --for and --until say. Until is a time as in
+// RFC 3339, or that of a clock: the next time that the clock shows it.
 func untilOf(duration time.Duration, until string, now time.Time) (time.Time, error) {
 	if until == "" {
 		if duration < time.Second {
@@ -217,7 +196,7 @@ func untilOf(duration time.Duration, until string, now time.Time) (time.Time, er
 	return at, nil
 }
 
-// subject is what a command is about: Applications, or one object of one of them.
+// subject is what a command changes: Applications, or one object of one of them.
 type subject struct {
 	applications []string
 	selector     string

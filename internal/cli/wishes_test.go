@@ -111,7 +111,7 @@ func TestResumeTellsOfObjects(t *testing.T) {
 		{"held before", noon, "", nil, ""},
 	} {
 		stored := recorded(t, admitted(t, created("web", application.ModeAnnotation, "suspend")), func(app *application.Application) {
-			app.Status.Objects[0].Hold = &application.Hold{Until: metav1.NewTime(c.until), Asked: timeText(c.until), Since: ago(time.Hour)}
+			app.Status.Objects[0].Hold = &application.Hold{Until: metav1.NewTime(c.until), Asked: timeOf(c.until), Since: ago(time.Hour)}
 			app.Status.Objects[0].Reason = c.reason
 		})
 		i := itemOf(stored)
@@ -216,7 +216,7 @@ func TestUntilOf(t *testing.T) {
 		{"in words", time.Hour, "tomorrow", noon, "--until: it has to be a time as in RFC 3339: 2026-01-02T15:04:05Z, or that of a clock here: 15:04"},
 	} {
 		got, err := untilOf(c.lasts, c.until, c.now)
-		text := timeText(got)
+		text := timeOf(got)
 		if err != nil {
 			text = err.Error()
 		}

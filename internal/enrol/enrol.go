@@ -18,12 +18,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Enrol makes a cluster a target of the hub, and writes what its agent needs to
-// a folder. For a cluster that is enrolled already it makes everything what the
-// options say, and a new token. What it does, and what is left to do, it says to
-// out.
+// Enrol makes a cluster a target of the hub, and writes what its agent needs to a folder. A
+// cluster that is enrolled already becomes what the options say, with a new token. To out it
+// prints what it does, and what is left to do.
 func Enrol(ctx context.Context, options Options, out io.Writer) error {
-	h, err := options.Hub.open()
+	h, err := open(options.Hub, func(format string, arguments ...any) { fmt.Fprintf(out, format, arguments...) })
 	if err != nil {
 		return err
 	}
@@ -35,8 +34,7 @@ func Enrol(ctx context.Context, options Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	say := func(format string, arguments ...any) { fmt.Fprintf(out, format, arguments...) }
-	if err := h.enrol(ctx, options, say); err != nil {
+	if err := h.enrol(ctx, options); err != nil {
 		return err
 	}
 	token, err := h.token(ctx, options.Cluster, options.TokenDuration)
@@ -46,13 +44,13 @@ func Enrol(ctx context.Context, options Options, out io.Writer) error {
 	if err := folder.write(options, address, token.Token); err != nil {
 		return err
 	}
-	tellRest(say, options, address, token.ExpirationTimestamp.Time)
+	h.tellRest(options, address, token.ExpirationTimestamp.Time)
 	return nil
 }
 
 // enrol makes identity and rights on the hub, and takes away the rights of an
 // earlier enrolment that are not wanted any more.
-func (h *hub) enrol(ctx context.Context, options Options, say func(string, ...any)) error {
+func (h *hub) enrol(ctx context.Context, options Options) error {
 	if err := h.checkInstalled(ctx); err != nil {
 		return err
 	}
@@ -74,10 +72,10 @@ func (h *hub) enrol(ctx context.Context, options Options, say func(string, ...an
 		}
 		objects = append(objects, rights...)
 	}
-	if err := h.apply(ctx, objects, say); err != nil {
+	if err := h.apply(ctx, objects); err != nil {
 		return err
 	}
-	_, err = h.prune(ctx, options.Cluster, objects, say)
+	_, err = h.prune(ctx, options.Cluster, objects)
 	return err
 }
 
@@ -130,12 +128,12 @@ func (h *hub) checkOnlyName(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// inNamespace gives what an enrolment has in a namespace of the hub. That of the
-// cluster's name is made if it is not there. If it is, it may have ConfigMaps
-// that are no business of the agent's, so that it has to be named.
+// inNamespace returns what an enrolment has in a namespace of the hub. That of the cluster's
+// name is made if it is not there. One that is there has to be named, because the agent would
+// read all its ConfigMaps.
 func (h *hub) inNamespace(ctx context.Context, options Options, namespace string, named bool) ([]*unstructured.Unstructured, error) {
 	cluster := options.Cluster
-	rights, err := rightsOf(options, namespace)
+	rights, err := rightsOf(cluster, namespace, options.Hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -152,28 +150,17 @@ func (h *hub) inNamespace(ctx context.Context, options Options, namespace string
 	return rights, nil
 }
 
-// rightsOf gives what the agent may do in a namespace of the hub.
-func rightsOf(options Options, namespace string) ([]*unstructured.Unstructured, error) {
-	rights, err := read("rights.yaml", options.Cluster, namespace)
-	if err != nil || !options.Hooks {
-		return rights, err
-	}
-	hooks, err := read("hooks.yaml", options.Cluster, namespace)
-	return slices.Concat(rights, hooks), err
-}
-
-// token makes a token of the cluster's account. It is refused as soon as the
-// Secret that it is bound to is gone.
+// token creates a token of the cluster's account. The hub refuses it as soon as the Secret that
+// it is bound to is gone.
 func (h *hub) token(ctx context.Context, cluster string, duration time.Duration) (authenticationv1.TokenRequestStatus, error) {
 	name := cluster + "-enrolment"
 	secret, err := h.client.CoreV1().Secrets(application.AgentsNamespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return authenticationv1.TokenRequestStatus{}, fmt.Errorf("read what the token is bound to: %w", err)
 	}
-	seconds := int64(duration.Seconds())
 	request, err := h.client.CoreV1().ServiceAccounts(application.AgentsNamespace).CreateToken(ctx, cluster, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{
-			ExpirationSeconds: &seconds,
+			ExpirationSeconds: new(int64(duration.Seconds())),
 			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: name, UID: secret.UID},
 		},
 	}, metav1.CreateOptions{})
@@ -183,13 +170,12 @@ func (h *hub) token(ctx context.Context, cluster string, duration time.Duration)
 	return request.Status, nil
 }
 
-// tellRest says what is left to do.
-func tellRest(say func(string, ...any), options Options, address address, expires time.Time) {
-	if isLoopback(address.server) {
-		say("\nWarning: %s is this machine. If the cluster is another one, enrol it again with --hub-server.\n", address.server)
+func (h *hub) tellRest(options Options, address address, expires time.Time) {
+	if server, err := url.Parse(address.server); err == nil && (server.Hostname() == "localhost" || net.ParseIP(server.Hostname()).IsLoopback()) {
+		h.say("\nWarning: %s is this machine. If the cluster is another one, enrol it again with --hub-server.\n", address.server)
 	}
 	namespaces, _ := options.namespaces()
-	say(`
+	h.say(`
 On the cluster %[1]s, now and whenever the token is renewed:
 
     kubectl apply -k %[2]s
@@ -200,18 +186,10 @@ To let somebody have Applications on the cluster, on the hub (in namespace %[4]s
     kubectl create clusterrolebinding krake-deploy-to-%[1]s-USER --clusterrole=krake-deploy-to-%[1]s --user=USER
 `, options.Cluster, options.Out, expires.UTC().Format(time.RFC3339), strings.Join(namespaces, ", "))
 	if options.Hooks {
-		say(`
+		h.say(`
 To let Applications have hooks that are in a namespace of the cluster, there:
 
     kubectl create rolebinding krake-hooks-%[1]s --clusterrole=krake-hooks --serviceaccount=krake-agents:%[1]s --namespace NAMESPACE
 `, options.Cluster)
 	}
-}
-
-func isLoopback(server string) bool {
-	address, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	return address.Hostname() == "localhost" || net.ParseIP(address.Hostname()).IsLoopback()
 }

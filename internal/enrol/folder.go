@@ -2,23 +2,27 @@ package enrol
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/manifests"
+	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
 const (
 	kustomization  = "kustomization.yaml"
 	kubeconfigFile = "kubeconfig"
-	tokenFile      = "token"
 	spoke          = "overlays/spoke"
+	hooksOfAgent   = "components/hooks/spoke"
 )
 
 // folder is where the files of one cluster are:
@@ -31,8 +35,8 @@ type folder struct {
 	header string
 }
 
-// openFolder takes a folder that is empty, or not there, or was written for the
-// same cluster: whatever else is in another one is not overwritten.
+// openFolder accepts a folder that is empty, or not there, or was written for the same cluster.
+// Files of anything else are not overwritten.
 func openFolder(path, cluster string) (folder, error) {
 	f := folder{path: path, header: "# Written by kubectl-krake enrol " + cluster + ", each time anew. Put changes into a\n" +
 		"# kustomization of your own that has this folder among its resources.\n"}
@@ -50,7 +54,7 @@ func openFolder(path, cluster string) (folder, error) {
 	return f, nil
 }
 
-// write writes the files, first the one that says whose the folder is.
+// write writes the files, first the one that names the cluster of the folder.
 func (f folder) write(options Options, address address, token string) error {
 	top, err := f.top(options.components())
 	if err != nil {
@@ -67,8 +71,10 @@ func (f folder) write(options Options, address address, token string) error {
 	if err := f.put(kustomization, top); err != nil {
 		return err
 	}
-	_, agentParts := options.agentComponents()
-	parts := append(slices.Concat(options.components(), agentParts), "base/agents", "base/agent", "base/target", "base/policies", spoke)
+	parts := append(options.components(), "base/agents", "base/agent", "base/target", "base/policies", spoke)
+	if options.Hooks {
+		parts = append(parts, hooksOfAgent, "components/hooks/endpoint")
+	}
 	if err := f.extract(options.Cluster, parts); err != nil {
 		return err
 	}
@@ -88,25 +94,20 @@ func (f folder) document(fields map[string]any) ([]byte, error) {
 	return append([]byte(f.header), text...), nil
 }
 
-// top is the kustomization of everything.
 func (f folder) top(components []string) ([]byte, error) {
 	fields := map[string]any{"resources": []string{"manifests/" + spoke + "/shared", "agent"}}
-	if len(components) > 0 {
-		fields["components"] = below("manifests/", components)
+	var paths []string
+	for _, component := range components {
+		paths = append(paths, "manifests/"+component)
+	}
+	if len(paths) > 0 {
+		fields["components"] = paths
 	}
 	return f.document(fields)
 }
 
-func below(folder string, names []string) []string {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = folder + name
-	}
-	return paths
-}
-
-// agent is the kustomization of what the agent has for itself. The Secret keeps
-// its name when the token changes, so that the kubelet brings the new one.
+// agent returns the kustomization of what is the agent's own. The Secret keeps its name when the
+// token changes, so that the kubelet delivers the new one.
 func (f folder) agent(options Options, address address, config []byte) ([]byte, error) {
 	patches, err := patches(options, address, config)
 	if err != nil {
@@ -121,13 +122,12 @@ func (f folder) agent(options Options, address address, config []byte) ([]byte, 
 		}},
 		"patches": patches,
 	}
-	if components, _ := options.agentComponents(); len(components) > 0 {
-		fields["components"] = below("../manifests/", components)
+	if options.Hooks {
+		fields["components"] = []string{"../manifests/" + hooksOfAgent}
 	}
 	return f.document(fields)
 }
 
-// extract writes the parts of the shipped manifests that a spoke is made of.
 func (f folder) extract(cluster string, parts []string) error {
 	for _, part := range parts {
 		err := fs.WalkDir(manifests.Files, part, func(path string, entry fs.DirEntry, err error) error {
@@ -166,4 +166,48 @@ func (f folder) put(name string, text []byte) error {
 		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(file.Name())))
 	}
 	return nil
+}
+
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+const (
+	pod       = "/spec/template/"
+	container = pod + "spec/containers/0/"
+)
+
+// patches returns those that pass the options to the agent, and allow its way to the hub. The
+// agent reads the token again and again, but the kubeconfig once: the annotation with its
+// digest replaces the Pods.
+func patches(options Options, address address, config []byte) ([]map[string]any, error) {
+	names, _ := options.namespaces()
+	digest := sha256.Sum256(config)
+	deployment := []operation{
+		{"add", container + "args/-", "--hub-namespaces=" + strings.Join(names, ",")},
+		{"add", pod + "metadata/annotations", map[string]string{application.Prefix + "hub-kubeconfig": hex.EncodeToString(digest[:8])}},
+	}
+	if len(options.NamespaceMap) > 0 {
+		deployment = append(deployment, operation{"add", container + "args/-", "--namespace-map=" + strings.Join(options.NamespaceMap, ",")})
+	}
+	if options.Image != "" {
+		deployment = append(deployment, operation{"replace", container + "image", options.Image})
+	}
+	patch, err := patchOf("Deployment", deployment)
+	port, known := address.port()
+	if err != nil || known {
+		return []map[string]any{patch}, err
+	}
+	policy, err := patchOf("NetworkPolicy", []operation{{"add", "/spec/egress/0/ports/-", map[string]any{"port": port}}})
+	return []map[string]any{patch, policy}, err
+}
+
+func patchOf(kind string, change []operation) (map[string]any, error) {
+	text, err := json.Marshal(change)
+	if err != nil {
+		return nil, fmt.Errorf("write the patch of the %s: %w", kind, err)
+	}
+	return map[string]any{"target": map[string]any{"kind": kind}, "patch": string(text)}, nil
 }

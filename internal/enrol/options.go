@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/internal/reach"
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -21,28 +22,20 @@ const leastDuration = 10 * time.Minute
 
 // Options of enrol.
 type Options struct {
-	Hub Connection
+	// Hub configures the connection to the hub, as its administrator.
+	Hub func() (*rest.Config, error)
 	// Cluster is the name by which Applications choose the cluster.
 	Cluster string
-	// HubNamespaces have the cluster's Applications; none: one of the cluster's name.
-	HubNamespaces []string
-	// NamespaceMap has entries hub=target, as the agent's flag.
-	NamespaceMap []string
-	// Image is the agent's; empty: that of the manifests.
-	Image string
-	// TokenDuration is how long the agent's token is good.
-	TokenDuration time.Duration
-	// HubServer is the address by which the target reaches the hub; empty: that of
-	// the administrator.
-	HubServer string
-	// RequireServiceAccount has the agent write as the Applications' accounts only.
+	// The others are flags: see AddFlags.
+	HubNamespaces         []string
+	NamespaceMap          []string
+	Image                 string
+	TokenDuration         time.Duration
+	HubServer             string
 	RequireServiceAccount bool
-	// Reach says how far Applications may reach on the cluster.
-	Reach reach.Options
-	// Hooks has the agent serve the hooks of Applications.
-	Hooks bool
-	// Out is the folder to write.
-	Out string
+	Reach                 reach.Options
+	Hooks                 bool
+	Out                   string
 }
 
 // AddFlags adds the flags with their defaults.
@@ -58,7 +51,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Out, "out", "", "folder to write: a kustomization for the cluster, with its token")
 }
 
-// Validate reports everything that cannot be used.
+// Validate returns everything that cannot be used.
 func (o *Options) Validate() error {
 	failures := []error{validateCluster(o.Cluster)}
 	namespaces, _ := o.namespaces()
@@ -87,7 +80,7 @@ func (o *Options) Validate() error {
 	return errors.Join(failures...)
 }
 
-// components are the folders of the manifests that change the target for the options.
+// components returns the folders of the manifests that change the target for the options.
 func (o *Options) components() []string {
 	var components []string
 	if o.RequireServiceAccount {
@@ -105,16 +98,7 @@ func (o *Options) components() []string {
 	return components
 }
 
-// agentComponents are those that change what the agent has for itself, and agentParts
-// what they are made of.
-func (o *Options) agentComponents() (components, parts []string) {
-	if !o.Hooks {
-		return nil, nil
-	}
-	return []string{"components/hooks/spoke"}, []string{"components/hooks/spoke", "components/hooks/endpoint"}
-}
-
-// namespaces are those on the hub, and tells if they were named.
+// namespaces returns those on the hub, and whether they were named.
 func (o *Options) namespaces() (names []string, named bool) {
 	if len(o.HubNamespaces) == 0 {
 		return []string{o.Cluster}, false

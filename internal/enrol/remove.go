@@ -9,24 +9,21 @@ import (
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// pageSize is how many ConfigMaps are read at once.
-const pageSize = 500
-
-// mostShown is how many Applications a refusal names.
-const mostShown = 20
+const (
+	pageSize  = 500 // how many ConfigMaps are read at once
+	mostShown = 20  // how many Applications a refusal names
+)
 
 // RemoveOptions are the options of remove.
 type RemoveOptions struct {
-	Hub     Connection
+	Hub     func() (*rest.Config, error)
 	Cluster string
 	// Force removes the cluster although Applications are on it.
 	Force bool
@@ -37,18 +34,17 @@ func (o *RemoveOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Force, "force", false, "remove the cluster although Applications are on it: what they have there is left there")
 }
 
-// Validate reports what cannot be used.
+// Validate returns what cannot be used.
 func (o *RemoveOptions) Validate() error { return validateCluster(o.Cluster) }
 
 // Remove takes a cluster out of the hub: its agent's token is refused at once.
 // While Applications name the cluster, or have objects there, it refuses, unless
 // it is forced to. Namespaces stay, with what is in them.
 func Remove(ctx context.Context, options RemoveOptions, out io.Writer) error {
-	h, err := options.Hub.open()
+	h, err := open(options.Hub, func(format string, arguments ...any) { fmt.Fprintf(out, format, arguments...) })
 	if err != nil {
 		return err
 	}
-	say := func(format string, arguments ...any) { fmt.Fprintf(out, format, arguments...) }
 	applications, err := h.applications(ctx, options.Cluster)
 	if err != nil {
 		return err
@@ -56,11 +52,11 @@ func Remove(ctx context.Context, options RemoveOptions, out io.Writer) error {
 	if len(applications) > 0 && !options.Force {
 		return stillUsed(options.Cluster, applications)
 	}
-	if err := h.remove(ctx, options.Cluster, say); err != nil {
+	if err := h.remove(ctx, options.Cluster); err != nil {
 		return err
 	}
 	for _, name := range applications {
-		say("Warning: configmap/%s is still on cluster %s, where nobody looks after it\n", name, options.Cluster)
+		h.say("Warning: configmap/%s is still on cluster %s, where nobody looks after it\n", name, options.Cluster)
 	}
 	return nil
 }
@@ -76,8 +72,8 @@ func stillUsed(cluster string, applications []string) error {
 		"krake.dev/force-delete=%s, or remove it by --force", len(applications), cluster, strings.Join(shown, "\n  "), more, cluster)
 }
 
-// applications are those that name the cluster or are held there, also such as
-// were never admitted and have no label. Their contents are not read.
+// applications returns those that name the cluster or are held there. Those that were never
+// admitted have no label. Their contents are not read.
 func (h *hub) applications(ctx context.Context, cluster string) ([]string, error) {
 	var found []string
 	page := metav1.ListOptions{Limit: pageSize}
@@ -104,8 +100,8 @@ func isOn(cm *corev1.ConfigMap, cluster string) bool {
 
 // remove deletes what was made for the cluster: first what the token is bound to,
 // and last the Lease, which keeps other targets from the name as long as it is there.
-func (h *hub) remove(ctx context.Context, cluster string, say func(string, ...any)) error {
-	deleted, err := h.prune(ctx, cluster, nil, say)
+func (h *hub) remove(ctx context.Context, cluster string) error {
+	deleted, err := h.prune(ctx, cluster, nil)
 	if err != nil {
 		return err
 	}
@@ -119,68 +115,6 @@ func (h *hub) remove(ctx context.Context, cluster string, say func(string, ...an
 	case err != nil:
 		return fmt.Errorf("delete Lease %s: %w", lease, err)
 	}
-	say("lease.coordination.k8s.io/%s in namespace %s deleted\n", lease, application.AgentsNamespace)
-	return nil
-}
-
-// kinds are those of an enrolment, in the order in which they go.
-func kinds() []schema.GroupVersionResource {
-	return []schema.GroupVersionResource{
-		corev1.SchemeGroupVersion.WithResource("secrets"),
-		corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
-		rbacv1.SchemeGroupVersion.WithResource("rolebindings"),
-		rbacv1.SchemeGroupVersion.WithResource("roles"),
-		rbacv1.SchemeGroupVersion.WithResource("clusterroles"),
-	}
-}
-
-// prune deletes what was made for the cluster, but for what is kept, and tells
-// how much that was.
-func (h *hub) prune(ctx context.Context, cluster string, keep []*unstructured.Unstructured, say func(string, ...any)) (deleted int, err error) {
-	for _, kind := range kinds() {
-		list, err := h.dynamic.Resource(kind).List(ctx, metav1.ListOptions{LabelSelector: application.EnrolmentLabel + "=" + cluster})
-		if err != nil {
-			return deleted, fmt.Errorf("list %s of cluster %s: %w", kind.Resource, cluster, err)
-		}
-		for _, object := range list.Items {
-			made, err := everything(cluster, object.GetNamespace())
-			if err != nil {
-				return deleted, err
-			}
-			if !isAmong(made, &object) || isAmong(keep, &object) {
-				continue
-			}
-			if err := h.delete(ctx, &object); err != nil {
-				return deleted, err
-			}
-			deleted++
-			say("%s deleted\n", describe(&object))
-		}
-	}
-	return deleted, nil
-}
-
-// everything is what an enrolment makes. The label alone is no proof: whoever may
-// label an object of another name need not be one who may delete it.
-func everything(cluster, namespace string) ([]*unstructured.Unstructured, error) {
-	identity, err := read("identity.yaml", cluster, "")
-	if err != nil {
-		return nil, err
-	}
-	rights, err := rightsOf(Options{Cluster: cluster, Hooks: true}, namespace)
-	return slices.Concat(identity, rights), err
-}
-
-func isAmong(objects []*unstructured.Unstructured, one *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return describe(o) == describe(one) })
-}
-
-// delete deletes an object, as it was seen: not another one of its name.
-func (h *hub) delete(ctx context.Context, object *unstructured.Unstructured) error {
-	uid := object.GetUID()
-	err := h.resource(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete %s: %w", describe(object), err)
-	}
+	h.say("lease.coordination.k8s.io/%s in namespace %s deleted\n", lease, application.AgentsNamespace)
 	return nil
 }

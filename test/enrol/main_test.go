@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/krake-observer/krake-observer/internal/enrol"
 	"github.com/krake-observer/krake-observer/manifests"
@@ -73,10 +75,14 @@ func kubectl(ctx context.Context, c *kit.Plane, arguments ...string) error {
 	return nil
 }
 
+func configOfHub() (*rest.Config, error) {
+	return clientcmd.BuildConfigFromFlags("", hub.Kubeconfig())
+}
+
 // optionsFor are options by which a cluster is enrolled in a folder of the test's.
 func optionsFor(t *testing.T, name string) enrol.Options {
 	t.Helper()
-	options := enrol.Options{Hub: enrol.Connection{Kubeconfig: hub.Kubeconfig()}}
+	options := enrol.Options{Hub: configOfHub}
 	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	options.AddFlags(flags)
 	out := filepath.Join(t.TempDir(), name)

@@ -26,7 +26,7 @@ func remove(t *testing.T, cluster string, force bool) (said string, err error) {
 	t.Helper()
 	var out strings.Builder
 	err = enrol.Remove(t.Context(), enrol.RemoveOptions{
-		Hub: enrol.Connection{Kubeconfig: hub.Kubeconfig()}, Cluster: cluster, Force: force,
+		Hub: configOfHub, Cluster: cluster, Force: force,
 	}, &out)
 	return out.String(), err
 }

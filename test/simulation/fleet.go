@@ -49,7 +49,8 @@ type spoke struct {
 // from a folder.
 func (f *fleet) enrolSpoke(ctx context.Context, name, kubeconfig, folder string) (*spoke, error) {
 	options := enrol.Options{
-		Hub: enrol.Connection{Kubeconfig: kubeconfig}, Cluster: name, TokenDuration: 24 * time.Hour, Out: filepath.Join(folder, name),
+		Hub:     func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) },
+		Cluster: name, TokenDuration: 24 * time.Hour, Out: filepath.Join(folder, name),
 	}
 	if err := enrol.Enrol(ctx, options, io.Discard); err != nil {
 		return nil, fmt.Errorf("enrol %s: %w", name, err)

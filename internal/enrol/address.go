@@ -11,6 +11,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// tokenFile is beside the kubeconfig.
+const tokenFile = "token"
+
 // address is how a target reaches the hub, and by what it knows that it is the hub.
 type address struct {
 	server     string
@@ -18,8 +21,8 @@ type address struct {
 	ca         []byte
 }
 
-// addressOf takes the address over from the administrator's connection, or what
-// is given in its place.
+// addressOf returns the address of the administrator's connection, or the server that replaces
+// it.
 func addressOf(config *rest.Config, server string) (address, error) {
 	config = rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(config); err != nil {
@@ -38,7 +41,7 @@ func addressOf(config *rest.Config, server string) (address, error) {
 	return a, nil
 }
 
-// port is where the hub listens, and tells if the shipped NetworkPolicy knows it.
+// port returns the port of the hub, and whether the shipped NetworkPolicy knows it.
 func (a address) port() (port int, known bool) {
 	address, err := url.Parse(a.server)
 	if err != nil {
@@ -48,8 +51,8 @@ func (a address) port() (port int, known bool) {
 	return port, err != nil || port == 443 || port == 6443
 }
 
-// kubeconfig connects to the hub by a token in a file beside it, which is read
-// again and again: that of a kubelet's Secret changes.
+// kubeconfig connects to the hub by a token in a file beside it, which clients read again and
+// again: the kubelet replaces it when the Secret changes.
 func (a address) kubeconfig(cluster string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["hub"] = &clientcmdapi.Cluster{Server: a.server, TLSServerName: a.serverName, CertificateAuthorityData: a.ca}

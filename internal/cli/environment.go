@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/dynamic"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// fieldManager is the name of these commands in managedFields.
+const fieldManager = "kubectl-krake"
+
+// environment is what the commands share.
+type environment struct {
+	genericiooptions.IOStreams
+
+	// hub says how to reach the API server with the Applications, and target that with
+	// their objects, if it is another one.
+	hub         *genericclioptions.ConfigFlags
+	target      targetFlags
+	showPrivate bool
+	now         func() time.Time
+}
+
+func (e *environment) addPrivateTo(command *cobra.Command) {
+	command.Flags().BoolVar(&e.showPrivate, "show-private", false,
+		"show values that may be secrets: of the environment and the arguments of containers, of the data of ConfigMaps, of fields that are called passwords; never those of a Secret")
+}
+
+// newFlags returns the flags of kubectl. Warnings of an API server are printed as kubectl prints them.
+func (e *environment) newFlags() *genericclioptions.ConfigFlags {
+	return genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+		config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+		return config
+	})
+}
+
+// applications returns the client of the hub, and the namespace that the flags select.
+func (e *environment) applications() (client corev1.ConfigMapsGetter, namespace string, err error) {
+	config, err := e.hub.ToRESTConfig()
+	if err != nil {
+		return nil, "", err
+	}
+	if client, err = corev1.NewForConfig(config); err != nil {
+		return nil, "", err
+	}
+	namespace, _, err = e.hub.ToRawKubeConfigLoader().Namespace()
+	return client, namespace, err
+}
+
+// targetFlags say how to reach the cluster with the objects, if it is not the hub.
+type targetFlags struct{ kubeconfig, context string }
+
+func (t *targetFlags) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&t.kubeconfig, "target-kubeconfig", "", "kubeconfig file of the cluster with the objects (default: that of the hub)")
+	flags.StringVar(&t.context, "target-context", "", "context of the cluster with the objects (default: for cluster local that of the hub)")
+}
+
+// objects are the clients of the cluster with the objects.
+type objects struct {
+	dynamic.Interface
+
+	kinds meta.RESTMapper
+}
+
+// objectsOf connects to the cluster of an Application. Only the local one is known without
+// flags.
+func (e *environment) objectsOf(cluster string) (objects, error) {
+	flags := e.hub
+	switch {
+	case e.target != targetFlags{}:
+		flags = e.newFlags()
+		flags.KubeConfig, flags.Context = &e.target.kubeconfig, &e.target.context
+		if e.target.kubeconfig == "" {
+			flags.KubeConfig = e.hub.KubeConfig
+		}
+	case cluster != application.LocalCluster:
+		return objects{}, fmt.Errorf("the objects are on cluster %s: name it by --target-context or --target-kubeconfig", cluster)
+	}
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return objects{}, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return objects{}, err
+	}
+	kinds, err := flags.ToRESTMapper()
+	return objects{client, kinds}, err
+}
+
+// live reads an object, nil if there is none. The namespace does not count where the kind has
+// none.
+func (o objects) live(ctx context.Context, id manifest.ID) (map[string]any, error) {
+	gvk := id.GroupVersionKind()
+	mapping, err := o.kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: the cluster with the objects does not serve it: %w", id, err)
+	}
+	return o.read(ctx, mapping, id, id.Namespace)
+}
+
+// read reads an object, nil if there is none. Home is the namespace of one that says none.
+func (o objects) read(ctx context.Context, mapping *meta.RESTMapping, id manifest.ID, home string) (map[string]any, error) {
+	id.Namespace = cmp.Or(id.Namespace, home)
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		id.Namespace = ""
+	}
+	object, err := o.Resource(mapping.Resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", id, err)
+	}
+	return object.Object, nil
+}
+
+// mappingOf finds a kind by all names that kubectl knows it by.
+func (o objects) mappingOf(name string) (*meta.RESTMapping, error) {
+	var gvk schema.GroupVersionKind
+	full, resource := schema.ParseResourceArg(strings.ToLower(name))
+	if full != nil {
+		gvk, _ = o.kinds.KindFor(*full)
+	}
+	if gvk.Empty() {
+		var err error
+		if gvk, err = o.kinds.KindFor(resource.WithVersion("")); err != nil {
+			return nil, fmt.Errorf("find the kind %s: %w", name, err)
+		}
+	}
+	return o.kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
+}
+
+// kindName splits KIND/NAME.
+func kindName(text string) (kind, name string, err error) {
+	kind, name, ok := strings.Cut(text, "/")
+	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", fmt.Errorf("%q is not of the form KIND/NAME, as deployment/web", text)
+	}
+	return kind, name, nil
+}
