@@ -1,5 +1,5 @@
-// Package habitat knows the custom resource Habitat: what may be in one, the workload
-// that it asks for, and which Pod is the peer of a ring.
+// Package habitat knows the custom resource Habitat: its valid fields, the workload that
+// a Habitat becomes, and which Pod is the peer of a ring.
 //
 //	apiVersion: habitat.sh/v1beta1
 //	kind: Habitat
@@ -11,8 +11,8 @@
 //	    count: 2
 //	    service: {name: greeter, topology: standalone}
 //
-// becomes the StatefulSet greeter of two Pods. Refused is, with all mistakes and their
-// paths:
+// becomes the StatefulSet greeter of two Pods. [Parse] refuses, with the path of each
+// mistake:
 //
 //	customVersion: v1beta2
 //	spec:
@@ -22,24 +22,24 @@
 //
 // # Two versions
 //
-// customVersion, beside spec, tells them apart. [V1beta2] has its fields below
-// spec.v1beta2 and becomes a StatefulSet. [V1beta1], which an absent one means, has
-// them directly below spec, takes "" for unset, knows neither channel, files,
-// persistentStorage nor updateStrategy, and becomes a Deployment. It is deprecated.
+// The field customVersion, beside spec, selects the version. [V1beta2] has its fields
+// below spec.v1beta2 and becomes a StatefulSet. [V1beta1], the default, is deprecated. It
+// has its fields directly below spec, and "" means unset. It knows neither channel, files,
+// persistentStorage nor updateStrategy, and becomes a Deployment.
 //
-// # What is checked
+// # Validation
 //
-// All that would be refused later, or would be accepted and do something else than
-// what was meant: the CustomResourceDefinition says the same, but clusters may have
-// another one. Unknown fields are mistakes, and a null is an absent field. Nothing is
-// trusted: the cost is in proportion to the size of the object, and errors repeat
-// neither long values nor those of environment variables.
+// [Parse] refuses what would be refused later, or would mean something else than the user
+// intends. The CustomResourceDefinition has the same rules, but a cluster may have
+// another definition. Unknown fields are mistakes, and a null is an absent field. The
+// cost is in proportion to the size of the object. Errors repeat neither long values nor
+// those of environment variables.
 //
-// # What is generated
+// # Generated objects
 //
-// The same bytes for the same Habitat, in this version of the program and the next:
-// another template would restart Pods that nobody changed. What the API server
-// would write otherwise is written its way (2048Mi is 2Gi).
+// The same Habitat becomes the same bytes, in this version of the program and the next:
+// another template would restart Pods without a change by the user. Values have the
+// canonical form of the API server (2048Mi is 2Gi).
 //
 // The package knows no cluster and no Application.
 package habitat

@@ -2,6 +2,7 @@ package habitat
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,6 +16,8 @@ const (
 	Kind       = "Habitat"
 	Plural     = "habitats"
 )
+
+const customVersion = "customVersion"
 
 // The custom versions.
 const (
@@ -34,26 +37,26 @@ const (
 	OnDelete      = "OnDelete"
 )
 
-// Labels of what is generated.
+// Labels of the generated objects.
 const (
-	// Label is "true" on all that belongs to any Habitat.
+	// Label is "true" on every object of any Habitat.
 	Label = "habitat"
-	// NameLabel has the name of the Habitat.
+	// NameLabel is the name of the Habitat.
 	NameLabel = "habitat-name"
-	// TopologyLabel is that of Pods of [V1beta2]. The other one is what existing
-	// selectors may still use.
+	// TopologyLabel is on Pods of [V1beta2]. The deprecated label stays, because existing
+	// selectors may use it.
 	TopologyLabel           = "operator.habitat.sh/topology"
 	deprecatedTopologyLabel = "topology"
 )
 
 // PeerFile is the name of the ConfigMap from which all Pods of a namespace read the
-// address of a peer, and the key of its data that holds it.
+// address of a peer, and the key of that address in its data.
 const PeerFile = "peer-watch-file"
 
 // DefaultFilesImage is the image of the init container that copies files.
 const DefaultFilesImage = "busybox"
 
-// Habitat is one that was parsed.
+// Habitat is a parsed Habitat.
 type Habitat struct {
 	types.NamespacedName
 
@@ -63,11 +66,11 @@ type Habitat struct {
 	Spec          Spec
 }
 
-// Spec is what a user asks for, in whatever custom version.
+// Spec is the spec of either custom version.
 type Spec struct {
 	Count int32
 	Image string
-	// Env are variables as core/v1 has them, as the user wrote them.
+	// Env is variables of core/v1, as the user wrote them.
 	Env     []any
 	Storage *Storage
 	// UpdateStrategy is empty in [V1beta1], which has none.
@@ -75,26 +78,26 @@ type Spec struct {
 	Service        Service
 }
 
-// Storage is the claim that each Pod has.
+// Storage is the claim of each Pod.
 type Storage struct {
-	// Size is written as the API server writes it.
+	// Size has the canonical form of the API server.
 	Size         string
 	MountPath    string
 	StorageClass string
 }
 
-// Service is what the supervisor in the Pods is told. An empty text is an unset one.
+// Service configures the supervisor in the Pods. An empty text is an unset one.
 type Service struct {
 	Name, Topology, Group, Channel        string
 	ConfigSecret, FilesSecret, RingSecret string
 	Binds                                 []Bind
 }
 
-// Bind connects a service to another one, by the name that it has in the plan.
+// Bind connects a service to another one, by the bind's name in the plan.
 type Bind struct{ Name, Service, Group string }
 
-// CustomVersionOf gives the custom version that an object says. An absent and an
-// empty one are [V1beta1]; what is no text is given as one, and is no version.
+// CustomVersionOf returns the custom version of an object. An absent and an empty one are
+// [V1beta1]. A value that is no text becomes one, and is no known version.
 func CustomVersionOf(object map[string]any) string {
 	switch version := object[customVersion].(type) {
 	case nil:
@@ -109,35 +112,32 @@ func CustomVersionOf(object map[string]any) string {
 	}
 }
 
-// Secret is one that the Pods mount, and that somebody else makes.
+// Secret is a Secret that the Pods mount, and that the user creates.
 type Secret struct {
 	Name string
-	// Key is what it must have; none if all of its keys are used.
+	// Key is the key that it must have, or empty if the Pods use all of its keys.
 	Key string
 	// Path is the field that names it.
 	Path *field.Path
 }
 
-// Secrets gives those that the Habitat needs, in the order config, files, ring.
+// The keys of Secrets.
+const (
+	configKey = "user.toml"
+	ringKey   = "ring-key"
+)
+
+// Secrets returns the Secrets that the Habitat needs, in the order config, files, ring.
 func (h Habitat) Secrets() []Secret {
-	service := specPath(h.CustomVersion).Child("service")
-	var secrets []Secret
-	for _, secret := range []Secret{
+	spec := field.NewPath("spec")
+	if h.CustomVersion == V1beta2 {
+		spec = spec.Child(V1beta2)
+	}
+	service := spec.Child("service")
+	secrets := []Secret{
 		{h.Spec.Service.ConfigSecret, configKey, service.Child("configSecretName")},
 		{h.Spec.Service.FilesSecret, "", service.Child("filesSecretName")},
 		{h.Spec.Service.RingSecret, ringKey, service.Child("ringSecretName")},
-	} {
-		if secret.Name != "" {
-			secrets = append(secrets, secret)
-		}
 	}
-	return secrets
-}
-
-// specPath is where a custom version has its fields.
-func specPath(version string) *field.Path {
-	if version == V1beta2 {
-		return field.NewPath("spec", V1beta2)
-	}
-	return field.NewPath("spec")
+	return slices.DeleteFunc(secrets, func(secret Secret) bool { return secret.Name == "" })
 }

@@ -2,6 +2,7 @@ package habitat
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -12,32 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxShown is how many bytes of a text errors repeat.
-const maxShown = 64
-
-// reading is how an object is read: all mistakes are kept.
+// reading collects all mistakes of a Habitat.
 type reading struct{ mistakes field.ErrorList }
 
-// object is one within a Habitat. Its fields are taken one by one, and what nobody
-// takes is unknown.
+// object is an object within a Habitat. Its fields are taken one by one, and the fields
+// that are never taken are unknown.
 type object struct {
 	*reading
 
-	path   *field.Path
+	path   *field.Path // nil for the Habitat as a whole
 	fields map[string]any
-	// taken has what is known here, and false for what is known elsewhere.
+	// taken maps known fields to true, and fields that are known elsewhere to false.
 	taken map[string]bool
-	// emptyIsUnset: a text without anything in it is an absent one.
+	// emptyIsUnset: an empty text is an absent one.
 	emptyIsUnset bool
 }
 
-// root gives the object as a whole, whose path is empty.
-func (r *reading) root(fields map[string]any) object {
-	return object{reading: r, fields: fields, taken: map[string]bool{}}
-}
-
-// object gives what is at the path, or false if it is no object, which is a mistake
-// unless there is none.
+// object returns the object at the path, or false if there is none. A value of another
+// kind is a mistake.
 func (r *reading) object(path *field.Path, value any) (object, bool) {
 	fields, ok := value.(map[string]any)
 	if !ok && value != nil {
@@ -46,36 +39,32 @@ func (r *reading) object(path *field.Path, value any) (object, bool) {
 	return object{reading: r, path: path, fields: fields, taken: map[string]bool{}}, ok
 }
 
-// at is the path of a field. Names that nobody knows may be long, or of several lines.
+// at returns the path of a field. Unknown names may be long, or have several lines.
 func (o object) at(name string) *field.Path {
 	quoted := strconv.Quote(shorten(name))
-	name = quoted[1 : len(quoted)-1]
-	if o.path == nil {
-		return field.NewPath(name)
-	}
-	return o.path.Child(name)
+	return o.path.Child(quoted[1 : len(quoted)-1])
 }
 
-// take gives the value of a field, which is known then. Null is none.
+// take returns the value of a field, which is then known. Null is an absent value.
 func (o object) take(name string) any {
 	o.taken[name] = true
 	return o.fields[name]
 }
 
-// has tells if there is a field.
+// has reports whether a field is set.
 func (o object) has(name string) bool {
 	value := o.fields[name]
 	return value != nil && (value != "" || !o.emptyIsUnset)
 }
 
-// child gives a field that is an object.
+// child returns a field that is an object.
 func (o object) child(name string) (object, bool) {
 	child, ok := o.object(o.at(name), o.take(name))
 	child.emptyIsUnset = o.emptyIsUnset
 	return child, ok
 }
 
-// requiredChild tells if the field is missing.
+// requiredChild returns a field that is an object, and adds a mistake if it is absent.
 func (o object) requiredChild(name, wanted string) (object, bool) {
 	child, ok := o.child(name)
 	if !o.has(name) {
@@ -84,21 +73,31 @@ func (o object) requiredChild(name, wanted string) (object, bool) {
 	return child, ok
 }
 
-// list gives a field that is a list of at most so many elements.
-func (o object) list(name string, most int) []any {
-	value := o.take(name)
-	items, ok := value.([]any)
-	switch {
-	case !ok && value != nil:
-		o.wrongType(o.at(name), value, "a list")
-	case len(items) > most:
-		o.invalid(o.at(name), fmt.Sprintf("it has %d elements, and at most %d are possible", len(items), most))
-		return nil
+// objects iterates over a list of at most so many objects. Null is a mistake.
+func (o object) objects(name string, most int) iter.Seq2[int, object] {
+	return func(yield func(int, object) bool) {
+		value := o.take(name)
+		items, ok := value.([]any)
+		switch {
+		case !ok && value != nil:
+			o.wrongType(o.at(name), value, "a list")
+		case len(items) > most:
+			o.invalid(o.at(name), fmt.Sprintf("it has %d elements, and at most %d are possible", len(items), most))
+			return
+		}
+		for i, item := range items {
+			element, ok := o.object(o.at(name).Index(i), item)
+			if item == nil {
+				o.wrongType(element.path, item, "an object")
+			}
+			if ok && !yield(i, element) {
+				return
+			}
+		}
 	}
-	return items
 }
 
-// text gives a field that is a text, or false if there is none, or no text.
+// text returns a field that is a text, or false if it is absent or no text.
 func (o object) text(name string) (string, bool) {
 	value := o.take(name)
 	text, ok := value.(string)
@@ -108,7 +107,7 @@ func (o object) text(name string) (string, bool) {
 	return text, ok && (text != "" || !o.emptyIsUnset)
 }
 
-// required gives a field that must be there, and be of the format.
+// required returns a text of the format that must be set.
 func (o object) required(name string, of format) string {
 	text, ok := o.text(name)
 	switch {
@@ -120,7 +119,7 @@ func (o object) required(name string, of format) string {
 	return text
 }
 
-// optional gives a field that is of the format if it is there.
+// optional returns a text that has the format if it is set.
 func (o object) optional(name string, of format) string {
 	text, ok := o.text(name)
 	if ok {
@@ -129,7 +128,7 @@ func (o object) optional(name string, of format) string {
 	return text
 }
 
-// count gives a field that is a number of Pods; an absent one is none.
+// count returns a number of Pods, or 0 if the field is absent.
 func (o object) count(name string) int32 {
 	value := o.take(name)
 	if value == nil {
@@ -147,8 +146,8 @@ func (o object) count(name string) int32 {
 	return 0
 }
 
-// integer gives the integer that a number is. Of those that no 64 bits hold only the
-// sign is right.
+// integer returns the integer that a number is. A number of more than 64 bits becomes
+// one with the same sign.
 func integer(value any) (int64, bool) {
 	switch value := value.(type) {
 	case int64:
@@ -159,7 +158,7 @@ func integer(value any) (int64, bool) {
 	return 0, false
 }
 
-// refuse says why a field that is known elsewhere has no place here.
+// refuse adds a mistake if the object has a field that belongs elsewhere.
 func (o object) refuse(name, why string) {
 	if o.has(name) {
 		o.add(field.Forbidden(o.at(name), why))
@@ -167,14 +166,9 @@ func (o object) refuse(name, why string) {
 	o.taken[name] = false
 }
 
-// close tells of all fields that were not taken.
+// close adds a mistake for each unknown field.
 func (o object) close() {
-	var known []string
-	for _, name := range slices.Sorted(maps.Keys(o.taken)) {
-		if o.taken[name] {
-			known = append(known, name)
-		}
-	}
+	known := slices.DeleteFunc(slices.Sorted(maps.Keys(o.taken)), func(name string) bool { return !o.taken[name] })
 	for _, name := range slices.Sorted(maps.Keys(o.fields)) {
 		if _, seen := o.taken[name]; !seen && o.has(name) {
 			o.add(field.Forbidden(o.at(name), "no such field is known: there are "+strings.Join(known, ", ")))
@@ -184,17 +178,36 @@ func (o object) close() {
 
 func (r *reading) add(mistake *field.Error) { r.mistakes = append(r.mistakes, mistake) }
 
-// invalid does not repeat the value.
+// invalid adds a mistake without the value.
 func (r *reading) invalid(path *field.Path, wanted string) {
 	r.add(field.Invalid(path, field.OmitValueType{}, wanted))
 }
 
-// wrongType does not repeat the value, either: it may be a secret one, or a long one.
+// wrongType adds a mistake without the value, which may be secret or long.
 func (r *reading) wrongType(path *field.Path, value any, wanted string) {
 	r.invalid(path, "it is "+kindOf(value)+", and has to be "+wanted)
 }
 
-// kindOf says what a value is.
+// format is a rule for texts.
+type format struct {
+	// wanted describes it to the user: "it has to be ...".
+	wanted string
+	// most is how many characters are possible, or 0 for any number.
+	most int
+	is   func(text string) bool
+}
+
+// check adds a mistake if a text does not have the format.
+func (r *reading) check(at *field.Path, text string, of format) {
+	switch length := utf8.RuneCountInString(text); {
+	case of.most > 0 && length > of.most:
+		r.add(field.Invalid(at, shorten(text), fmt.Sprintf("it has %d characters, and at most %d are possible", length, of.most)))
+	case !of.is(text):
+		r.add(field.Invalid(at, shorten(text), "it has to be "+of.wanted))
+	}
+}
+
+// kindOf names the kind of a value.
 func kindOf(value any) string {
 	switch value.(type) {
 	case nil:
@@ -213,14 +226,13 @@ func kindOf(value any) string {
 	return fmt.Sprintf("a value of Go's type %T", value)
 }
 
-// shorten gives the beginning of a long text.
+// maxShown is how many bytes of a text errors repeat.
+const maxShown = 64
+
+// shorten cuts a text to at most maxShown bytes.
 func shorten(text string) string {
 	if len(text) <= maxShown {
 		return text
 	}
-	end := maxShown
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "..."
+	return strings.ToValidUTF8(text[:maxShown], "") + "..."
 }

@@ -7,43 +7,44 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-const customVersion = "customVersion"
-
-// reservedName is the name whose Application would be that of the peer file.
+// reservedName is a name whose Application would have the name of the peer file's.
 const reservedName = "peers"
 
-// Parse reads an object of a known custom version, and tells all of its mistakes, with
-// the paths as the user wrote them. With mistakes, only the identity (name,
-// namespace, UID, generation and custom version) is of use. That it is an object of the
-// right kind and group, and its metadata but the name, is left to who read it.
-func Parse(object map[string]any) (Habitat, field.ErrorList) {
-	r := &reading{}
-	root := r.root(object)
-	h := Habitat{CustomVersion: CustomVersionOf(object)}
-	r.identity(root, &h)
+const (
+	wantedService = "the service, with name and topology"
+	onlyV1beta2   = "only customVersion v1beta2 has it: set customVersion: v1beta2, and move the fields below spec.v1beta2"
+)
+
+// Parse reads an object of a known custom version, and returns all of its mistakes, with
+// the paths in the user's object. With mistakes, use only the identity: name, namespace,
+// UID, generation and custom version. The caller checks kind and group, and the metadata
+// other than the name.
+func Parse(content map[string]any) (Habitat, field.ErrorList) {
+	root := object{reading: &reading{}, fields: content, taken: map[string]bool{}}
+	h := Habitat{CustomVersion: CustomVersionOf(content)}
+	readIdentity(root, &h)
 	root.take(customVersion)
 	switch h.CustomVersion {
 	case V1beta1:
-		h.Spec = root.v1beta1()
+		h.Spec = v1beta1(root)
 	case V1beta2:
-		h.Spec = root.v1beta2()
+		h.Spec = v1beta2(root)
 	default:
-		r.add(field.NotSupported(field.NewPath(customVersion), shorten(h.CustomVersion), []string{V1beta1, V1beta2}))
+		root.add(field.NotSupported(field.NewPath(customVersion), shorten(h.CustomVersion), []string{V1beta1, V1beta2}))
 		root.take("spec")
 	}
 	for _, name := range []string{"apiVersion", "kind", "status"} {
 		root.take(name)
 	}
 	root.close()
-	return h, r.mistakes
+	return h, root.mistakes
 }
 
-// identity reads the metadata.
-func (r *reading) identity(root object, h *Habitat) {
+func readIdentity(root object, h *Habitat) {
 	metadata, _ := root.child("metadata")
-	h.Name = metadata.required("name", habitatName())
+	h.Name = metadata.required("name", nameText)
 	if h.Name == reservedName {
-		r.add(field.Invalid(metadata.at("name"), h.Name, "the ConfigMap habitat-peers is that of the peer file: choose another name"))
+		root.add(field.Invalid(metadata.at("name"), h.Name, "the ConfigMap habitat-peers is that of the peer file: choose another name"))
 	}
 	h.Namespace, _ = metadata.text("namespace")
 	uid, _ := metadata.text("uid")
@@ -52,43 +53,43 @@ func (r *reading) identity(root object, h *Habitat) {
 }
 
 // v1beta2 reads the fields below spec.v1beta2.
-func (o object) v1beta2() Spec {
-	spec, _ := o.child("spec")
-	below, ok := spec.requiredChild(V1beta2, "customVersion v1beta2 has its fields there")
+func v1beta2(root object) Spec {
+	top, _ := root.child("spec")
+	spec, ok := top.requiredChild(V1beta2, "customVersion v1beta2 has its fields there")
 	for _, name := range []string{"count", "image", "env", "persistentStorage", "updateStrategy", "service"} {
-		spec.refuse(name, "customVersion v1beta2 has it below spec.v1beta2: move it there")
+		top.refuse(name, "customVersion v1beta2 has it below spec.v1beta2: move it there")
 	}
-	spec.close()
+	top.close()
 	if !ok {
 		return Spec{}
 	}
-	read := Spec{Count: below.count("count"), Image: below.required("image", image()), Env: below.env()}
-	if service, ok := below.requiredChild("service", wantedService); ok {
-		read.Service = service.service()
-		read.Service.Channel = service.optional("channel", argument())
-		read.Service.FilesSecret = service.optional("filesSecretName", secretName())
+	read := Spec{Count: spec.count("count"), Image: spec.required("image", imageText), Env: environment(spec)}
+	if service, ok := spec.requiredChild("service", wantedService); ok {
+		read.Service = readService(service)
+		read.Service.Channel = service.optional("channel", argumentText)
+		read.Service.FilesSecret = service.optional("filesSecretName", secretText)
 		service.close()
 	}
-	read.Storage = below.storage(read.Service.Name)
-	read.UpdateStrategy = below.updateStrategy(read.Service.Topology)
-	below.close()
+	read.Storage = readStorage(spec, read.Service.Name)
+	read.UpdateStrategy = readStrategy(spec, read.Service.Topology)
+	spec.close()
 	return read
 }
 
 // v1beta1 reads the fields directly below spec.
-func (o object) v1beta1() Spec {
-	o.emptyIsUnset = true
-	spec, ok := o.requiredChild("spec", "what the Habitat is to be")
+func v1beta1(root object) Spec {
+	root.emptyIsUnset = true
+	spec, ok := root.requiredChild("spec", "what the Habitat is to be")
 	switch {
 	case !ok:
 		return Spec{}
 	case spec.has(V1beta2):
-		o.add(field.Forbidden(spec.at(V1beta2), "customVersion v1beta1, which is also that of a Habitat without one, has its fields directly below spec: set customVersion: v1beta2"))
+		root.add(field.Forbidden(spec.at(V1beta2), "customVersion v1beta1, which is also that of a Habitat without one, has its fields directly below spec: set customVersion: v1beta2"))
 		return Spec{}
 	}
-	read := Spec{Count: spec.count("count"), Image: spec.required("image", image()), Env: spec.env()}
+	read := Spec{Count: spec.count("count"), Image: spec.required("image", imageText), Env: environment(spec)}
 	if service, ok := spec.requiredChild("service", wantedService); ok {
-		read.Service = service.service()
+		read.Service = readService(service)
 		for _, name := range []string{"channel", "filesSecretName"} {
 			service.refuse(name, onlyV1beta2)
 		}
@@ -101,36 +102,26 @@ func (o object) v1beta1() Spec {
 	return read
 }
 
-const (
-	wantedService = "the service, with name and topology"
-	onlyV1beta2   = "only customVersion v1beta2 has it: set customVersion: v1beta2, and move the fields below spec.v1beta2"
-)
-
-// service reads what both custom versions have.
-func (o object) service() Service {
+// readService reads the fields that both custom versions have.
+func readService(service object) Service {
 	return Service{
-		Name:         o.required("name", serviceName()),
-		Topology:     o.required("topology", topology()),
-		Group:        o.optional("group", argument()),
-		ConfigSecret: o.optional("configSecretName", secretName()),
-		RingSecret:   o.optional("ringSecretName", ringSecretName()),
-		Binds:        o.binds(),
+		Name:         service.required("name", serviceText),
+		Topology:     service.required("topology", topologyText),
+		Group:        service.optional("group", argumentText),
+		ConfigSecret: service.optional("configSecretName", secretText),
+		RingSecret:   service.optional("ringSecretName", ringText),
+		Binds:        readBinds(service),
 	}
 }
 
-func (o object) binds() []Bind {
+func readBinds(service object) []Bind {
 	var binds []Bind
 	first := map[string]int{}
-	for i, item := range o.list("bind", maxBinds) {
-		bind, ok := o.object(o.at("bind").Index(i), item)
-		if !ok {
-			o.nullItem(bind.path, item)
-			continue
-		}
-		read := Bind{bind.required("name", bindName()), bind.required("service", bindService()), bind.required("group", bindGroup())}
+	for i, bind := range service.objects("bind", maxBinds) {
+		read := Bind{bind.required("name", bindText), bind.required("service", bindServiceText), bind.required("group", bindGroupText)}
 		bind.close()
 		if before, twice := first[read.Name]; twice && read.Name != "" {
-			o.add(field.Invalid(bind.at("name"), shorten(read.Name), fmt.Sprintf("bind[%d] has the same name: names of binds have to differ", before)))
+			bind.add(field.Invalid(bind.at("name"), shorten(read.Name), fmt.Sprintf("bind[%d] has the same name: names of binds have to differ", before)))
 		} else {
 			first[read.Name] = i
 		}
@@ -139,27 +130,27 @@ func (o object) binds() []Bind {
 	return binds
 }
 
-// storage reads the claim of each Pod, which is mounted beside what a service has.
-func (o object) storage(service string) *Storage {
-	claim, ok := o.child("persistentStorage")
+// readStorage reads the claim of each Pod of a service.
+func readStorage(spec object, service string) *Storage {
+	claim, ok := spec.child("persistentStorage")
 	if !ok {
 		return nil
 	}
-	read := &Storage{MountPath: claim.required("mountPath", mountPath(service)), StorageClass: claim.optional("storageClassName", storageClass())}
-	read.Size, _ = canonical(claim.required("size", size()))
+	read := &Storage{MountPath: claim.required("mountPath", mountPathText(service)), StorageClass: claim.optional("storageClassName", classText)}
+	read.Size, _ = canonical(claim.required("size", sizeText))
 	claim.close()
 	return read
 }
 
-func (o object) updateStrategy(topology string) string {
+func readStrategy(spec object, topology string) string {
 	const name = "updateStrategy"
-	strategy, given := o.text(name)
+	strategy, given := spec.text(name)
 	if !given {
 		return RollingUpdate
 	}
-	o.check(o.at(name), strategy, updateStrategy())
+	spec.check(spec.at(name), strategy, strategyText)
 	if strategy == OnDelete && topology == Standalone {
-		o.add(field.Invalid(o.at(name), strategy, "only topology leader can have it, whose Pods elect a new leader together: leave it out"))
+		spec.add(field.Invalid(spec.at(name), strategy, "only topology leader can have it, whose Pods elect a new leader together: leave it out"))
 	}
 	return strategy
 }

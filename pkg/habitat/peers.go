@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// PeerConfigMap gives the ConfigMap of the peer file, without a peer, and its observer
-// schema: who is the peer is not observed, because it is chosen as Pods come and go.
+// PeerConfigMap returns the ConfigMap of the peer file, without a peer, and its observer
+// schema. The schema does not observe the peer, which changes as Pods come and go.
 func PeerConfigMap(namespace string) (resource, observerSchema map[string]any) {
 	resource = map[string]any{
 		"apiVersion": "v1",
@@ -24,22 +24,22 @@ func PeerConfigMap(namespace string) (resource, observerSchema map[string]any) {
 	return resource, observerSchema
 }
 
-// Pod is one of any Habitat, as far as it matters for the choice of a peer.
+// Pod is a Pod of any Habitat, as far as it matters for the choice of a peer.
 type Pod struct {
 	Name, IP string
-	// Running: its phase is that.
+	// Running: the phase is Running.
 	Running bool
-	// Deleted: it is about to go.
+	// Deleted: the Pod is being deleted.
 	Deleted bool
 	Started time.Time
 }
 
 func (p Pod) isCandidate() bool { return p.Running && !p.Deleted && p.IP != "" }
 
-// ChoosePeer gives the address of the peer that the Pods of a namespace are to know,
-// or none if no Pod can be it. The current one is kept for as long as a Pod that can
-// be it has its address; then it is the Pod that has run for longest. The order of the
-// Pods does not matter.
+// ChoosePeer returns the address of the peer for the Pods of a namespace, or none if no
+// Pod can be the peer. The current address stays while a Pod that can be the peer has it.
+// Then the peer is the Pod that has run for longest. The order of the Pods does not
+// matter.
 func ChoosePeer(current string, pods []Pod) string {
 	candidates := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return !p.isCandidate() })
 	switch {
@@ -48,9 +48,7 @@ func ChoosePeer(current string, pods []Pod) string {
 	case slices.ContainsFunc(candidates, func(p Pod) bool { return p.IP == current }):
 		return current
 	}
-	return slices.MinFunc(candidates, older).IP
-}
-
-func older(a, b Pod) int {
-	return cmp.Or(a.Started.Compare(b.Started), strings.Compare(a.Name, b.Name), strings.Compare(a.IP, b.IP))
+	return slices.MinFunc(candidates, func(a, b Pod) int {
+		return cmp.Or(a.Started.Compare(b.Started), strings.Compare(a.Name, b.Name), strings.Compare(a.IP, b.IP))
+	}).IP
 }

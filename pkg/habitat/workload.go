@@ -1,13 +1,12 @@
 package habitat
 
 import (
-	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What is in the Pods.
+// Names in the Pods.
 const (
 	serviceContainer = "habitat-service"
 	filesContainer   = "copy-files"
@@ -22,75 +21,55 @@ const (
 	peerPath    = "peer-ip"
 	keysFolder  = "/hab/cache/keys"
 	filesSource = "/mnt/files"
-
-	configKey = "user.toml"
-	ringKey   = "ring-key"
 )
 
 func configFolder(service string) string { return "/hab/user/" + service + "/config" }
 func filesFolder(service string) string  { return "/hab/svc/" + service + "/files" }
 
-// Workload gives the StatefulSet of [V1beta2], or the Deployment of [V1beta1], with
+// Workload returns the StatefulSet of [V1beta2], or the Deployment of [V1beta1], with
 // namespace and without owner. The image is that of the init container which copies
-// files. Each call gives an object of its own.
+// files. Each call returns another object.
 //
-// What a user did not ask for is not in it, so that whoever wants to may set it:
-// resources, probes, affinity.
+// The workload has only the fields that the Habitat asks for, so that users can set
+// others: resources, probes, affinity.
 func (h Habitat) Workload(filesImage string) map[string]any {
-	if h.CustomVersion == V1beta2 {
-		return h.statefulSet(filesImage)
-	}
-	return map[string]any{
-		"apiVersion": "apps/v1",
-		"kind":       "Deployment",
-		"metadata":   map[string]any{"name": h.Name, "namespace": h.Namespace},
-		"spec": map[string]any{
-			"replicas": int64(h.Spec.Count),
-			"selector": h.selector(),
-			"template": h.template(filesImage, map[string]any{deprecatedTopologyLabel: h.Spec.Service.Topology}),
-		},
-	}
-}
-
-func (h Habitat) statefulSet(filesImage string) map[string]any {
+	kind := "Deployment"
+	metadata := map[string]any{"name": h.Name, "namespace": h.Namespace}
+	podLabels := h.labels()
+	podLabels[deprecatedTopologyLabel] = h.Spec.Service.Topology
 	spec := map[string]any{
-		"replicas":            int64(h.Spec.Count),
-		"podManagementPolicy": "Parallel",
-		"selector":            h.selector(),
-		"updateStrategy":      map[string]any{"type": h.Spec.UpdateStrategy},
-		"template": h.template(filesImage, map[string]any{
-			TopologyLabel:           h.Spec.Service.Topology,
-			deprecatedTopologyLabel: h.Spec.Service.Topology,
-		}),
+		"replicas": int64(h.Spec.Count),
+		"selector": map[string]any{"matchLabels": map[string]any{NameLabel: h.Name}},
+		"template": map[string]any{"metadata": map[string]any{"labels": podLabels}, "spec": h.podSpec(filesImage)},
 	}
-	if storage := h.Spec.Storage; storage != nil {
-		spec["volumeClaimTemplates"] = []any{map[string]any{
-			"metadata": map[string]any{"name": claimVolume, "namespace": h.Namespace, "labels": h.labels()},
-			"spec": map[string]any{
-				"accessModes":      []any{"ReadWriteOnce"},
-				"storageClassName": storage.StorageClass,
-				"resources":        map[string]any{"requests": map[string]any{"storage": storage.Size}},
-			},
-		}}
+	if h.CustomVersion == V1beta2 {
+		kind = "StatefulSet"
+		metadata["labels"] = h.labels()
+		podLabels[TopologyLabel] = h.Spec.Service.Topology
+		spec["podManagementPolicy"] = "Parallel"
+		spec["updateStrategy"] = map[string]any{"type": h.Spec.UpdateStrategy}
+		if h.Spec.Storage != nil {
+			spec["volumeClaimTemplates"] = []any{h.claim()}
+		}
 	}
-	return map[string]any{
-		"apiVersion": "apps/v1",
-		"kind":       "StatefulSet",
-		"metadata":   map[string]any{"name": h.Name, "namespace": h.Namespace, "labels": h.labels()},
-		"spec":       spec,
-	}
+	return map[string]any{"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
 }
 
 func (h Habitat) labels() map[string]any { return map[string]any{Label: "true", NameLabel: h.Name} }
 
-func (h Habitat) selector() map[string]any {
-	return map[string]any{"matchLabels": map[string]any{NameLabel: h.Name}}
+// claim returns the claim template.
+func (h Habitat) claim() map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{"name": claimVolume, "namespace": h.Namespace, "labels": h.labels()},
+		"spec": map[string]any{
+			"accessModes":      []any{"ReadWriteOnce"},
+			"storageClassName": h.Spec.Storage.StorageClass,
+			"resources":        map[string]any{"requests": map[string]any{"storage": h.Spec.Storage.Size}},
+		},
+	}
 }
 
-// template gives the Pods, with more labels than those of all that is generated.
-func (h Habitat) template(filesImage string, more map[string]any) map[string]any {
-	labels := h.labels()
-	maps.Copy(labels, more)
+func (h Habitat) podSpec(filesImage string) map[string]any {
 	container := map[string]any{
 		"name":         serviceContainer,
 		"image":        h.Spec.Image,
@@ -102,13 +81,20 @@ func (h Habitat) template(filesImage string, more map[string]any) map[string]any
 	}
 	spec := map[string]any{"containers": []any{container}, "volumes": h.volumes()}
 	if h.Spec.Service.FilesSecret != "" {
-		spec["initContainers"] = []any{h.copyFiles(filesImage)}
+		// The init container copies the Secret's files to where the service may write.
+		folder := filesFolder(h.Spec.Service.Name)
+		spec["initContainers"] = []any{map[string]any{
+			"name":         filesContainer,
+			"image":        filesImage,
+			"command":      []any{"sh", "-c", "cp " + filesSource + "/* " + folder},
+			"volumeMounts": []any{mount(filesSecretVolume, filesSource), mount(filesVolume, folder)},
+		}}
 	}
-	return map[string]any{"metadata": map[string]any{"labels": labels}, "spec": spec}
+	return spec
 }
 
-// arguments gives those of the supervisor. Their order matters to nobody but to the
-// template, of which another order would be another one.
+// arguments returns the arguments of the supervisor. Their order matters to the template
+// alone: another order would replace all Pods.
 func (h Habitat) arguments() []any {
 	service := h.Spec.Service
 	var arguments []any
@@ -128,7 +114,7 @@ func (h Habitat) arguments() []any {
 	return arguments
 }
 
-// ringOf gives the name of a ring, which the name of its Secret has before the revision.
+// ringOf returns the name of a ring: the name of its Secret without the revision.
 func ringOf(secret string) string {
 	return secret[:max(0, strings.LastIndex(secret, "-"))]
 }
@@ -159,8 +145,8 @@ func secretVolume(name, secret string, items []any) map[string]any {
 	return map[string]any{"name": name, "secret": source}
 }
 
-// mounts gives those of the service. The folder of the keys is written to by the
-// supervisor.
+// mounts returns the mounts of the service. The supervisor writes to the folder of the
+// keys.
 func (h Habitat) mounts() []any {
 	service := h.Spec.Service
 	mounts := []any{map[string]any{"name": configVolume, "mountPath": peerFolder, "readOnly": true}}
@@ -181,16 +167,4 @@ func (h Habitat) mounts() []any {
 
 func mount(volume, path string) map[string]any {
 	return map[string]any{"name": volume, "mountPath": path}
-}
-
-// copyFiles gives the init container that copies the files of the Secret to where the
-// service may write.
-func (h Habitat) copyFiles(image string) map[string]any {
-	folder := filesFolder(h.Spec.Service.Name)
-	return map[string]any{
-		"name":         filesContainer,
-		"image":        image,
-		"command":      []any{"sh", "-c", "cp " + filesSource + "/* " + folder},
-		"volumeMounts": []any{mount(filesSecretVolume, filesSource), mount(filesVolume, folder)},
-	}
 }

@@ -5,50 +5,57 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"path"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// headers are the signatures of those entries of the central directory that are
-// looked for.
-const headers = "PK\x01\x02"
-
-// maxHeaders is how many of them may be anywhere in an archive, also in those within
-// it: so many are read before they can be counted.
-const maxHeaders = 4 * maxEntries
-
-// flags of an entry.
 const (
+	// metadata is the file that names the template.
+	metadata = "TOSCA-Metadata/TOSCA.meta"
+	// entryKey is its key with the name.
+	entryKey = "Entry-Definitions"
+
+	maxArchiveBytes = 16 << 20
+	maxEntries      = 1000
+
+	// header is the signature of an entry in the central directory.
+	header = "PK\x01\x02"
+	// maxHeaders is how many headers the bytes of an archive may contain, including
+	// those of archives within it. A reader allocates so many entries before it counts.
+	maxHeaders = 4 * maxEntries
+
+	// The flags of an encrypted entry.
 	encrypted = 1 << 0
 	strong    = 1 << 6
 	masked    = 1 << 13
 )
 
-// openArchive looks at all entries, and unpacks none.
-func openArchive(archive []byte) (*bundle, error) {
-	if len(archive) > maxArchiveBytes {
-		return nil, &Error{Message: fmt.Sprintf("the archive has %d bytes, and at most %d are possible", len(archive), maxArchiveBytes)}
+// archive is the entries of an archive by name.
+type archive map[string]*zip.File
+
+// openArchive checks all entries, and unpacks none.
+func openArchive(text []byte) (archive, error) {
+	if len(text) > maxArchiveBytes {
+		return nil, &Error{Message: fmt.Sprintf("the archive has %d bytes, and at most %d are possible", len(text), maxArchiveBytes)}
 	}
-	if count := bytes.Count(archive, []byte(headers)); count > maxHeaders {
+	if count := bytes.Count(text, []byte(header)); count > maxHeaders {
 		return nil, &Error{Message: fmt.Sprintf("the archive has %d entries, with those of archives in it: at most %d are possible", count, maxEntries)}
 	}
-	reader, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	reader, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
 		return nil, &Error{Message: "no valid zip archive: " + oneLine(err)}
 	}
 	if len(reader.File) > maxEntries {
 		return nil, &Error{Message: fmt.Sprintf("the archive has %d entries, and at most %d are possible", len(reader.File), maxEntries)}
 	}
-	return index(reader.File)
-}
-
-// index gives the files of an archive by their names.
-func index(entries []*zip.File) (*bundle, error) {
 	var found mistakes
-	files := make(map[string]*zip.File, len(entries))
-	b := &bundle{open: func(name string) ([]byte, error) { return readEntry(files, name) }}
-	for _, entry := range entries {
+	files := make(archive, len(reader.File))
+	for _, entry := range reader.File {
 		name := strings.TrimSuffix(entry.Name, "/")
 		if problem := problemOf(entry, name); problem != "" {
 			found.add(&Error{File: entry.Name, Message: problem})
@@ -58,14 +65,11 @@ func index(entries []*zip.File) (*bundle, error) {
 			found.add(&Error{File: entry.Name, Message: "there are two entries of this name: nobody knows which is meant"})
 		}
 		files[name] = entry
-		if isTop(name) && entry.Mode().IsRegular() {
-			b.top = append(b.top, name)
-		}
 	}
-	return b, found.err()
+	return files, found.err()
 }
 
-// problemOf tells why an entry makes the archive one that is not looked into.
+// problemOf returns why an archive with this entry is refused, or "".
 func problemOf(entry *zip.File, name string) string {
 	kind := entry.Mode().Type()
 	switch {
@@ -85,30 +89,80 @@ func problemOf(entry *zip.File, name string) string {
 	return ""
 }
 
-// readEntry unpacks a file, as far as it can be needed.
-func readEntry(files map[string]*zip.File, name string) ([]byte, error) {
-	entry := files[name]
+// read unpacks a file up to the length that a template may have.
+func (a archive) read(name string) ([]byte, error) {
+	entry := a[name]
 	switch {
 	case entry == nil:
-		return nil, &Error{File: name, Message: "the archive has no such file", cause: fs.ErrNotExist}
+		return nil, &Error{File: name, Message: "the archive has no such file"}
 	case !entry.Mode().IsRegular():
 		return nil, &Error{File: name, Message: "this is a folder of the archive, and a file is wanted"}
 	}
 	file, err := entry.Open()
 	if err != nil {
-		return nil, unpack(name, err)
+		return nil, damaged(name, err)
 	}
-	text, err := readAll(file, name)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return nil, unpack(name, err)
+	text, err := io.ReadAll(io.LimitReader(file, manifest.MaxBytes+1)) // whatever length the entry says
+	closed := file.Close()
+	if err == nil && len(text) > manifest.MaxBytes {
+		return nil, &Error{File: name, Message: fmt.Sprintf("more than %d bytes: leave out what no node template needs", manifest.MaxBytes)}
+	}
+	if err := errors.Join(err, closed); err != nil {
+		return nil, damaged(name, err)
 	}
 	return text, nil
 }
 
-func unpack(name string, err error) error {
-	mistake := new(Error)
-	if errors.As(err, &mistake) {
-		return mistake
-	}
+func damaged(name string, err error) error {
 	return &Error{File: name, Message: "the archive is damaged, or lies about this file: " + oneLine(err)}
+}
+
+// template returns the name of the template: the one in the metadata, or in a bare
+// archive, which has no metadata, the only one that is in no folder.
+func (a archive) template() (name string, bare bool, err error) {
+	if a[metadata] != nil {
+		name, err = a.entry()
+		return name, false, err
+	}
+	var found []string
+	for name, file := range a {
+		if extension := path.Ext(name); path.Dir(name) == "." && file.Mode().IsRegular() && (extension == ".yaml" || extension == ".yml") {
+			found = append(found, name)
+		}
+	}
+	if len(found) != 1 {
+		return "", true, &Error{Message: fmt.Sprintf("the archive has no %s, so it should contain only one root level yaml file. Found %d: name the template by a line %q there",
+			metadata, len(found), entryKey+": FILE")}
+	}
+	return found[0], true, nil
+}
+
+// entry returns the template that the metadata name. The metadata are blocks of lines
+// with keys and values, in which other keys may repeat.
+func (a archive) entry() (string, error) {
+	text, err := a.read(metadata)
+	if err != nil {
+		return "", err
+	}
+	entry := ""
+	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
+		if !bytes.HasPrefix(line, []byte(entryKey+":")) {
+			continue
+		}
+		tree, err := manifest.DecodeTree(line)
+		if err != nil || entry != "" {
+			return "", &Error{File: metadata, Message: entryKey + " is there twice, or is no text: write one line with it"}
+		}
+		if entry = (&place{Tree: tree}).field(entryKey).text(); entry == "" {
+			break
+		}
+	}
+	if entry == "" {
+		return "", &Error{File: metadata, Message: fmt.Sprintf("missing required field %s: add a line %q", entryKey, entryKey+": FILE")}
+	}
+	name, problem := resolve("", entry)
+	if problem != "" {
+		return "", &Error{File: metadata, Path: entryKey, Message: problem}
+	}
+	return name, nil
 }

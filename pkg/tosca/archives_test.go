@@ -9,11 +9,8 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/tosca"
@@ -61,7 +58,7 @@ type archive struct {
 	want, err string
 }
 
-// archives are those that are well made, whatever is in them: unpacked they mean the same.
+// archives are those that are well made, whatever is in them.
 func archives() []archive {
 	good := version + nodes(spec(""))
 	types := "node_types:\n  tosca.nodes.indigo.KubernetesObject:\n    properties: {spec: {type: string}, host: {type: string, default: here}}\n"
@@ -154,34 +151,6 @@ func TestTranslateArchive(t *testing.T) {
 			got, err := tosca.TranslateArchive(packed(t, test.members...))
 			variant{want: test.want, err: test.err}.check(t, got, err)
 		})
-	}
-}
-
-// Unpacked, an archive means the same.
-func TestTranslateFS(t *testing.T) {
-	for _, test := range archives() {
-		t.Run(test.why, func(t *testing.T) {
-			files := fstest.MapFS{}
-			for _, m := range test.members {
-				files[m.name] = &fstest.MapFile{Data: []byte(m.text)}
-			}
-			got, err := tosca.TranslateFS(files)
-			variant{want: test.want, err: test.err}.check(t, got, err)
-		})
-	}
-}
-
-func TestTranslateFSReadsNoLinks(t *testing.T) {
-	folder := t.TempDir()
-	for name, text := range map[string]string{"secret": "a: b", "csar/" + meta: "Entry-Definitions: entry.yaml"} {
-		check.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
-		check.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
-	}
-	check.Must(t, os.Symlink("../secret", filepath.Join(folder, "csar/entry.yaml")))
-	_, err := tosca.TranslateFS(os.DirFS(filepath.Join(folder, "csar")))
-	check.Fails(t, "a link", err, "entry.yaml: no regular file: neither links nor folders are read")
-	if _, err := tosca.TranslateFS(os.DirFS(filepath.Join(folder, "nowhere"))); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
 	}
 }
 

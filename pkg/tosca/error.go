@@ -9,54 +9,54 @@ import (
 	"unicode/utf8"
 )
 
-// Error is one mistake of a template or an archive. It never holds a value.
+// Error is one mistake of a template or an archive. It never contains a value.
 type Error struct {
 	// File is empty for a template that stands alone, and for an archive as a whole.
 	File string
-	// Line is 0 if the mistake is in none.
+	// Line is 0 if no single line has the mistake.
 	Line int
-	// Path leads to it, as topology_template.node_templates.db.properties.spec.
+	// Path is where it is: topology_template.node_templates.db.properties.spec.
 	Path string
-	// Message says what is wrong, and mostly the way out.
+	// Message says what is wrong, and usually the way out.
 	Message string
 
 	cause error
 }
 
-// Error gives "definitions/entry.yaml:12: topology_template.inputs.a: ...".
+// Error returns "definitions/entry.yaml:12: topology_template.inputs.a: ...".
 func (e *Error) Error() string {
-	var text strings.Builder
+	text := e.Message
+	if e.Path != "" {
+		text = e.Path + ": " + text
+	}
 	switch file := printable(e.File); {
 	case file != "" && e.Line > 0:
-		fmt.Fprintf(&text, "%s:%d: ", file, e.Line)
+		return fmt.Sprintf("%s:%d: %s", file, e.Line, text)
 	case file != "":
-		text.WriteString(file + ": ")
+		return file + ": " + text
 	case e.Line > 0:
-		fmt.Fprintf(&text, "line %d: ", e.Line)
+		return fmt.Sprintf("line %d: %s", e.Line, text)
 	}
-	if e.Path != "" {
-		text.WriteString(e.Path + ": ")
-	}
-	return text.String() + e.Message
+	return text
 }
 
-// Unwrap gives what the function said that was asked for a file.
+// Unwrap returns the error of the function that reads the files.
 func (e *Error) Unwrap() error { return e.cause }
 
-// maxMistakes is how many are told at once.
+// maxMistakes is how many mistakes one error lists.
 const maxMistakes = 10
 
-// mistakes are those that were found.
+// mistakes collects errors, and counts those beyond maxMistakes.
 type mistakes struct {
-	told []error
-	more int
+	listed []error
+	more   int
 }
 
 func (m *mistakes) add(err error) {
 	switch {
 	case err == nil:
-	case len(m.told) < maxMistakes:
-		m.told = append(m.told, err)
+	case len(m.listed) < maxMistakes:
+		m.listed = append(m.listed, err)
 	default:
 		m.more++
 	}
@@ -64,15 +64,15 @@ func (m *mistakes) add(err error) {
 
 func (m *mistakes) err() error {
 	if m.more > 0 {
-		return errors.Join(append(m.told, &Error{Message: fmt.Sprintf("and %d more", m.more)})...)
+		return errors.Join(append(m.listed, &Error{Message: fmt.Sprintf("and %d more", m.more)})...)
 	}
-	return errors.Join(m.told...)
+	return errors.Join(m.listed...)
 }
 
 // maxName is how many bytes of a name an error repeats.
 const maxName = 64
 
-// shorten gives the beginning of a long text.
+// shorten cuts a text to at most length bytes, at the start of a character.
 func shorten(text string, length int) string {
 	if len(text) <= length {
 		return text
@@ -83,13 +83,13 @@ func shorten(text string, length int) string {
 	return text[:length] + "..."
 }
 
-// quote gives a name as an error repeats it.
+// quote returns a name as an error repeats it.
 func quote(name string) string { return strconv.Quote(shorten(name, maxName)) }
 
-// plain are names that need no quotes.
+// plain matches names that need no quotes.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./@+-]*$`)
 
-// printable gives a name without quotes, if it needs none.
+// printable returns a name without quotes if it needs none.
 func printable(name string) string {
 	if len(name) <= maxName && plain.MatchString(name) {
 		return name
@@ -97,7 +97,7 @@ func printable(name string) string {
 	return quote(name)
 }
 
-// oneLine gives what a decoder says, in one line and without the rest of a long key.
+// oneLine returns the message of a decoder in one line: it may repeat a long key.
 func oneLine(err error) string {
 	return shorten(strings.Join(strings.Fields(err.Error()), " "), 300)
 }

@@ -2,43 +2,27 @@ package tosca
 
 import (
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// The functions of the language.
 const (
-	concat      = "concat"
-	getInput    = "get_input"
-	getProperty = "get_property"
+	maxSteps      = 100_000 // parts of texts that are put together
+	maxReferences = 100     // get_property that leads to get_property
 )
 
-// functionAt gives the name of the function that is called at a place, and its
-// argument, or no name: a function is a mapping with a single field.
-func functionAt(p *place) (name string, argument *place) {
-	if p.literal || len(p.Fields) != 1 {
-		return "", nil
-	}
-	switch name := p.Fields[0].Name; name {
-	case concat, getInput, getProperty, "get_attribute", "get_operation_output", "token":
-		return name, p.child(p.Fields[0])
-	}
-	return "", nil
-}
-
-// asking is whose property is evaluated.
+// asking is a property that is evaluated.
 type asking struct {
 	node     *node
 	property *place
-	// by is who wants it, or nil.
+	// by is the property that refers to this one, or nil.
 	by    *asking
 	depth int
 }
 
-// asks tells if somebody in the chain wants the property already.
+// asks reports whether the chain contains the property already.
 func (a *asking) asks(property *place) bool {
 	for ; a != nil; a = a.by {
 		if a.property == property {
@@ -48,21 +32,23 @@ func (a *asking) asks(property *place) bool {
 	return false
 }
 
-// evaluator evaluates functions as long as it has something left: what is doubled
-// again and again must not take the memory, nor what is doubled to nothing the time.
+// evaluator evaluates functions within a budget of time and memory. A text that is
+// doubled again and again needs memory, and one that is doubled to nothing needs time.
 type evaluator struct {
-	*translation
+	inputs map[string]*place
+	nodes  map[string]*node
 
 	steps int
-	// made, read and become are bytes: what concat makes, what is decoded, and what
-	// the resources have.
-	made, read, become int
-	// exhausted: it has nothing left.
+	// made, decoded and resources are bytes: of the texts that concat makes, of the
+	// texts that are decoded, and of the resources.
+	made, decoded, resources int
+	// exhausted: the budget is used up.
 	exhausted bool
 }
 
-func newEvaluator(t *translation) *evaluator {
-	return &evaluator{translation: t, steps: maxSteps, made: manifest.MaxBytes, read: manifest.MaxBytes, become: manifest.MaxBytes}
+func newEvaluator(r *reader) *evaluator {
+	const bytes = manifest.MaxBytes
+	return &evaluator{inputs: r.inputs, nodes: r.nodes, steps: maxSteps, made: bytes, decoded: bytes, resources: bytes}
 }
 
 func (e *evaluator) step(at *place, steps int) error {
@@ -73,17 +59,33 @@ func (e *evaluator) step(at *place, steps int) error {
 	return nil
 }
 
-// spend takes bytes from what is left of one of the three.
-func (e *evaluator) spend(at *place, left *int, bytes int) error {
-	if *left -= bytes; *left < 0 {
+// spend takes bytes from one of the three budgets.
+func (e *evaluator) spend(at *place, budget *int, bytes int) error {
+	if *budget -= bytes; *budget < 0 {
 		e.exhausted = true
 		return at.errorf("the template becomes more than %d bytes: make several Applications of it", manifest.MaxBytes)
 	}
 	return nil
 }
 
-// follow goes from a get_input or get_property to what it names, until there is
-// something else.
+// value returns the value of a property: a text, or what is written there.
+func (e *evaluator) value(n *node, property *place) (*place, error) {
+	a, at, err := e.follow(&asking{node: n, property: property}, property)
+	if err != nil {
+		return nil, err
+	}
+	name, argument := functionAt(at)
+	if name != concat {
+		return at, nil
+	}
+	var text strings.Builder
+	if err := e.concat(&text, a, argument); err != nil {
+		return nil, err
+	}
+	return property.with(text.String()), nil
+}
+
+// follow resolves get_input and get_property until there is anything else.
 func (e *evaluator) follow(a *asking, at *place) (*asking, *place, error) {
 	for {
 		if err := e.step(at, 1); err != nil {
@@ -108,7 +110,7 @@ func (e *evaluator) follow(a *asking, at *place) (*asking, *place, error) {
 	}
 }
 
-// input gives the value of an input.
+// input returns the value of an input.
 func (e *evaluator) input(argument *place) (*place, error) {
 	name := argument
 	if argument.isList() && len(argument.Items) == 1 {
@@ -124,7 +126,8 @@ func (e *evaluator) input(argument *place) (*place, error) {
 	return value, nil
 }
 
-// property gives the value of a property, or what the further arguments choose of it.
+// property returns the value of a property, or the part of it that the further
+// arguments select.
 func (e *evaluator) property(a *asking, argument *place) (*asking, *place, error) {
 	if !argument.isList() || len(argument.Items) < 2 {
 		return nil, nil, argument.errorf("get_property takes a list: SELF or a node template, a property, and perhaps an index or a key")
@@ -143,7 +146,7 @@ func (e *evaluator) property(a *asking, argument *place) (*asking, *place, error
 		if a, at, err = e.follow(a, at); err != nil {
 			return nil, nil, err
 		}
-		if err := e.step(at, len(at.Fields)/100); err != nil { // all of them may be looked at
+		if err := e.step(at, len(at.Fields)/100); err != nil { // choose may look at all of them
 			return nil, nil, err
 		}
 		if at, err = choose(at, argument.item(i)); err != nil {
@@ -153,7 +156,7 @@ func (e *evaluator) property(a *asking, argument *place) (*asking, *place, error
 	return a, at, nil
 }
 
-// propertyOf gives the property of that name, and the node template whose it is.
+// propertyOf returns the property of that name with its node template.
 func (e *evaluator) propertyOf(self *node, owner, name *place) (*node, *place, error) {
 	if err := errors.Join(named(owner), named(name)); err != nil {
 		return nil, nil, err
@@ -172,7 +175,7 @@ func (e *evaluator) propertyOf(self *node, owner, name *place) (*node, *place, e
 	return n, at, nil
 }
 
-// named refuses a name that is no text: to YAML, n is a boolean.
+// named refuses a name that is no text: YAML reads n as a boolean.
 func named(p *place) error {
 	if _, ok := p.Value.(string); !ok {
 		return p.errorf("%s is no name: write a text, in quotes if YAML takes it for something else", kindOf(p.Value))
@@ -180,7 +183,7 @@ func named(p *place) error {
 	return nil
 }
 
-// choose gives the item of a list, or the field of a mapping, that is wanted.
+// choose returns an item of a list, or a field of a mapping.
 func choose(at, wanted *place) (*place, error) {
 	switch {
 	case at.isList():
@@ -226,7 +229,7 @@ func (e *evaluator) concat(to *strings.Builder, a *asking, argument *place) erro
 	return nil
 }
 
-// append writes one part of a concat. An input is written behind a blank.
+// append writes one part of a concat. An input is written after a blank.
 func (e *evaluator) append(to *strings.Builder, a *asking, part *place) error {
 	if name, argument := functionAt(part); name == getInput {
 		if err := e.step(part, 1); err != nil {
@@ -255,28 +258,4 @@ func (e *evaluator) append(to *strings.Builder, a *asking, part *place) error {
 func (e *evaluator) write(to *strings.Builder, at *place, text string) error {
 	to.WriteString(text)
 	return e.spend(at, &e.made, len(text))
-}
-
-// value gives what a property comes to: a text, or whatever is written there.
-func (e *evaluator) value(n *node, property *place) (*place, error) {
-	a, at, err := e.follow(&asking{node: n, property: property}, property)
-	if err != nil {
-		return nil, err
-	}
-	name, argument := functionAt(at)
-	if name != concat {
-		return at, nil
-	}
-	var text strings.Builder
-	if err := e.concat(&text, a, argument); err != nil {
-		return nil, err
-	}
-	return property.with(text.String()), nil
-}
-
-// isReference tells of a property that names something which must be there, even if
-// nobody asks for the property.
-func isReference(property *place) bool {
-	name, _ := functionAt(property)
-	return slices.Contains([]string{getInput, getProperty}, name)
 }

@@ -8,45 +8,50 @@ import (
 	"strings"
 )
 
-// readTypes reads the types of a file and of its imports, and of two by the same
-// name keeps the one of the importing file. The chain leads to the file.
-func (t *translation) readTypes(file *place, chain []string) {
-	t.readImports(file.field("imports"), chain)
+// CustomTypes is the URL of the public definition of the supported type. An import of
+// it is never fetched: the type is built in.
+const CustomTypes = "https://raw.githubusercontent.com/grycap/ec3/tosca/tosca/custom_types.yaml"
+
+const (
+	maxImports     = 20 // files
+	maxImportDepth = 10
+)
+
+// readTypes reads the types of a file and of its imports. The importing file overrides
+// the types that it imports. The chain of file names ends with this file.
+func (r *reader) readTypes(file *place, chain []string) {
+	r.readImports(file.field("imports"), chain)
 	for _, section := range []string{"node_types", "data_types"} {
-		types := t.mapping(file, section)
-		if types == nil {
-			continue
-		}
-		for _, field := range types.Fields {
-			t.types[field.Name] = types.child(field)
+		for name, declared := range r.mapping(file, section).fields() {
+			r.types[name] = declared
 		}
 	}
 }
 
-func (t *translation) readImports(imports *place, chain []string) {
+func (r *reader) readImports(imports *place, chain []string) {
 	switch {
 	case imports == nil:
 		return
-	case len(imports.Items) == 0: // of what is no list, too
-		t.add(imports.errorf("a list of files is wanted: leave imports out if there are none"))
+	case len(imports.Items) == 0: // also if it is no list
+		r.add(imports.errorf("a list of files is wanted: leave imports out if there are none"))
 		return
 	}
 	names := map[string]bool{}
 	for i := range imports.Items {
-		if name, wanted := t.importOf(imports.item(i), names); wanted != nil {
-			t.readImport(name, wanted, chain)
+		if reference := r.importOf(imports.item(i), names); reference != nil {
+			r.readImport(reference, chain)
 		}
 	}
 }
 
-// importOf gives the file that an import names, and the place where it is named. The
-// forms are: FILE, NAME: FILE, and NAME: {file: FILE}.
-func (t *translation) importOf(p *place, names map[string]bool) (string, *place) {
+// importOf returns the place where an import names its file, or nil. The forms are:
+// FILE, NAME: FILE, and NAME: {file: FILE}.
+func (r *reader) importOf(p *place, names map[string]bool) *place {
 	if p.isMapping() && len(p.Fields) == 1 {
 		name := p.Fields[0].Name
 		if p = p.child(p.Fields[0]); names[name] && name != "file" {
-			t.add(p.errorf("a second import of this name: take another one"))
-			return "", nil
+			r.add(p.errorf("a second import of this name: take another one"))
+			return nil
 		}
 		names[name] = true
 		if p.isMapping() && len(p.Fields) == 1 && p.Fields[0].Name == "file" {
@@ -54,57 +59,46 @@ func (t *translation) importOf(p *place, names map[string]bool) (string, *place)
 		}
 	}
 	if p.text() == "" {
-		t.add(p.errorf("%s is no import: write FILE, or NAME: FILE", kindOf(p.Value)))
-		return "", nil
+		r.add(p.errorf("%s is no import: write FILE, or NAME: FILE", kindOf(p.Value)))
+		return nil
 	}
-	return p.text(), p
+	return p
 }
 
-// readImport reads the types of a file that is wanted at a place.
-func (t *translation) readImport(reference string, wanted *place, chain []string) {
-	if reference == CustomTypes {
-		return // a type that nobody defines is the built-in one
+// readImport reads the types of the file that a reference names.
+func (r *reader) readImport(reference *place, chain []string) {
+	if reference.text() == CustomTypes {
+		return // an undefined type is the built-in one
 	}
-	name, problem := resolve(chain[len(chain)-1], reference)
+	name, problem := resolve(chain[len(chain)-1], reference.text())
 	switch {
-	case t.alone:
-		t.add(wanted.errorf("a template that stands alone imports nothing: write the types into it, or leave the import out (%s is built in), or use an archive (CSAR)", kubernetesObject))
+	case r.alone:
+		r.add(reference.errorf("a template that stands alone imports nothing: write the types into it, or leave the import out (%s is built in), or use an archive (CSAR)", kubernetesObject))
 	case problem != "":
-		t.add(wanted.errorf("%s", problem))
+		r.add(reference.errorf("%s", problem))
 	case slices.Contains(chain, name):
-		t.add(wanted.errorf("%s imports itself, by way of %d files: take one of the imports out", printable(name), len(chain)-slices.Index(chain, name)))
-	case t.read[name]:
-	case len(t.read) > maxImports:
-		t.add(wanted.errorf("more than %d imported files", maxImports))
+		r.add(reference.errorf("%s imports itself, by way of %d files: take one of the imports out", printable(name), len(chain)-slices.Index(chain, name)))
+	case r.read[name]:
+	case len(r.read) > maxImports:
+		r.add(reference.errorf("more than %d imported files", maxImports))
 	case len(chain) > maxImportDepth:
-		t.add(wanted.errorf("imports of imports, more than %d deep", maxImportDepth))
+		r.add(reference.errorf("imports of imports, more than %d deep", maxImportDepth))
+	case r.unreadable:
 	default:
-		t.readImported(name, wanted, chain)
+		file, err := r.readFile(name)
+		if err != nil {
+			r.unreadable = true
+			r.add(&Error{File: reference.file, Line: reference.line, Path: reference.path(), Message: "import " + err.Error(), cause: err})
+			return
+		}
+		r.readTypes(file, append(slices.Clip(chain), name))
 	}
 }
 
-func (t *translation) readImported(name string, wanted *place, chain []string) {
-	if t.gaveUp {
-		return
-	}
-	file, err := t.readFile(name)
-	if err != nil {
-		t.gaveUp = true
-		t.add(wanted.because(err))
-		return
-	}
-	t.readTypes(file, append(slices.Clip(chain), name))
-}
-
-// because tells of an import what is wrong with the file.
-func (p *place) because(err error) error {
-	return &Error{File: p.file, Line: p.line, Path: p.path(), Message: "import " + err.Error(), cause: err}
-}
-
-// scheme is the beginning of a URL, and of a path on another system.
+// scheme matches the beginning of a URL, and of a path with a drive.
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
-// resolve gives the path of a file that another one names, or what is wrong with it.
+// resolve returns the path of a file that another file names, or what is wrong with it.
 func resolve(from, reference string) (name, problem string) {
 	switch {
 	case strings.HasPrefix(reference, "//") || scheme.MatchString(reference):

@@ -7,31 +7,33 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// resources evaluates all node templates.
-func (t *translation) resources() ([]any, error) {
-	e := newEvaluator(t)
+// evaluate returns the resources of node templates, or all of their mistakes.
+func (e *evaluator) evaluate(nodes []*node) ([]any, error) {
+	var found mistakes
 	var resources []any
-	for _, n := range t.ordered {
+	for _, n := range nodes {
 		resource, err := e.resource(n)
-		t.add(err)
+		found.add(err)
 		resources = append(resources, resource)
 		if !e.exhausted {
-			t.add(e.checkReferences(n))
+			found.add(e.checkReferences(n))
 		}
 		if e.exhausted {
 			break
 		}
 	}
-	if err := t.err(); err != nil {
+	if err := found.err(); err != nil {
 		return nil, err
 	}
 	return resources, nil
 }
 
-// resource gives what the spec of a node template says.
+// resource returns the resource in the spec of a node template.
 func (e *evaluator) resource(n *node) (map[string]any, error) {
 	spec := n.properties["spec"]
 	if spec == nil {
@@ -48,24 +50,30 @@ func (e *evaluator) resource(n *node) (map[string]any, error) {
 	if _, err := manifest.Identify(resource); err != nil {
 		return nil, spec.errorf("%s", oneLine(err))
 	}
-	size, err := sizeOf(resource)
-	if err != nil {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(resource); err != nil {
 		return nil, spec.errorf("%s", oneLine(err))
 	}
-	return resource, e.spend(spec, &e.become, size)
+	return resource, e.spend(spec, &e.resources, text.Len())
 }
 
 const emptySpec = "TOSCA node property `spec` must not be empty."
 
-// mapping gives the one that a value is, or that a text has.
+// mapping returns a value that is a mapping, or the mapping that a text contains.
 func (e *evaluator) mapping(spec *place, value any) (map[string]any, error) {
 	if text, ok := value.(string); ok {
-		if err := e.spend(spec, &e.read, len(text)); err != nil {
+		if err := e.spend(spec, &e.decoded, len(text)); err != nil {
 			return nil, err
 		}
 		tree, err := manifest.DecodeTree([]byte(text))
 		if err != nil {
-			return nil, spec.errorf("the text is no resource: %s", inText(undecoded([]byte(text), err)))
+			message := undecoded([]byte(text), err)
+			if strings.Contains(message, "line ") {
+				message += ", counted from where the text begins"
+			}
+			return nil, spec.errorf("the text is no resource: %s", message)
 		}
 		value = tree.Value
 	}
@@ -73,34 +81,16 @@ func (e *evaluator) mapping(spec *place, value any) (map[string]any, error) {
 	case nil:
 		return nil, spec.errorf(emptySpec)
 	case map[string]any:
-		copied, _ := clone(value).(map[string]any)
-		return copied, nil
+		return runtime.DeepCopyJSON(value), nil // two node templates may have the same value
 	}
 	return nil, spec.errorf("%s, and a resource is wanted: a mapping with apiVersion, kind and metadata.name", kindOf(value))
 }
 
-// inText tells that a line is one of the text, and not of the file.
-func inText(message string) string {
-	if strings.Contains(message, "line ") {
-		message += ", counted from where the text begins"
-	}
-	return message
-}
-
-// sizeOf gives the length of a value as JSON.
-func sizeOf(value any) (int, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return text.Len(), err
-}
-
-// checkReferences looks at the properties that nobody has asked for.
+// checkReferences checks the properties to which no other property refers.
 func (e *evaluator) checkReferences(n *node) error {
 	for _, name := range slices.Sorted(maps.Keys(n.properties)) {
 		property := n.properties[name]
-		if name == "spec" || !isReference(property) {
+		if function, _ := functionAt(property); name == "spec" || function != getInput && function != getProperty {
 			continue
 		}
 		if _, _, err := e.follow(&asking{node: n, property: property}, property); err != nil {
@@ -108,23 +98,4 @@ func (e *evaluator) checkReferences(n *node) error {
 		}
 	}
 	return nil
-}
-
-// clone copies a value: two node templates may have the same one.
-func clone(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		copied := make(map[string]any, len(value))
-		for key, field := range value {
-			copied[key] = clone(field)
-		}
-		return copied
-	case []any:
-		copied := make([]any, 0, len(value))
-		for _, item := range value {
-			copied = append(copied, clone(item))
-		}
-		return copied
-	}
-	return value
 }

@@ -1,122 +1,131 @@
 package tosca
 
 import (
-	"errors"
-	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// versions are those of the language that are supported.
+// What the parts of a template may have, as messages list it.
+const (
+	sections = "tosca_definitions_version, tosca_default_namespace, metadata, template_name, template_author, template_version, " +
+		"description, dsl_definitions, repositories, imports, artifact_types, data_types, capability_types, " +
+		"interface_types, relationship_types, relationship_templates, node_types, group_types, policy_types, topology_template"
+	topologySections = "description, inputs, node_templates, relationship_templates, outputs, groups, substitution_mappings, policies"
+	nodeSections     = "type, description, metadata, derived_from, directives, properties, attributes, requirements, " +
+		"capabilities, interfaces, artifacts, node_filter, copy"
+	inputTypes = "string, integer, float, number, boolean, list, map, range, timestamp, version, " +
+		"scalar-unit.size, scalar-unit.frequency, scalar-unit.time, scalar-unit.bitrate, PortDef, PortSpec"
+)
+
+// versions returns the supported versions of the language.
 func versions() []string { return []string{"tosca_simple_yaml_1_0", "tosca_simple_yaml_1_2"} }
 
-// sections are what a template may have.
-func sections() []string {
-	return []string{
-		"tosca_definitions_version", "tosca_default_namespace", "metadata", "template_name", "template_author", "template_version",
-		"description", "dsl_definitions", "repositories", "imports", "artifact_types", "data_types", "capability_types",
-		"interface_types", "relationship_types", "relationship_templates", "node_types", "group_types", "policy_types", "topology_template",
-	}
-}
-
-// topologySections are what its topology may have.
-func topologySections() []string {
-	return []string{
-		"description", "inputs", "node_templates", "relationship_templates", "outputs", "groups", "substitution_mappings", "policies",
-	}
-}
-
-// readFile gives what is in a file, which must be a mapping.
-func (t *translation) readFile(name string) (*place, error) {
-	text, err := t.open(name)
-	if err != nil {
-		return nil, notRead(name, err)
-	}
-	if t.left -= len(text); t.left < 0 {
-		return nil, &Error{File: name, Message: tooLong}
-	}
-	t.read[name] = true
-	tree, err := manifest.DecodeTree(text)
-	if err != nil {
-		return nil, &Error{File: name, Message: undecoded(text, err)}
-	}
-	file := &place{Tree: tree, file: name, line: tree.Line}
-	if !file.isMapping() {
-		return nil, file.errorf("%s, and a mapping is wanted: a template begins with tosca_definitions_version", kindOf(tree.Value))
-	}
-	return file, nil
-}
-
-const tooLong = "the template and its imports have more than 262144 bytes: leave out what no node template needs"
-
-func notRead(name string, err error) error {
-	mistake := new(Error)
-	switch {
-	case errors.As(err, &mistake):
-		return err
-	case errors.Is(err, fs.ErrNotExist):
-		return &Error{File: name, Message: "there is no such file", cause: err}
-	}
-	return &Error{File: name, Message: "read it: " + oneLine(err), cause: err}
-}
-
-// undecoded says why a text is not the one document that it should be.
-func undecoded(text []byte, err error) string {
-	if _, all := manifest.Decode(text); all == nil && len(text) <= manifest.MaxBytes {
-		return "more than one YAML document: one is wanted, so take out the lines \"---\" but for the first"
-	}
-	return oneLine(err)
-}
-
-func (t *translation) checkTemplate(template *place) {
+func (r *reader) checkTemplate(template *place) {
 	version := template.field("tosca_definitions_version")
 	switch {
 	case version == nil:
-		t.add(template.errorf("missing required field tosca_definitions_version: write %s", strings.Join(versions(), " or ")))
+		r.add(template.errorf("missing required field tosca_definitions_version: write %s", strings.Join(versions(), " or ")))
 	case !slices.Contains(versions(), version.text()):
-		t.add(version.errorf("the version is not supported: write %s", strings.Join(versions(), " or ")))
-	case t.bare && version.text() == versions()[0]:
-		t.add(version.errorf("an archive of %s needs the file %s, with a line %q: add it, or write %s",
+		r.add(version.errorf("the version is not supported: write %s", strings.Join(versions(), " or ")))
+	case r.bare && version.text() == versions()[0]:
+		r.add(version.errorf("an archive of %s needs the file %s, with a line %q: add it, or write %s",
 			versions()[0], metadata, entryKey+": "+template.file, versions()[1]))
 	}
-	t.checkKeys(template, sections(), "a template")
+	r.checkKeys(template, sections, "a template")
 }
 
-// checkKeys tells of each field that is not one of the known.
-func (t *translation) checkKeys(p *place, known []string, owner string) {
-	for _, field := range p.Fields {
-		if !slices.Contains(known, field.Name) {
-			t.add(p.child(field).errorf("unknown field: %s has %s", owner, strings.Join(known, ", ")))
-		}
-	}
-}
-
-// mapping gives the field, which is a mapping if it is there, or nil.
-func (t *translation) mapping(of *place, name string) *place {
-	p := of.field(name)
-	if p == nil || p.Value == nil {
-		return nil
-	}
-	if !p.isMapping() {
-		t.add(p.errorf("%s, and a mapping is wanted", kindOf(p.Value)))
-		return nil
-	}
-	return p
-}
-
-func (t *translation) readTopology(template *place) {
+// readTopology reads the inputs and node templates.
+func (r *reader) readTopology(template *place) {
 	topology := template.field("topology_template")
 	switch {
-	case topology.isEmpty():
-		t.add(template.errorf("TOSCA does not contain any topology template: write topology_template with node_templates"))
+	case topology.isNull() || topology.isMapping() && len(topology.Fields) == 0:
+		r.add(template.errorf("TOSCA does not contain any topology template: write topology_template with node_templates"))
 		return
-	case !topology.isMapping():
-		t.add(topology.errorf("%s, and a mapping is wanted", kindOf(topology.Value)))
+	case !r.wants(topology, "a mapping"):
 		return
 	}
-	t.checkKeys(topology, topologySections(), "a topology template")
-	t.readInputs(t.mapping(topology, "inputs"))
-	t.readNodes(topology)
+	r.checkKeys(topology, topologySections, "a topology template")
+	for name, input := range r.mapping(topology, "inputs").fields() {
+		r.inputs[name] = r.input(input)
+	}
+	r.readNodes(topology)
+}
+
+// input returns the value of an input, which is its default or null.
+func (r *reader) input(input *place) *place {
+	unset := input.with(nil)
+	if !r.wants(input, "a mapping with type and default") {
+		return unset
+	}
+	kind := input.field("type").text()
+	if !slices.Contains(strings.Split(inputTypes, ", "), kind) {
+		r.add(input.errorf("an input has a type: one of %s", inputTypes))
+		return unset
+	}
+	value := input.field("default")
+	if value.isNull() {
+		return unset
+	}
+	r.add(checkKind(value, kind))
+	if whole, ok := value.Value.(int64); ok && kind == "float" { // 1.0 is read as 1
+		return value.with(float64(whole))
+	}
+	return value.asLiteral()
+}
+
+func (r *reader) readNodes(topology *place) {
+	templates := topology.field("node_templates")
+	switch {
+	case templates.isNull() || templates.isMapping() && len(templates.Fields) == 0:
+		r.add(topology.errorf("TOSCA does not contain any node template: write at least one under node_templates"))
+		return
+	case !r.wants(templates, "a mapping"):
+		return
+	case len(templates.Fields) > manifest.MaxResources:
+		r.add(templates.errorf("%d node templates, and at most %d are possible", len(templates.Fields), manifest.MaxResources))
+		return
+	}
+	properties := r.definition()
+	for name, at := range templates.fields() {
+		r.readNode(name, at, properties)
+	}
+}
+
+func (r *reader) readNode(name string, at *place, properties definition) {
+	if !r.wants(at, "a mapping with type and properties") {
+		return
+	}
+	r.checkKeys(at, nodeSections, "a node template")
+	if at.field("type").text() != kubernetesObject {
+		r.add(at.errorf("the type of a node template is %s: no other is supported, nor are types derived from it", kubernetesObject))
+		return
+	}
+	n := &node{at: at, properties: map[string]*place{}}
+	r.assign(n, properties)
+	r.nodes[name] = n
+	r.ordered = append(r.ordered, n)
+}
+
+// assign sets the properties of a node: those in its template, then the defaults.
+func (r *reader) assign(n *node, properties definition) {
+	for name, value := range r.mapping(n.at, "properties").fields() {
+		if p, ok := properties[name]; ok {
+			n.properties[name] = r.typed(name, value, p.kind)
+		} else {
+			r.add(value.errorf("unknown property: the type has %s", properties.names()))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		p := properties[name]
+		switch {
+		case n.properties[name] != nil:
+		case p.fallback != nil:
+			n.properties[name] = p.fallback
+		case p.required:
+			r.add(n.at.errorf("missing required property %s", printable(name)))
+		}
+	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// textOf gives the text of a value as the reference has it, which is that of Python.
-// Only within lists and mappings, where YAML would not read the same value from it,
-// it is YAML's: null, and texts with quotes, backslashes or newlines.
+// textOf returns the text of a value as the reference writes it, which is Python's.
+// Within lists and mappings null, and texts with quotes, backslashes or newlines, are
+// written as YAML: there YAML would read another value from Python's text.
 func textOf(tree *manifest.Tree) string {
 	switch value := tree.Value.(type) {
 	case nil:
@@ -18,59 +18,48 @@ func textOf(tree *manifest.Tree) string {
 	case string:
 		return value
 	}
-	var text strings.Builder
-	writeFlow(&text, tree)
-	return text.String()
+	return flowOf(tree)
 }
 
-func writeFlow(to *strings.Builder, tree *manifest.Tree) {
+// flowOf returns the text of a value within a list or a mapping.
+func flowOf(tree *manifest.Tree) string {
 	switch value := tree.Value.(type) {
-	case nil:
-		to.WriteString("null")
 	case string:
-		to.WriteString(quoted(value))
+		return quoted(value)
 	case bool:
-		to.WriteString(map[bool]string{true: "True", false: "False"}[value])
+		if value {
+			return "True"
+		}
+		return "False"
 	case int64:
-		to.WriteString(strconv.FormatInt(value, 10))
+		return strconv.FormatInt(value, 10)
 	case float64:
-		to.WriteString(floatText(value))
+		return floatText(value)
 	case []any:
-		to.WriteString("[")
-		for i, item := range tree.Items {
-			to.WriteString(separator(i))
-			writeFlow(to, item)
+		var items []string
+		for _, item := range tree.Items {
+			items = append(items, flowOf(item))
 		}
-		to.WriteString("]")
+		return "[" + strings.Join(items, ", ") + "]"
 	case map[string]any:
-		to.WriteString("{")
-		for i, field := range tree.Fields {
-			to.WriteString(separator(i) + quoted(field.Name) + ": ")
-			writeFlow(to, field.Tree)
+		var fields []string
+		for _, field := range tree.Fields {
+			fields = append(fields, quoted(field.Name)+": "+flowOf(field.Tree))
 		}
-		to.WriteString("}")
+		return "{" + strings.Join(fields, ", ") + "}"
 	}
+	return "null"
 }
 
-func separator(i int) string {
-	if i == 0 {
-		return ""
-	}
-	return ", "
-}
-
-// quoted gives a text within single quotes, if that means to YAML what it means to
-// Python.
+// quoted returns a text in single quotes, if they mean the same in YAML and Python.
 func quoted(text string) string {
-	if !strings.ContainsAny(text, `'\`) && !strings.ContainsFunc(text, isSpecial) {
+	if !strings.ContainsAny(text, `'\`) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return "'" + text + "'"
 	}
 	return strconv.Quote(text) // YAML has all escapes of Go
 }
 
-func isSpecial(r rune) bool { return !strconv.IsPrint(r) }
-
-// floatText gives the shortest digits, and some that show it is no integer.
+// floatText returns the shortest digits that show a float and no integer.
 func floatText(value float64) string {
 	size := math.Abs(value)
 	if size != 0 && (size < 1e-4 || size >= 1e16) {

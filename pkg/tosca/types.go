@@ -7,107 +7,95 @@ import (
 	"strings"
 )
 
-// kubernetesObject is the only type of nodes that is supported.
+// kubernetesObject is the only supported type of nodes.
 const kubernetesObject = "tosca.nodes.indigo.KubernetesObject"
 
-// definition is what the type of all nodes says of their properties.
+// definition is the properties of the type that all nodes have.
 type definition map[string]property
 
-// property is one that a node may have.
+// property is a property that a node may have.
 type property struct {
-	kind     string // text, or a name of TOSCA's
+	kind     string // a name of the language: string, integer
 	required bool
-	// fallback is the value that it has otherwise, or nil.
+	// fallback is the default, or nil.
 	fallback *place
 }
 
-// builtIn is the definition of the type that nobody defines.
-func builtIn() definition { return definition{"spec": {kind: "string", required: true}} }
-
-// definition gives the properties of the type, with those that it inherits.
-func (t *translation) definition() definition {
-	if t.types[kubernetesObject] == nil {
-		return builtIn()
+// definition returns the properties of the type, including the inherited ones.
+func (r *reader) definition() definition {
+	if r.types[kubernetesObject] == nil {
+		return definition{"spec": {kind: "string", required: true}}
 	}
 	properties := definition{}
 	seen := map[string]bool{}
-	for name := kubernetesObject; name != ""; {
-		at := t.types[name]
-		if at == nil || seen[name] {
-			break
-		}
+	for name := kubernetesObject; name != "" && r.types[name] != nil && !seen[name]; {
 		seen[name] = true
-		t.inherit(properties, at)
-		name = t.parent(at, seen)
+		of := r.types[name]
+		r.inherit(properties, of)
+		name = r.parent(of, seen)
 	}
 	return properties
 }
 
 // inherit adds the properties of a type that are not overridden.
-func (t *translation) inherit(properties definition, of *place) {
-	if !of.isMapping() {
-		t.add(of.errorf("%s, and a mapping is wanted", kindOf(of.Value)))
+func (r *reader) inherit(properties definition, of *place) {
+	if !r.wants(of, "a mapping") {
 		return
 	}
-	declared := t.mapping(of, "properties")
-	if declared == nil {
-		return
-	}
-	for _, field := range declared.Fields {
-		if _, overridden := properties[field.Name]; !overridden {
-			properties[field.Name] = t.property(field.Name, declared.child(field))
+	for name, declared := range r.mapping(of, "properties").fields() {
+		if _, overridden := properties[name]; !overridden {
+			properties[name] = r.property(name, declared)
 		}
 	}
 }
 
-// parent gives the type that a type is derived from, unless it is one of TOSCA's
-// own, which have no properties here.
-func (t *translation) parent(of *place, seen map[string]bool) string {
+// parent returns the type that a type is derived from, or "". The types of TOSCA itself
+// have no properties here.
+func (r *reader) parent(of *place, seen map[string]bool) string {
 	derived := of.field("derived_from")
-	if derived == nil || derived.Value == nil {
+	if derived.isNull() {
 		return ""
 	}
 	name := derived.text()
 	switch {
 	case seen[name]:
-		t.add(derived.errorf("the type %s is derived from itself", printable(name)))
-	case t.types[name] == nil && !strings.HasPrefix(name, "tosca."):
-		t.add(derived.errorf("%s is not a valid type: define it under node_types or data_types", quote(name)))
+		r.add(derived.errorf("the type %s is derived from itself", printable(name)))
+	case r.types[name] == nil && !strings.HasPrefix(name, "tosca."):
+		r.add(derived.errorf("%s is not a valid type: define it under node_types or data_types", quote(name)))
 	}
 	return name
 }
 
-func (t *translation) property(name string, declared *place) property {
-	if !declared.isMapping() {
-		t.add(declared.errorf("%s, and a mapping with a type is wanted", kindOf(declared.Value)))
+func (r *reader) property(name string, declared *place) property {
+	if !r.wants(declared, "a mapping with a type") {
 		return property{}
 	}
 	p := property{kind: declared.field("type").text(), required: true}
 	if p.kind == "" {
-		t.add(declared.errorf("missing required field type, a text"))
+		r.add(declared.errorf("missing required field type, a text"))
 	}
-	if required := declared.field("required"); required != nil && required.Value != nil {
+	if required := declared.field("required"); !required.isNull() {
 		is, ok := required.Value.(bool)
 		if p.required = is; !ok {
-			t.add(required.errorf("%s, and true or false is wanted", kindOf(required.Value)))
+			r.add(required.unexpected("true or false"))
 		}
 	}
-	if fallback := declared.field("default"); fallback != nil && fallback.Value != nil {
-		p.fallback = t.typed(name, fallback, p.kind)
+	if fallback := declared.field("default"); !fallback.isNull() {
+		p.fallback = r.typed(name, fallback, p.kind)
 	}
 	return p
 }
 
-// typed gives the value of a property, which is of its kind unless a function gives
-// it. What is no text becomes one where that is the kind, but for the mapping that is
-// the resource itself.
-func (t *translation) typed(property string, value *place, kind string) *place {
+// typed returns the value of a property, and checks its kind unless a function returns
+// the value. Where the kind is a text, other values become texts. The exception is the
+// mapping that is the resource itself.
+func (r *reader) typed(property string, value *place, kind string) *place {
 	function, _ := functionAt(value)
 	switch {
 	case function != "":
 		return value
 	case kind != "string":
-		t.add(checkKind(value, kind))
+		r.add(checkKind(value, kind))
 		return value
 	case value.Value == nil, property == "spec" && value.isMapping():
 		return value
@@ -115,7 +103,7 @@ func (t *translation) typed(property string, value *place, kind string) *place {
 	return value.with(textOf(value.Tree))
 }
 
-// names gives the names of the properties.
+// names lists the properties for a message.
 func (d definition) names() string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(d)) {
@@ -124,8 +112,8 @@ func (d definition) names() string {
 	return shorten(strings.Join(names, ", "), 200)
 }
 
-// checkKind is simple: what a list holds, and constraints, are not looked at, and
-// values of other kinds than those of YAML may be anything.
+// checkKind checks neither the items of a list nor constraints. Values of kinds that
+// YAML lacks may be anything.
 func checkKind(value *place, kind string) error {
 	if fits(value.Value, kind) {
 		return nil
@@ -133,8 +121,7 @@ func checkKind(value *place, kind string) error {
 	return value.errorf("%s, and the type is %s", kindOf(value.Value), kind)
 }
 
-// fits tells if a value is of a kind. What stands in quotes may be a number or a
-// boolean.
+// fits reports whether a value is of a kind. A text may be a number or a boolean.
 func fits(value any, kind string) bool {
 	text, isText := value.(string)
 	switch kind {
