@@ -6,8 +6,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// EntryOf returns the entry of a resource in one of the documents, nil if it has none, or
-// if two entries may be its. Home is the namespace of those that have none.
+// EntryOf returns the entry of a resource in one of the documents, nil if it has none, or if two entries
+// match. Home is the namespace of those that have none.
 func EntryOf(document []map[string]any, resource map[string]any, home string) map[string]any {
 	self, err := manifest.Identify(resource)
 	if err != nil {
