@@ -141,8 +141,7 @@ func isZero(value any) bool {
 // errLongNumber is the error of a number that would take too long to read.
 var errLongNumber = errors.New("a number is too long")
 
-// hasLongNumber reports whether a text would be a very long number as a quantity: "1e999999" takes
-// minutes.
+// hasLongNumber reports whether a text would be a very long number as a quantity: "1e999999" takes minutes.
 func hasLongNumber(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:

@@ -29,8 +29,7 @@ type Drift struct {
 	Count int `json:"count,omitempty"`
 }
 
-// DriftedField is a field that drifted. It has short values that are not private, and digests of
-// longer ones.
+// DriftedField is a field that drifted. It has short values that are not private, and digests of longer ones.
 type DriftedField struct {
 	Path string `json:"path"`
 	Want any    `json:"want,omitempty"`

@@ -7,9 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Published is a document for people. Such documents are most of a ConfigMap, so that a stored one
-// is decoded only on demand, and stays as it is stored until another replaces it. The zero value is
-// no document.
+// Published is a document for people. Such documents are most of a ConfigMap, so that a stored one is decoded
+// only on demand, and stays as it is stored until another replaces it. The zero value is no document.
 type Published struct {
 	// decode returns the objects of a stored document, nil if the document is not stored.
 	decode  func() ([]map[string]any, error)
@@ -40,8 +39,7 @@ func stored(cm *corev1.ConfigMap, key string) Published {
 	})}
 }
 
-// Objects returns the objects of the document, which the caller must not change, nil if it cannot
-// be read.
+// Objects returns the objects of the document, which the caller must not change, nil if it cannot be read.
 func (p Published) Objects() []map[string]any {
 	objects, _ := p.Decode()
 	return objects

@@ -68,9 +68,8 @@ var (
 	aNumber = regexp.MustCompile(`(^|\.)([0-9]+|0[xX][0-9A-Fa-f]*)\.?$`)
 )
 
-// ParseSource reports whether the text of the key is a URL, one line that begins with a scheme, and
-// parses it. Any other text is a template or an archive. No error repeats the text, which may contain
-// a password.
+// ParseSource reports whether the text of the key is a URL, one line that begins with a scheme, and parses
+// it. Any other text is a template or an archive. No error repeats the text, which may contain a password.
 func ParseSource(key, text string) (source Source, isURL bool, err error) {
 	text = strings.TrimSpace(text)
 	if !scheme.MatchString(text) || strings.ContainsAny(text, "\r\n") {
@@ -121,9 +120,8 @@ func parseURL(text string) (*url.URL, error) {
 	return address, nil
 }
 
-// OriginOf returns the server of the URL. It refuses a host that one program reads as a name and
-// another one as an IP address. It refuses credentials, because all readers of the Application could
-// read them.
+// OriginOf returns the server of the URL. It refuses a host that one program reads as a name and another
+// one as an IP address. It refuses credentials, because all readers of the Application could read them.
 func OriginOf(address *url.URL) (Origin, error) {
 	switch {
 	case address.Scheme == "http":

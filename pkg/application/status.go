@@ -139,9 +139,8 @@ func (s Status) Object(id manifest.ID) (object ObjectStatus, ok bool) {
 	return s.Objects[at], true
 }
 
-// Remember puts a drift before the others. One of the same fields by the same manager is counted: a
-// fight must not push all others out. One that was left until now, and is repaired at last, is the same
-// drift.
+// Remember puts a drift before the others. One of the same fields by the same manager is counted: a fight
+// must not push all others out. One that was left until now, and is repaired at last, is the same drift.
 func (s *Status) Remember(drift Drift) {
 	drift.Count = 1
 	if drift.Repaired != "" {

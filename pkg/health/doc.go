@@ -1,5 +1,4 @@
-// Package health computes the health of a live object: its kstatus, its Pods, and the address of a
-// Service.
+// Package health computes the health of a live object: its kstatus, its Pods, and the address of a Service.
 //
 //	health.Of(deployment) // {InProgress "Available: 2/3", DEGRADED, 2 of 3 Pods}
 //	health.Of(configMap)  // {Current, RUNNING}: it runs nothing, nothing can be wrong

@@ -8,8 +8,7 @@ import (
 // Health is the health of a live object.
 type Health struct {
 	Status Status
-	// Message says why, in at most [MaxMessage] bytes: numbers, and names of kinds, containers and
-	// reasons.
+	// Message says why, in at most [MaxMessage] bytes: numbers, and names of kinds, containers and reasons.
 	Message string
 	// Workload reports that the object runs Pods, which State and Pods then describe.
 	Workload bool

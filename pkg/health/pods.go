@@ -151,8 +151,7 @@ func objects(object map[string]any, path ...string) iter.Seq[map[string]any] {
 	}
 }
 
-// count returns a number of Pods, in the bounds of the API, from 0 to an int32, so that sums do not
-// overflow.
+// count returns a number of Pods, in the bounds of the API, from 0 to an int32, so that sums do not overflow.
 func count(missing int64, object map[string]any, path ...string) int64 {
 	number, ok := at[any](object, path...).(int64)
 	if !ok {

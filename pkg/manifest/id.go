@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ID is the identity of a resource (specification, section 1.1). Namespace is empty if the resource
-// has none.
+// ID is the identity of a resource (specification, section 1.1). Namespace is empty if the resource has none.
 type ID struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -23,8 +22,7 @@ type Ref struct {
 	Resource schema.GroupVersionResource
 }
 
-// Identify reads the identity of a resource. The error names every field that is missing or is not a
-// string.
+// Identify reads the identity of a resource. The error names every field that is missing or is not a string.
 func Identify(resource map[string]any) (ID, error) {
 	metadata, _ := resource["metadata"].(map[string]any)
 	var missing []string
@@ -56,8 +54,7 @@ func (id ID) String() string {
 	return id.APIVersion + " " + id.Kind + " " + name
 }
 
-// GroupVersionKind parses APIVersion. The group is empty if it does not parse: no API server has such
-// a kind.
+// GroupVersionKind parses APIVersion. The group is empty if it does not parse: no API server has such a kind.
 func (id ID) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind)
 }

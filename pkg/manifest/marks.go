@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Domain is the domain of this project's labels and annotations. No manifest may set one in it or
-// below it.
+// Domain is the domain of this project's labels and annotations. No manifest may set one in it or below it.
 const Domain = "krake.dev"
 
 // IsReserved reports whether a label or annotation is in [Domain] or below it.

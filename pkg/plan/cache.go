@@ -39,11 +39,7 @@ func (c *Cache) Of(app *application.Application) (*Cache, error) {
 	if c != nil && reflect.DeepEqual(c.Inputs, inputs) {
 		return c, nil
 	}
-	desired, refusals := mutate.Desire(app.Spec, app.Learned)
-	if err := refusalOf(refusals); err != nil {
-		return nil, err
-	}
-	objects, err := objectsOf(desired)
+	desired, objects, err := desire(app)
 	if err != nil {
 		return nil, err
 	}

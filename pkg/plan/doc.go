@@ -3,6 +3,5 @@
 // an Application, packed, because most passes want what the last one wanted (ADR 034; ADR 037 has the
 // memory that packing saves).
 //
-// The package reads no cluster. The loop finds out where the target serves an object: see
-// [Cache.Complete].
+// The package reads no cluster. The loop finds out where the target serves an object: see [Cache.Complete].
 package plan

@@ -13,11 +13,13 @@ func EntryOf(document []map[string]any, resource map[string]any, home string) ma
 	if err != nil {
 		return nil
 	}
+	self.Namespace = cmp.Or(self.Namespace, home)
 	var found map[string]any
 	for _, entry := range document {
 		id, err := manifest.Identify(entry)
+		id.Namespace = cmp.Or(id.Namespace, home)
 		switch {
-		case err != nil || !sameEntry(id, self, home):
+		case err != nil || id != self:
 		case found != nil:
 			return nil
 		default:
@@ -25,10 +27,4 @@ func EntryOf(document []map[string]any, resource map[string]any, home string) ma
 		}
 	}
 	return found
-}
-
-// sameEntry compares identities in documents, where a namespace may be missing.
-func sameEntry(a, b manifest.ID, home string) bool {
-	a.Namespace, b.Namespace = cmp.Or(a.Namespace, home), cmp.Or(b.Namespace, home)
-	return a == b
 }

@@ -3,7 +3,6 @@ package plan
 import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -24,11 +23,7 @@ type Expected struct {
 // Expect returns the objects of an Application in the order of its manifest, without the Secrets of
 // hooks, whose values only the agent knows. The error is ErrRefused.
 func Expect(app *application.Application) ([]Expected, error) {
-	desired, refusals := mutate.Desire(app.Spec, app.Learned)
-	if err := refusalOf(refusals); err != nil {
-		return nil, err
-	}
-	objects, err := objectsOf(desired)
+	desired, objects, err := desire(app)
 	if err != nil {
 		return nil, err
 	}
