@@ -2,9 +2,8 @@ package apitypes
 
 import "github.com/krake-observer/krake-observer/pkg/manifest"
 
-// PodPath returns the fields that lead to the Pod, or to the Pod template, of a
-// resource that runs Pods: none for a Pod. The version does not matter, the group
-// does: kinds of the same name in other groups have other fields.
+// PodPath returns the path of the Pod template of a resource that runs Pods, none for a Pod. It accepts
+// any version, but no other group: kinds of the same name there have other fields.
 func PodPath(id manifest.ID) (path []string, runsPods bool) {
 	switch id.GroupVersionKind().Group + " " + id.Kind {
 	case " Pod":

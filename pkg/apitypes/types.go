@@ -5,13 +5,10 @@ import (
 	"reflect"
 	"sync"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 
@@ -24,26 +21,16 @@ type Types struct {
 	converter managedfields.TypeConverter
 }
 
-// BuiltIn gives the types that client-go knows. The first call takes some tens
-// of milliseconds and a mebibyte of memory, others nothing.
+// BuiltIn returns the types that client-go knows. The first call takes some tens of milliseconds and a
+// mebibyte of memory.
 func BuiltIn() *Types { return builtIn() }
 
 var builtIn = sync.OnceValue(func() *Types {
 	return &Types{converter: applyconfigurations.NewTypeConverter(goTypes())}
 })
 
-// goTypes knows the Go types of the API: those of client-go and the
-// CustomResourceDefinition.
-var goTypes = sync.OnceValue(func() *runtime.Scheme {
-	known := runtime.NewScheme()
-	utilruntime.Must(scheme.AddToScheme(known)) // fails for two types of one name only
-	utilruntime.Must(apiextensionsv1.AddToScheme(known))
-	return known
-})
-
-// FromOpenAPI gives the types of a cluster, from the schemas of its OpenAPI v3
-// documents: components.schemas, by name. Documents of several groups may be
-// put together.
+// FromOpenAPI returns the types of a cluster, from the schemas of its OpenAPI v3 documents:
+// components.schemas, by name, of one or more groups.
 func FromOpenAPI(schemas map[string]*spec.Schema) (*Types, error) {
 	converter, err := managedfields.NewTypeConverter(schemas, false)
 	if err != nil {
@@ -52,30 +39,27 @@ func FromOpenAPI(schemas map[string]*spec.Schema) (*Types, error) {
 	return &Types{converter: converter}, nil
 }
 
-// Of gives the type of a resource, nil if it is not known.
+// Of returns the type of a resource, nil if it is not known.
 func (t *Types) Of(id manifest.ID) schema.Type {
 	var empty unstructured.Unstructured
 	empty.SetAPIVersion(id.APIVersion)
 	empty.SetKind(id.Kind)
 	value, err := t.converter.ObjectToTyped(&empty)
 	if err != nil {
-		return nil // there is no other reason for an object without fields
+		return nil // no other error is possible for an object without fields
 	}
 	return place{schema: value.Schema(), ref: value.TypeRef()}
 }
 
-// Refine gives the schema with all that is known of the type of its resource:
-// its lists are aligned by key, and the server's form of a desired value is as
-// good as the value itself. It holds for this desired object; for another it
-// knows the keys, and the forms of the values that are the same.
+// Refine returns the schema with all that is known of the type of its resource: its lists are aligned
+// by key, and it accepts the server's form of each desired value of this object.
 func (t *Types) Refine(observed schema.Schema, desired map[string]any) schema.Schema {
 	return AcceptWritten(observed.Align(t.Of(observed.ID())), desired)
 }
 
-// AcceptWritten gives the schema under which the server's form of each desired
-// value is as good as the value itself. Of a type that is not built in, values
-// are compared by value; of a built-in type whose shape the object has not, as
-// they are.
+// AcceptWritten returns the schema that accepts the server's form of each desired value. It compares
+// values of types that are not built in by value. If an object does not have the shape of its
+// built-in type, the schema stays unchanged.
 func AcceptWritten(observed schema.Schema, desired map[string]any) schema.Schema {
 	written, err := Written(desired)
 	switch {
@@ -94,7 +78,7 @@ type place struct {
 }
 
 func (p place) resolve() smd.Atom {
-	atom, _ := p.schema.Resolve(p.ref) // an unknown type is one without parts
+	atom, _ := p.schema.Resolve(p.ref) // an unknown type has no parts
 	return atom
 }
 
@@ -118,7 +102,7 @@ func (p place) Element() schema.Type {
 	return nil
 }
 
-// plain gives a default as JSON has it. The zero of a Go type is none.
+// plain returns a default as a JSON value, nil for the zero of a Go type.
 func plain(value any) any {
 	switch value := value.(type) {
 	case int:

@@ -7,17 +7,27 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	gvk "k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	strictjson "sigs.k8s.io/json"
 )
 
-// Written gives an object of a built-in type as an API server would write it,
-// but for the defaults that it would add, and for fields that client-go does not
-// know: a newer server may, so they are written as they are. The object itself
-// stays as it is. The error tells that the type is not known, or that the object
-// has not its shape.
+// goTypes has the Go types of the API: those of client-go and the CustomResourceDefinition.
+var goTypes = sync.OnceValue(func() *runtime.Scheme {
+	known := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(known)) // fails for two types of one name only
+	utilruntime.Must(apiextensionsv1.AddToScheme(known))
+	return known
+})
+
+// Written returns an object of a built-in type as an API server would write it, except for defaults that
+// it would add. Fields that client-go does not know stay unchanged, because a newer server may know them. The
+// error says that the type is not known, or that the object does not have its shape.
 func Written(object map[string]any) (map[string]any, error) {
 	typed, err := newOf(object)
 	if err != nil {
@@ -34,16 +44,15 @@ func Written(object map[string]any) (map[string]any, error) {
 	return written, nil
 }
 
-// newOf gives an empty value of the object's Go type.
+// newOf returns an empty value of the object's Go type.
 func newOf(object map[string]any) (runtime.Object, error) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
 	return goTypes().New(gvk.FromAPIVersionAndKind(apiVersion, kind))
 }
 
-// Read reads an object into a value of its Go type as a server does: field names
-// in their case, unknown ones dropped. A number that is too long to be read in a
-// reasonable time is an error.
+// Read reads an object into a value of its Go type as a server does: field names are case-sensitive, and
+// unknown ones are dropped. A number that would take too long to read is an error.
 func Read(object map[string]any, into any) error {
 	text, err := textOf(object)
 	if err != nil {
@@ -59,14 +68,12 @@ func textOf(object map[string]any) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// Mismatch is a value that has not the form of its type. Field is its path,
-// without the indices of lists, and empty where it is not known.
+// Mismatch is a value without the form of its type. Field is its path without the indices of lists,
+// empty if it is not known.
 type Mismatch struct{ Field, Problem string }
 
-// Check tells what a server would not take of an object of a built-in type:
-// fields that the type does not have, which it would drop or refuse, and the
-// first value that it could not read. Of other types nothing is told. The texts
-// repeat no values.
+// Check returns what a server would not accept in an object of a built-in type: fields that the type
+// does not have, and the first value that the server could not read. The texts repeat no values.
 func Check(object map[string]any) (unknown []string, unreadable *Mismatch) {
 	typed, err := newOf(object)
 	if err != nil {
@@ -74,7 +81,7 @@ func Check(object map[string]any) (unknown []string, unreadable *Mismatch) {
 	}
 	text, err := textOf(object)
 	if err != nil {
-		return nil, nil // a long number: perhaps a text that only looks like one
+		return nil, nil // a long number may be a text that only looks like one
 	}
 	strict, err := strictjson.UnmarshalStrict(text, typed, strictjson.DisallowUnknownFields)
 	var mismatch *json.UnmarshalTypeError
@@ -91,8 +98,8 @@ func Check(object map[string]any) (unknown []string, unreadable *Mismatch) {
 	return unknown, nil
 }
 
-// keepUnknown puts in what the round trip has dropped without being a zero. Both
-// values have the same shape, where there are both.
+// keepUnknown adds what the round trip has dropped, except for zeros. Where both values exist, they have
+// the same shape.
 func keepUnknown(written, original any) {
 	switch original := original.(type) {
 	case map[string]any:
@@ -115,7 +122,7 @@ func keepUnknown(written, original any) {
 	}
 }
 
-// isZero tells if there is nothing in a value that a server could not drop.
+// isZero reports whether a server may drop all of a value.
 func isZero(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -131,11 +138,10 @@ func isZero(value any) bool {
 	return value == nil || reflect.ValueOf(value).IsZero()
 }
 
-// errLongNumber is the error of what would cost more to read than to refuse.
+// errLongNumber is the error of a number that would take too long to read.
 var errLongNumber = errors.New("a number is too long")
 
-// hasLongNumber tells if there is a text that would be a very long number, were
-// it read as a quantity: "1e999999" takes minutes.
+// hasLongNumber reports whether a text would be a very long number as a quantity: "1e999999" takes minutes.
 func hasLongNumber(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:

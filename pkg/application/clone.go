@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Clone gives the Application once more, for a caller to change: it shares with the first
-// only what nobody changes, the published documents and the schema.
+// Clone returns a copy that the caller may change. It shares only what never changes: the published
+// documents and the schema.
 func (a *Application) Clone() *Application {
 	clone := *a
 	clone.OtherHolders = slices.Clone(a.OtherHolders)
@@ -41,7 +41,7 @@ func (s Status) clone() Status {
 	return s
 }
 
-// each gives what becomes of each value, nil of nil.
+// each returns the result for each value, nil for nil.
 func each[V any](values []V, of func(V) V) []V {
 	values = slices.Clone(values)
 	for i := range values {
@@ -50,7 +50,7 @@ func each[V any](values []V, of func(V) V) []V {
 	return values
 }
 
-// pointed gives a pointer to the same value, nil of nil.
+// pointed returns a pointer to a copy of the value, nil for nil.
 func pointed[V any](value *V) *V {
 	if value == nil {
 		return nil

@@ -1,8 +1,7 @@
 // Package application is the Application and the ConfigMap that carries it.
 //
-// It is the only package that knows the names: annotations, labels, data keys,
-// finalizers, and the marks on the objects that an Application owns. A user
-// writes
+// It is the only package that knows the names: annotations, labels, data keys, finalizers, and the
+// marks on the objects of an Application. A user writes
 //
 //	apiVersion: v1
 //	kind: ConfigMap
@@ -15,9 +14,8 @@
 //	  spec.observer_schema: |
 //	    ...
 //
-// and everything else in the ConfigMap is written by the webhook and the agent.
-// An annotation of another format version ("v2") is no Application that this
-// package can read: [Read] gives an error.
+// and the webhook and the agent write everything else in the ConfigMap. [Read] returns an error for
+// an annotation of another format version ("v2").
 //
 // The package is pure: no clock, no client, no cluster.
 package application

@@ -13,32 +13,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Hook is a way in which the Pods of an Application speak to its agent.
+// Hook is a way for the Pods of an Application to call its agent.
 type Hook string
 
 // The hooks, in the order of the reference.
 const (
-	// Complete: the Application says that its work is done, and is deleted.
+	// Complete deletes the Application once it reports that its work is done.
 	Complete Hook = "complete"
-	// Shutdown: the Application is asked to shut down before it is deleted or
-	// moved, and says when it has.
+	// Shutdown has the agent ask the Application to shut down, and wait for its answer, before it is
+	// deleted or moved.
 	Shutdown Hook = "shutdown"
 )
 
-// Hooks are those that an Application has.
+// Hooks are the hooks that an Application has.
 type Hooks struct {
 	Complete, Shutdown bool
-	// InitContainers: these get what the others get.
+	// InitContainers injects the hooks into init containers, too.
 	InitContainers bool
-	// Application and Namespace are those of the Application, after which the
-	// Secrets are named; empty if it has no hook.
+	// Application and Namespace are in the names of the Secrets; both are empty without a hook.
 	Application, Namespace string
 }
 
-// HooksOf reads the hooks of an Application. Words that name none are without effect
-// here; admission refuses them.
+// HooksOf reads the hooks of an Application. It ignores other words, which admission refuses.
 func HooksOf(cm *corev1.ConfigMap) Hooks {
-	words := hookWords(cm.Annotations[HooksAnnotation])
+	words := wordsOf(cm.Annotations[HooksAnnotation])
 	hooks := Hooks{Complete: slices.Contains(words, string(Complete)), Shutdown: slices.Contains(words, string(Shutdown))}
 	if hooks == (Hooks{}) {
 		return hooks
@@ -48,17 +46,7 @@ func HooksOf(cm *corev1.ConfigMap) Hooks {
 	return hooks
 }
 
-func hookWords(annotation string) []string {
-	var words []string
-	for word := range strings.SplitSeq(annotation, ",") {
-		if word = strings.TrimSpace(word); word != "" {
-			words = append(words, word)
-		}
-	}
-	return words
-}
-
-// Enabled gives the hooks that are on, complete before shutdown.
+// Enabled returns the hooks that are on, complete before shutdown.
 func (h Hooks) Enabled() []Hook {
 	var enabled []Hook
 	for _, hook := range []Hook{Complete, Shutdown} {
@@ -69,23 +57,23 @@ func (h Hooks) Enabled() []Hook {
 	return enabled
 }
 
-// Has tells if a hook is on.
+// Has reports whether a hook is on.
 func (h Hooks) Has(hook Hook) bool {
 	return hook == Complete && h.Complete || hook == Shutdown && h.Shutdown
 }
 
-// TokenSecret names the Secret with the token of a hook and the URL to call.
+// TokenSecret returns the name of the Secret with the token of a hook and the URL to call.
 func TokenSecret(application string, hook Hook) string {
 	return application + "-krake-" + string(hook) + "-secret-token"
 }
 
-// CertsSecret names the Secret with the certificates for calling a hook.
+// CertsSecret returns the name of the Secret with the certificates for calling a hook.
 func CertsSecret(application string, hook Hook) string {
 	return application + "-krake-" + string(hook) + "-secret-certs"
 }
 
-// HookVolume names the volume of the certificates. The name of an Application may
-// be longer than that of a volume, and have dots: then it is digested.
+// HookVolume returns the name of the volume of the certificates. It digests the name of an
+// Application that is too long for a volume, or has dots.
 func HookVolume(application string, hook Hook) string {
 	suffix := "-" + string(hook) + "-volume"
 	if name := application + "-krake" + suffix; len(validation.IsDNS1123Label(name)) == 0 {
@@ -95,8 +83,8 @@ func HookVolume(application string, hook Hook) string {
 	return "krake-" + hex.EncodeToString(sum[:])[:10] + suffix
 }
 
-// TokenVariable and URLVariable name the variables of a hook in its containers,
-// and TokenKey and URLKey their values in the Secret.
+// TokenVariable and URLVariable return the names of a hook's variables in containers, TokenKey and
+// URLKey those of their values in the Secret.
 func TokenVariable(hook Hook) string { return "KRAKE_" + strings.ToUpper(string(hook)) + "_TOKEN" }
 
 // URLVariable is described with [TokenVariable].
@@ -108,76 +96,74 @@ func TokenKey(hook Hook) string { return strings.ToLower(TokenVariable(hook)) }
 // URLKey is described with [TokenVariable].
 func URLKey(hook Hook) string { return strings.ToLower(URLVariable(hook)) }
 
-// Keys of the Secret with the certificates: they are files below [CertsPath].
+// The keys of the Secret with the certificates, which are files below [CertsPath].
 const (
 	CABundleKey    = "ca-bundle.pem"
 	CertificateKey = "cert.pem"
 	PrivateKeyKey  = "key.pem"
 )
 
-// CertsPath is where containers find the certificates.
+// CertsPath returns the folder of the certificates in containers.
 func CertsPath(hook Hook) string { return "/etc/krake_" + string(hook) + "_certs/" }
 
 // ShutdownService is the name of the Service that the agent asks to shut down.
 const ShutdownService = "shutdown"
 
-// HookPath is the path of the URL by which an Application calls its agent: of a
+// HookPath returns the path of the URL by which an Application calls its agent. The action is a
 // hook, or "retry".
 func HookPath(app types.NamespacedName, action string) string {
 	return "/kubernetes/namespaces/" + app.Namespace + "/applications/" + app.Name + "/" + action
 }
 
-// DigestOf is how the value of a Secret stands in documents: "sha256:..." .
+// DigestOf returns what documents have in place of the value of a Secret: "sha256:...".
 func DigestOf(value []byte) string {
 	sum := sha256.Sum256(value)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ShutdownStrategy is what becomes of an Application that does not confirm its
-// shutdown.
+// ShutdownStrategy is what an agent does with an Application that does not confirm its shutdown.
 type ShutdownStrategy string
 
-// The strategies. GiveUp, the default, keeps the Application as it is.
+// The strategies. GiveUpShutdown, the default, leaves the Application unchanged.
 const (
 	GiveUpShutdown ShutdownStrategy = "give_up"
 	DeleteAnyway   ShutdownStrategy = "delete"
 )
 
-// ShutdownWishes are what an Application says of its shutdown; nil, or empty, is
-// what the agent says.
+// ShutdownWishes are the annotations about the shutdown. Nil and empty values stand for the flags
+// of the agent.
 type ShutdownWishes struct {
 	GraceTime *time.Duration
 	Strategy  ShutdownStrategy
 	Retries   *int
-	// Retry asks for another try once the agent has given up. What counts is that it
-	// differs from that of the last time.
+	// Retry asks for another try after the agent has given up, if it differs from the last one.
 	Retry string
 }
 
-// HookRecord is what the agent of one cluster keeps of the hooks, in its inventory.
+// HookRecord is what the inventory of one cluster has of the hooks.
 type HookRecord struct {
-	// Tokens are the digests of those that it has made.
+	// Tokens are the digests of the tokens that the agent has created.
 	Tokens map[Hook]string `json:"tokens,omitempty"`
-	// Completed: the Application has said that its work is done.
+	// Completed reports that the Application has called the hook complete.
 	Completed bool `json:"completed,omitempty"`
-	// Shutdown is how far the shutdown there has got; nil: it was not asked for.
+	// Shutdown is the progress of the shutdown there, nil if there was no request.
 	Shutdown *ShutdownRecord `json:"shutdown,omitempty"`
 }
 
 func (r HookRecord) isEmpty() bool { return len(r.Tokens) == 0 && !r.Completed && r.Shutdown == nil }
 
-// ShutdownRecord is how far a shutdown has got.
+// ShutdownRecord is the progress of a shutdown.
 type ShutdownRecord struct {
-	// State is WAITING_FOR_CLEANING, READY_FOR_ACTION once the Application has
-	// confirmed, or is no more, or DEGRADED when the agent has given up.
+	// State is WAITING_FOR_CLEANING, READY_FOR_ACTION once the Application has confirmed or is
+	// gone, or DEGRADED if the agent has given up.
 	State State `json:"state"`
-	// Attempt is that which ends at the deadline, from 1 on.
+	// Attempt is the number of the attempt that ends at the deadline, from 1 on.
 	Attempt  int         `json:"attempt"`
 	Deadline metav1.Time `json:"deadline"`
-	// Retry is the wish that was answered last.
+	// Retry is the [ShutdownWishes].Retry that was answered last.
 	Retry string `json:"retry,omitempty"`
-	// Asked: in this attempt, the Application was asked, or it was tried.
+	// Asked reports that the agent has called the Application in this attempt, or tried to.
 	Asked bool `json:"asked,omitempty"`
-	// Message tells of the first call of the attempt, or why the agent has given up.
+	// Message describes the first call of the attempt, or why the agent has given up.
 	Message string `json:"message,omitempty"`
 }

@@ -3,106 +3,113 @@ package application
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// Domain and Prefix mark what is ours in labels, annotations and finalizers.
+// Domain and Prefix mark the labels, annotations and finalizers of this project.
 const (
 	Domain = manifest.Domain
 	Prefix = Domain + "/"
 )
 
-// What a user writes.
+// The annotations of users. [Annotations] has the values and the effect of each.
 const (
-	// FormatAnnotation makes a ConfigMap an Application; its value is the format version.
-	FormatAnnotation = Prefix + "application"
-	// Format is the only format version there is.
-	Format = "v1"
-	// ClusterAnnotation names the target cluster.
-	ClusterAnnotation = Prefix + "cluster"
-	// LocalCluster is the target of an Application that names none.
-	LocalCluster = "local"
-	// ServiceAccountAnnotation names the identity to act as on the target, and
-	// DefaultServiceAccount is that where one is required and none is named.
-	ServiceAccountAnnotation = Prefix + "service-account"
-	DefaultServiceAccount    = "krake-deployer"
-	// ForceDeleteAnnotation gives up on objects: "true" on all of an Application
-	// that is being deleted, names of clusters on those that these hold. See [GivenUp].
-	ForceDeleteAnnotation = Prefix + "force-delete"
-	// ModeAnnotation is a [Mode].
-	ModeAnnotation = Prefix + "mode"
-	// AdoptAnnotation, "true", takes over objects that exist already and belong to
-	// no Application.
-	AdoptAnnotation = Prefix + "adopt"
-	// DeletionPolicyAnnotation is a [DeletionPolicy].
-	DeletionPolicyAnnotation = Prefix + "deletion-policy"
-	// HoldUntilAnnotation, a time as in RFC 3339, has drift recorded and not
-	// reverted until then: on an Application, or on one of its objects.
-	HoldUntilAnnotation = Prefix + "hold-until"
-	// HoldAnnotation, "deny", forbids holds on the objects of an Application.
-	HoldAnnotation = Prefix + "hold"
-	// HooksAnnotation names hooks, with commas between: complete, shutdown. See [Hook].
-	HooksAnnotation = Prefix + "hooks"
-	// InitContainersAnnotation, "true", has the hooks injected into init containers, too.
-	InitContainersAnnotation = Prefix + "hooks-init-containers"
-	// What an Application says of its shutdown: how long an attempt takes at most, what
-	// becomes of it if it does not confirm, how often it is asked again, and, with a
-	// new value each time, that the agent is to try once more after it has given up.
+	FormatAnnotation             = Prefix + "application"
+	ClusterAnnotation            = Prefix + "cluster"
+	ServiceAccountAnnotation     = Prefix + "service-account"
+	ForceDeleteAnnotation        = Prefix + "force-delete"
+	ModeAnnotation               = Prefix + "mode"
+	AdoptAnnotation              = Prefix + "adopt"
+	DeletionPolicyAnnotation     = Prefix + "deletion-policy"
+	HoldUntilAnnotation          = Prefix + "hold-until"
+	HoldAnnotation               = Prefix + "hold"
+	HooksAnnotation              = Prefix + "hooks"
+	InitContainersAnnotation     = Prefix + "hooks-init-containers"
 	ShutdownGraceTimeAnnotation  = Prefix + "shutdown-grace-time"
 	ShutdownStrategyAnnotation   = Prefix + "shutdown-failure-strategy"
 	ShutdownRetryCountAnnotation = Prefix + "shutdown-retry-count"
 	ShutdownRetryAnnotation      = Prefix + "shutdown-retry"
-	// GeneratedFromAnnotation names what a front end has made the Application from, as
-	// Habitat/shop. It has no effect on the Application.
-	GeneratedFromAnnotation = Prefix + "generated-from"
+	GeneratedFromAnnotation      = Prefix + "generated-from"
+)
 
+const (
+	// Format is the only format version.
+	Format = "v1"
+	// LocalCluster is the target of an Application that names none.
+	LocalCluster = "local"
+	// DefaultServiceAccount writes the objects where an account is required and none is named.
+	DefaultServiceAccount = "krake-deployer"
+)
+
+// The keys of the data. [DataKeys] has the content and the writer of each.
+const (
 	specPrefix        = "spec."
 	ManifestKey       = specPrefix + "manifest"
 	ObserverSchemaKey = specPrefix + "observer_schema"
-	// ToscaKey is a TOSCA template, or the URL of one; CSARKey an archive, or the URL
-	// of one. They are translated if there is no manifest, the template first.
-	ToscaKey = specPrefix + "tosca"
-	CSARKey  = specPrefix + "csar"
+	ToscaKey          = specPrefix + "tosca"
+	CSARKey           = specPrefix + "csar"
+
+	MangledSchemaKey = "status.mangled_observer_schema"
+	TranslatedKey    = "status.translated_manifest"
+	LastAppliedKey   = "status.last_applied_manifest"
+	LastObservedKey  = "status.last_observed_manifest"
+	LearnedKey       = "status.learned"
+	StatusKey        = "status"
+
+	inventoryPrefix = "inventory."
 )
 
-// Where webhook and agents run. An agent is the ServiceAccount of its cluster's
-// name there.
+// The labels of an Application and of what administrators create, see [Labels], and the finalizers.
+const (
+	ClusterLabel   = Prefix + "cluster"
+	StateLabel     = Prefix + "state"
+	AggregateLabel = Prefix + "aggregate-to-agent"
+	EnrolmentLabel = Prefix + "enrolment"
+
+	holderPrefix    = "holder." + Prefix
+	finalizerSuffix = "." + Prefix + "resources"
+)
+
+// The marks of applied objects. The label is an index and proves nothing; the annotations do.
+const (
+	OwnedByLabel       = Prefix + "owned-by"
+	OwnerAnnotation    = Prefix + "owner"
+	OwnerUIDAnnotation = Prefix + "owner-uid"
+)
+
+// The namespaces of the webhook and of the agents. An agent is the ServiceAccount there that has
+// the name of its cluster.
 const (
 	SystemNamespace = "krake-system"
 	AgentsNamespace = "krake-agents"
 )
 
-// The virtual resources that users have rights on: an Application, as it is
-// deleted, and a cluster, as Applications are deployed to it.
+// The virtual resources that users have rights on: an Application to delete, and a cluster to deploy to.
 const (
 	ApplicationsResource = "applications"
 	ClustersResource     = "clusters"
 	DeployVerb           = "deploy-to"
 )
 
-// What the Lease of a cluster's agent on the hub says: the UID of the target's
-// namespace kube-system, which identifies the target, and the UID of the Lease
-// there by which one of its replicas acts.
+// The annotations of the Lease on the hub of a cluster's agent: the UID of the target's namespace
+// kube-system, which identifies the target, and the UID of the [TargetLease].
 const (
 	TargetAnnotation      = Prefix + "target"
 	TargetLeaseAnnotation = Prefix + "target-lease"
 )
 
-// HubLease is the name of the Lease on the hub by which one target has the name
-// of the cluster.
+// HubLease returns the name of the Lease on the hub that binds the name of a cluster to one target.
 func HubLease(cluster string) string { return "krake-cluster-" + cluster }
 
-// TargetLease is the name of the Lease on the target by which one of the agent's
-// replicas acts.
+// TargetLease returns the name of the Lease on the target by which one replica of the agent acts.
 func TargetLease(cluster string) string { return "krake-agent-" + cluster }
 
-// UserAnnotations are the annotations of ours that a user may write.
+// UserAnnotations returns the annotations of this project that a user may write.
 func UserAnnotations() []string {
 	return []string{
 		FormatAnnotation, ClusterAnnotation, ForceDeleteAnnotation, ServiceAccountAnnotation,
@@ -113,92 +120,32 @@ func UserAnnotations() []string {
 	}
 }
 
-// SpecKeys are the keys of the data that a user may write and an agent carries out.
+// SpecKeys returns the keys of the data that a user may write and an agent carries out.
 func SpecKeys() []string { return []string{ManifestKey, ObserverSchemaKey, ToscaKey, CSARKey} }
 
-// IsSpecKey tells if a key of the data belongs to the user's spec, known or not.
+// IsSpecKey reports whether a key of the data belongs to the user's spec, known or not.
 func IsSpecKey(key string) bool { return strings.HasPrefix(key, specPrefix) }
 
-// What webhook and agent write.
-const (
-	MangledSchemaKey = "status.mangled_observer_schema"
-	// TranslatedKey has the manifest that a template or an archive was translated to
-	// (step 0).
-	TranslatedKey   = "status.translated_manifest"
-	LastAppliedKey  = "status.last_applied_manifest"
-	LastObservedKey = "status.last_observed_manifest"
-	LearnedKey      = "status.learned"
-	StatusKey       = "status"
-
-	inventoryPrefix = "inventory."
-	holderPrefix    = "holder." + Prefix
-	finalizerSuffix = "." + Prefix + "resources"
-
-	// ClusterLabel and StateLabel are for people: kubectl get cm -L krake.dev/state.
-	ClusterLabel = Prefix + "cluster"
-	StateLabel   = Prefix + "state"
-)
-
-// Labels of what administrators have for webhook and agents.
-const (
-	// AggregateLabel, "true", makes the rights of a ClusterRole those of the agents.
-	AggregateLabel = Prefix + "aggregate-to-agent"
-	// EnrolmentLabel is on all that the hub keeps for a further cluster, with its name.
-	EnrolmentLabel = Prefix + "enrolment"
-)
-
-// Marks on applied objects.
-const (
-	// OwnedByLabel selects the objects of all Applications; its value is an
-	// index, not a proof.
-	OwnedByLabel       = Prefix + "owned-by"
-	OwnerAnnotation    = Prefix + "owner"
-	OwnerUIDAnnotation = Prefix + "owner-uid"
-)
-
-// HolderLabel is the label by which the agent of a cluster selects the
-// Applications that it holds, or is to hold, objects of.
+// HolderLabel returns the label by which the agent of a cluster selects the Applications of which
+// it holds, or is to hold, objects.
 func HolderLabel(cluster string) string { return holderPrefix + cluster }
 
-// Finalizer keeps an Application until the agent of the cluster has deleted its objects.
+// Finalizer returns the finalizer that keeps an Application until the cluster has none of its objects.
 func Finalizer(cluster string) string { return cluster + finalizerSuffix }
 
-// InventoryKey is where the agent of the cluster writes what it holds.
+// InventoryKey returns the key under which the agent of the cluster writes what it holds.
 func InventoryKey(cluster string) string { return inventoryPrefix + cluster }
 
-// HoldersOf gives the clusters that hold, or are to hold, objects of the
-// Application, as labels and finalizers say, sorted.
-func HoldersOf(cm *corev1.ConfigMap) []string {
-	var holders []string
-	for label := range cm.Labels {
-		if cluster, ok := strings.CutPrefix(label, holderPrefix); ok {
-			holders = append(holders, cluster)
-		}
-	}
-	for _, finalizer := range cm.Finalizers {
-		if cluster, ok := strings.CutSuffix(finalizer, finalizerSuffix); ok {
-			holders = append(holders, cluster)
-		}
-	}
-	slices.Sort(holders)
-	return slices.Compact(holders)
-}
-
-// IsOurFinalizer tells if an agent set the finalizer.
+// IsOurFinalizer reports whether an agent set the finalizer.
 func IsOurFinalizer(finalizer string) bool { return strings.HasSuffix(finalizer, finalizerSuffix) }
 
-// IsAgentKey tells if only an agent may write this key of the data.
+// IsAgentKey reports whether only an agent may write this key of the data.
 func IsAgentKey(key string) bool {
-	switch key {
-	case StatusKey, LearnedKey, LastObservedKey:
-		return true
-	}
-	return strings.HasPrefix(key, inventoryPrefix)
+	return key == StatusKey || key == LearnedKey || key == LastObservedKey || strings.HasPrefix(key, inventoryPrefix)
 }
 
-// IsKeyOf tells if the agent of the cluster may write this key of the data.
-// The status is written by that of the current cluster alone, and what the webhook
-// computes where only the agent can: the translation of what is behind a URL.
+// IsKeyOf reports whether the agent of the cluster may write this key of the data. Only the agent of
+// the current cluster writes the status, and what the webhook cannot compute because of a URL.
 func IsKeyOf(key, cluster string, current bool) bool {
 	switch key {
 	case InventoryKey(cluster):
@@ -209,18 +156,18 @@ func IsKeyOf(key, cluster string, current bool) bool {
 	return false
 }
 
-// IsStatusKey tells if the webhook or an agent writes this key of the data.
+// IsStatusKey reports whether the webhook or an agent writes this key of the data.
 func IsStatusKey(key string) bool {
 	return IsAgentKey(key) || strings.HasPrefix(key, StatusKey+".") // those of a newer version among them
 }
 
-// IsStatusLabel tells if the webhook or an agent writes this label.
+// IsStatusLabel reports whether the webhook or an agent writes this label.
 func IsStatusLabel(label string) bool {
 	return label == ClusterLabel || label == StateLabel || strings.HasPrefix(label, holderPrefix)
 }
 
-// Marks are what the objects of an Application carry. The annotations prove
-// that this very object belongs to this very Application; the label finds it.
+// Marks returns the marks of an object of an Application. The annotations prove that this very
+// object belongs to this very Application; the label finds it.
 func Marks(owner types.NamespacedName, uid types.UID, id manifest.ID) manifest.Marks {
 	sum := sha256.Sum256([]byte(owner.String()))
 	return manifest.Marks{
@@ -232,13 +179,10 @@ func Marks(owner types.NamespacedName, uid types.UID, id manifest.ID) manifest.M
 	}
 }
 
-// OwnerOf gives the Application to which an object says, by its own annotation,
-// that it belongs. What was copied from another object, with its annotations,
-// belongs to nobody.
+// OwnerOf returns the Application that an object names as its owner. An object whose annotation was
+// copied from another object has no owner.
 func OwnerOf(live map[string]any) (owner types.NamespacedName, ok bool) {
-	metadata, _ := live["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	text, _ := annotations[OwnerAnnotation].(string)
+	text, _, _ := unstructured.NestedString(live, "metadata", "annotations", OwnerAnnotation)
 	name, self, _ := strings.Cut(text, " ")
 	owner.Namespace, owner.Name, ok = strings.Cut(name, "/")
 	id, err := manifest.Identify(live)

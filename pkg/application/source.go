@@ -14,24 +14,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Source is where a template or an archive is, if not in the ConfigMap: a URL as
+// Source is the URL of a template or an archive that is not in the ConfigMap:
 //
 //	https://example.org/web/service.yaml
 //	https://example.org:8443/web.csar#sha256=<64 hexadecimal digits>
 //
-// and not http://example.org/web.yaml, which anybody on the way could change.
-// It is made by [ParseSource]; whoever fetches it has checked the host as well.
+// and not http://example.org/web.yaml, which could be changed on its way. [ParseSource] makes it;
+// what fetches it must check the host as well.
 type Source struct {
-	// URL has the host in small letters, no default port and no fragment.
+	// URL has the host in lower case, no default port and no fragment.
 	URL string
-	// Digest is that of the bytes that the user wants, as sha256:<hexadecimal>;
-	// empty if any will do.
+	// Digest is that of the content that the user wants, as sha256:<hexadecimal>, empty for any.
 	Digest string
-	// Archive tells a CSAR archive from a template.
+	// Archive reports that the content is a CSAR archive and not a template.
 	Archive bool
 }
 
-// String gives the source as a user writes it.
+// String returns the source as a user writes it.
 func (s Source) String() string {
 	if s.Digest == "" {
 		return s.URL
@@ -39,9 +38,9 @@ func (s Source) String() string {
 	return s.URL + "#" + strings.Replace(s.Digest, ":", "=", 1)
 }
 
-// Origin is what a URL is fetched from, by https.
+// Origin is the server of a URL, by https.
 type Origin struct {
-	// Host is a name in small letters, or an IP address in its canonical spelling.
+	// Host is a name in lower case, or an IP address in its canonical spelling.
 	Host string
 	Port uint16
 }
@@ -64,14 +63,13 @@ const maxURL = 2048
 var (
 	scheme     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 	digestMark = regexp.MustCompile(`^sha256=[0-9A-Fa-f]{64}$`)
-	// aNumber is a last label that makes some read the whole host as an IPv4 address:
+	// aNumber is a last label for which some programs read the whole host as an IPv4 address:
 	// 2130706433, 0x7f000001, 0177.0.0.1 and 127.1 are all 127.0.0.1.
 	aNumber = regexp.MustCompile(`(^|\.)([0-9]+|0[xX][0-9A-Fa-f]*)\.?$`)
 )
 
-// ParseSource tells if the text of the key is a URL: one line that begins with a
-// scheme. Anything else is a template, or an archive. No error repeats the text,
-// which may have a password in it.
+// ParseSource reports whether the text of the key is a URL, one line that begins with a scheme, and parses
+// it. Any other text is a template or an archive. No error repeats the text, which may contain a password.
 func ParseSource(key, text string) (source Source, isURL bool, err error) {
 	text = strings.TrimSpace(text)
 	if !scheme.MatchString(text) || strings.ContainsAny(text, "\r\n") {
@@ -104,7 +102,7 @@ func parseSource(key, text string) (Source, error) {
 	return source, nil
 }
 
-// parseURL reads a URL that has neither a fragment nor a query.
+// parseURL parses a URL that must have neither a fragment nor a query.
 func parseURL(text string) (*url.URL, error) {
 	isForeign := func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }
 	switch {
@@ -122,9 +120,8 @@ func parseURL(text string) (*url.URL, error) {
 	return address, nil
 }
 
-// OriginOf gives what the URL is fetched from. A host that one program reads as a
-// name and another one as an IP address is refused, and so are credentials: whoever
-// may read the Application could read them.
+// OriginOf returns the server of the URL. It refuses a host that one program reads as a name and another
+// one as an IP address. It refuses credentials, because all readers of the Application could read them.
 func OriginOf(address *url.URL) (Origin, error) {
 	switch {
 	case address.Scheme == "http":
@@ -173,8 +170,7 @@ func portOf(address *url.URL) (uint16, error) {
 	return uint16(port), nil
 }
 
-// checkPath checks the path, and the suffix as it is written. The reference
-// tells small letters from capitals at admission, and so do we.
+// checkPath checks the path and its suffix. As in the reference, the suffix is case-sensitive.
 func checkPath(key string, address *url.URL) error {
 	file, rooted := strings.CutPrefix(address.Path, "/")
 	if !rooted || !fs.ValidPath(file) || strings.ContainsFunc(file, unicode.IsControl) {

@@ -3,7 +3,7 @@ package application
 // ClusterPart stands for the name of a cluster in a [Name].
 const ClusterPart = "CLUSTER"
 
-// Writer is who may write what has a name of ours. The policies keep it so.
+// Writer is who may write under a name of this project. The admission policies enforce it.
 type Writer string
 
 // The writers.
@@ -11,23 +11,22 @@ const (
 	ByUser    Writer = "user"
 	ByWebhook Writer = "webhook"
 	ByAgent   Writer = "agent"
-	// ByAgentOfTarget: the agent of the cluster where the Application is to be.
+	// ByAgentOfTarget is the agent of the target cluster alone.
 	ByAgentOfTarget Writer = "agent of the target cluster"
 	ByAdministrator Writer = "administrator"
 )
 
-// Name is one of our names, as the reference tells of it.
+// Name is a name of this project, as the reference page describes it.
 type Name struct {
-	// Key is how it is written, with [ClusterPart] where a cluster's name belongs.
+	// Key is the name, with [ClusterPart] in place of a cluster's name.
 	Key string
-	// On is what carries it, in words.
+	// On is what has the name, in words.
 	On     string
 	Writer Writer
-	// Values are those that it may have; Form says in words which they are, where they
-	// cannot be counted.
+	// Values are all possible values. Form describes them if they cannot be listed.
 	Values []string
 	Form   string
-	// Default is what holds where it is not there.
+	// Default holds without it.
 	Default string
 	Effect  string
 }
@@ -37,7 +36,7 @@ const (
 	onObject      = "applied object"
 )
 
-// Annotations are all of ours.
+// Annotations returns all annotations of this project.
 func Annotations() []Name {
 	return append(userAnnotations(), []Name{
 		{Key: HoldUntilAnnotation, On: onObject, Writer: ByUser, Form: "a time as in RFC 3339", Default: "no hold",
@@ -53,7 +52,7 @@ func Annotations() []Name {
 	}...)
 }
 
-// userAnnotations are those that people write on Applications.
+// userAnnotations are the annotations that users write on Applications.
 func userAnnotations() []Name {
 	names := []Name{
 		{Key: FormatAnnotation, Values: []string{Format}, Default: "a plain ConfigMap",
@@ -95,7 +94,7 @@ func userAnnotations() []Name {
 	return names
 }
 
-// DataKeys are the keys of the data of an Application.
+// DataKeys returns the keys of the data of an Application.
 func DataKeys() []Name {
 	names := []Name{
 		{Key: ManifestKey, Writer: ByUser, Form: "YAML, of several documents perhaps, or JSON", Effect: "the resources"},
@@ -117,7 +116,7 @@ func DataKeys() []Name {
 	return names
 }
 
-// Labels are all of ours.
+// Labels returns all labels of this project.
 func Labels() []Name {
 	return []Name{
 		{Key: ClusterLabel, On: onApplication, Writer: ByWebhook, Form: "the name of a cluster", Effect: "for people: `kubectl get configmaps -l krake.dev/cluster`"},
@@ -130,7 +129,7 @@ func Labels() []Name {
 	}
 }
 
-// Finalizers are all of ours.
+// Finalizers returns all finalizers of this project.
 func Finalizers() []Name {
 	return []Name{{
 		Key: Finalizer(ClusterPart), On: onApplication, Writer: ByAgent,
@@ -138,13 +137,13 @@ func Finalizers() []Name {
 	}}
 }
 
-// StateMeaning is a state, and what it tells.
+// StateMeaning is a state with what it means.
 type StateMeaning struct {
 	State   State
 	Meaning string
 }
 
-// States are all that an agent writes.
+// States returns all states that an agent writes.
 func States() []StateMeaning {
 	return []StateMeaning{
 		{StateCreating, "suspended, or the cluster is silent, before anything was created"},

@@ -1,6 +1,7 @@
 package application
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,47 +11,42 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Mode is what an agent does about drift.
+// Mode is what an agent does about drift. [Annotations] has the meanings.
 type Mode string
 
 // The modes. Enforce is the default.
 const (
-	// Enforce: the objects are kept as the Application says.
 	Enforce Mode = "enforce"
-	// Observe: what differs is reported, and nothing is written to the target.
 	Observe Mode = "observe"
-	// Suspend: the objects are not even looked at.
 	Suspend Mode = "suspend"
 )
 
-// DeletionPolicy is what becomes of the objects of a deleted Application.
+// DeletionPolicy is what an agent does with the objects of a deleted Application.
 type DeletionPolicy string
 
-// The policies. Delete is the default, but for adopted objects; Orphan takes our
-// marks off the objects and leaves them where they are.
+// The policies. Delete is the default, except for adopted objects. Orphan removes only our marks.
 const (
 	Delete DeletionPolicy = "delete"
 	Orphan DeletionPolicy = "orphan"
 )
 
-// Wishes are what the annotations of an Application say.
+// Wishes are the annotations of an Application.
 type Wishes struct {
 	Mode           Mode
 	DeletionPolicy DeletionPolicy
-	// DeletesAdopted: the policy is said to be Delete, and so goes for what was
-	// adopted, too.
+	// DeletesAdopted reports that the policy Delete is written out, so that it holds for adopted
+	// objects, too.
 	DeletesAdopted bool
 	Adopt          bool
 	// HoldUntil is zero if the Application is not held.
 	HoldUntil time.Time
-	// DenyHolds: holds on single objects do not count.
+	// DenyHolds reports that holds on single objects do not count.
 	DenyHolds bool
 	Shutdown  ShutdownWishes
 }
 
-// WishesOf reads the annotations. In the place of a value that cannot be read is
-// what changes the least on the target: an Application whose mode or hold nobody
-// understands is observed, and its objects are orphaned and not adopted.
+// WishesOf reads the annotations. For an unreadable value it returns what changes the least on the
+// target: an unreadable mode or hold means Observe, and objects are orphaned and not adopted.
 func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
 	r := reading{annotations: cm.Annotations}
 	wishes := Wishes{
@@ -79,17 +75,17 @@ func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
 	return wishes, r.refusals
 }
 
-// Bounds of what an Application says of its shutdown.
+// The bounds of the annotations about the shutdown.
 const (
 	leastGraceTime = time.Second
 	mostGraceTime  = 24 * time.Hour
 	mostRetries    = 100
 )
 
-// shutdown reads what is said of the shutdown. In the place of what cannot be read
-// is what the agent says, and of a strategy, that which deletes nothing.
+// shutdown reads the annotations about the shutdown. For an unreadable value it returns that of the
+// agent, and for an unreadable strategy the one that deletes nothing.
 func (r *reading) shutdown() ShutdownWishes {
-	for _, word := range hookWords(r.annotations[HooksAnnotation]) {
+	for _, word := range wordsOf(r.annotations[HooksAnnotation]) {
 		if word != string(Complete) && word != string(Shutdown) {
 			r.refuse(HooksAnnotation, "it has to be complete, shutdown, or both with a comma between")
 			break
@@ -126,17 +122,17 @@ func parseGraceTime(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// unreadable stands for a value where there is only one that means anything.
+// unreadable is the careful value where all values but one mean nothing.
 const unreadable = "\x00"
 
-// reading is how annotations are read.
+// reading collects what is wrong with the annotations that it reads.
 type reading struct {
 	annotations map[string]string
 	refusals    field.ErrorList
 }
 
-// oneOf gives the value if it is one of these, the first of which is the careful
-// one, and the careful one if not; nothing if the annotation is not there.
+// oneOf returns the value of the annotation, "" without one. In place of an impossible value it
+// returns the first of the possible ones, which is the careful one.
 func (r *reading) oneOf(annotation, wanted string, possible ...string) string {
 	value, ok := r.annotations[annotation]
 	if !ok || slices.Contains(possible, value) {
@@ -154,7 +150,7 @@ func (r *reading) refuse(annotation, wanted string) {
 func ParseHold(value string) (time.Time, error) {
 	until, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("it has to be a time as in RFC 3339: %s", "2026-01-02T15:04:05Z")
+		return time.Time{}, errors.New("it has to be a time as in RFC 3339: 2026-01-02T15:04:05Z")
 	}
 	return until, nil
 }

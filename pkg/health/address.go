@@ -1,57 +1,55 @@
 package health
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
 
 const (
 	pending = "<pending>"
-	// anyNode is the host of a NodePort. Which nodes there are, and by which of
-	// their addresses one reaches them, is not in the Service.
+	// anyNode is the host of a NodePort. Which nodes exist, and by which of their addresses they are
+	// reached, is not in the Service.
 	anyNode = "<node>"
-	// maxPorts bounds an address: it is kept in the Application's status.
+	// maxPorts bounds an address, which is stored in the Application's status.
 	maxPorts = 16
 )
 
-// addressOf gives the address of a Service in the form that [Of] describes.
+// addressOf returns the address of a Service in the form that [Of] describes.
 func addressOf(service map[string]any) string {
+	host, numbers := at[string](service, "spec", "clusterIP"), ports(service, "port")
 	switch at[string](service, "spec", "type") {
 	case "ExternalName":
-		return externalAddress(service)
+		host = at[string](service, "spec", "externalName")
+		if numbers == "" {
+			return host
+		}
 	case "LoadBalancer":
-		return join(balancer(service), ports(service, "port"))
+		host = balancer(service)
 	case "NodePort":
-		return join(anyNode, ports(service, "nodePort"))
+		host, numbers = anyNode, ports(service, "nodePort")
+	default:
+		if host == "None" {
+			return ""
+		}
 	}
-	host := at[string](service, "spec", "clusterIP")
-	if host == "None" {
-		return ""
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
 	}
-	return join(host, ports(service, "port"))
+	return cmp.Or(host, pending) + ":" + cmp.Or(numbers, pending)
 }
 
-func externalAddress(service map[string]any) string {
-	host, ports := at[string](service, "spec", "externalName"), ports(service, "port")
-	if ports == "" {
-		return host
-	}
-	return join(host, ports)
-}
-
-// balancer gives the first address of the load balancer, or its name.
+// balancer returns the first address of the load balancer, or its name.
 func balancer(service map[string]any) string {
 	for ingress := range objects(service, "status", "loadBalancer", "ingress") {
-		for _, field := range []string{"ip", "hostname"} {
-			if host := at[string](ingress, field); host != "" {
-				return host
-			}
+		if host := cmp.Or(at[string](ingress, "ip"), at[string](ingress, "hostname")); host != "" {
+			return host
 		}
 	}
 	return ""
 }
 
-// ports gives "80,443".
+// ports returns "80,443".
 func ports(service map[string]any, field string) string {
 	var all []string
 	for port := range objects(service, "spec", "ports") {
@@ -59,28 +57,11 @@ func ports(service map[string]any, field string) string {
 			all = append(all, "...")
 			break
 		}
-		all = append(all, number(at[int64](port, field)))
+		number := pending
+		if known := at[int64](port, field); known != 0 {
+			number = strconv.FormatInt(known, 10)
+		}
+		all = append(all, number)
 	}
 	return strings.Join(all, ",")
-}
-
-func number(port int64) string {
-	if port == 0 {
-		return pending
-	}
-	return strconv.FormatInt(port, 10)
-}
-
-func join(host, ports string) string {
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	return orPending(host) + ":" + orPending(ports)
-}
-
-func orPending(part string) string {
-	if part == "" {
-		return pending
-	}
-	return part
 }

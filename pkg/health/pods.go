@@ -3,44 +3,34 @@ package health
 import (
 	"iter"
 	"math"
-	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kind is a kind of object in whatever version.
-type kind struct{ group, name string }
-
-var (
-	daemonSet             = kind{"apps", "DaemonSet"}
-	deployment            = kind{"apps", "Deployment"}
-	job                   = kind{"batch", "Job"}
-	pod                   = kind{"", "Pod"}
-	replicaSet            = kind{"apps", "ReplicaSet"}
-	replicationController = kind{"", "ReplicationController"}
-	service               = kind{"", "Service"}
-	statefulSet           = kind{"apps", "StatefulSet"}
-)
-
-func kindOf(live map[string]any) kind {
-	group, _, ok := strings.Cut(at[string](live, "apiVersion"), "/")
-	if !ok {
-		group = "" // "v1"
-	}
-	return kind{group, at[string](live, "kind")}
+// kindOf returns the kind with its group, in whatever version: "Pod", "Deployment.apps".
+func kindOf(live map[string]any) string {
+	return schema.FromAPIVersionAndKind(at[string](live, "apiVersion"), at[string](live, "kind")).GroupKind().String()
 }
 
-// podsOf counts the Pods of a workload. A CronJob is none: its Jobs are, and
-// none of them belongs to the Application.
-func podsOf(kind kind, live map[string]any) (isWorkload bool, state State, pods Pods) {
+// podsOf counts the Pods of a workload. A CronJob is none: its Jobs are, and they do not belong to the
+// Application.
+func podsOf(kind string, live map[string]any) (isWorkload bool, state State, pods Pods) {
 	switch kind {
-	case deployment, statefulSet, replicaSet, replicationController:
+	case "Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps", "ReplicationController":
 		pods = Pods{Desired: count(1, live, "spec", "replicas"), Running: count(0, live, "status", "readyReplicas")}
 		return true, complete(pods), pods
-	case daemonSet:
+	case "DaemonSet.apps":
 		pods = Pods{Desired: count(0, live, "status", "desiredNumberScheduled"), Running: count(0, live, "status", "numberReady")}
 		return true, complete(pods), pods
-	case job:
-		return true, stateOfJob(live), podsOfJob(live)
-	case pod:
+	case "Job.batch":
+		pods = Pods{
+			Desired:   count(1, live, "spec", "completions"),
+			Running:   count(0, live, "status", "active"),
+			Completed: count(0, live, "status", "succeeded"),
+			Failed:    count(0, live, "status", "failed"),
+		}
+		return true, stateOfJob(live), pods
+	case "Pod":
 		state = stateOfPod(live)
 		return true, state, onePod(state)
 	}
@@ -54,16 +44,7 @@ func complete(pods Pods) State {
 	return StateRunning
 }
 
-func podsOfJob(live map[string]any) Pods {
-	return Pods{
-		Desired:   count(1, live, "spec", "completions"),
-		Running:   count(0, live, "status", "active"),
-		Completed: count(0, live, "status", "succeeded"),
-		Failed:    count(0, live, "status", "failed"),
-	}
-}
-
-// stateOfJob: Pods that failed are none of a Job's failure, it tries again.
+// stateOfJob returns the state of a Job. Its failed Pods do not make it fail: it tries again.
 func stateOfJob(live map[string]any) State {
 	switch {
 	case holds(live, "Complete"):
@@ -73,8 +54,6 @@ func stateOfJob(live map[string]any) State {
 	}
 	return StateRunning
 }
-
-func isSuspended(job map[string]any) bool { return at[bool](job, "spec", "suspend") }
 
 func stateOfPod(live map[string]any) State {
 	phase := at[string](live, "status", "phase")
@@ -115,7 +94,7 @@ func stateOfContainer(container map[string]any) State {
 	return StateRunning
 }
 
-// onePod counts the Pod itself.
+// onePod counts a Pod alone.
 func onePod(state State) Pods {
 	pods := Pods{Desired: 1}
 	switch state {
@@ -141,7 +120,7 @@ func isUnschedulable(pod map[string]any) bool {
 	return false
 }
 
-// holds tells if the object has a condition of that type that is true.
+// holds reports whether the object has a condition of that type that is true.
 func holds(live map[string]any, conditionType string) bool {
 	for condition := range objects(live, "status", "conditions") {
 		if at[string](condition, "type") == conditionType && at[string](condition, "status") == "True" {
@@ -151,8 +130,7 @@ func holds(live map[string]any, conditionType string) bool {
 	return false
 }
 
-// at gives the value that the path leads to, the zero value if there is none
-// of this type.
+// at returns the value at the path, the zero value if there is none of this type.
 func at[T any](object map[string]any, path ...string) T {
 	last := len(path) - 1
 	for _, field := range path[:last] {
@@ -162,7 +140,7 @@ func at[T any](object map[string]any, path ...string) T {
 	return value
 }
 
-// objects gives the objects in a list; whatever else is in it is left out.
+// objects returns the objects in a list, without other elements.
 func objects(object map[string]any, path ...string) iter.Seq[map[string]any] {
 	return func(yield func(map[string]any) bool) {
 		for _, item := range at[[]any](object, path...) {
@@ -173,12 +151,11 @@ func objects(object map[string]any, path ...string) iter.Seq[map[string]any] {
 	}
 }
 
-// count gives a number of Pods. The API knows no negative ones, and none beyond
-// an int32; those that are summed up therefore do not overflow.
-func count(otherwise int64, object map[string]any, path ...string) int64 {
+// count returns a number of Pods, in the bounds of the API, from 0 to an int32, so that sums do not overflow.
+func count(missing int64, object map[string]any, path ...string) int64 {
 	number, ok := at[any](object, path...).(int64)
 	if !ok {
-		return otherwise
+		return missing
 	}
 	return min(max(number, 0), math.MaxInt32)
 }

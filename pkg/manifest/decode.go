@@ -12,28 +12,16 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// Limits of a text.
-const (
-	// MaxBytes is how long it may be.
-	MaxBytes = 256 << 10
-	// MaxResources is how many resources it may hold.
-	MaxResources = 100
-	// MaxDepth is how deep objects and lists may be nested. Every walker of this
-	// project is recursive and trusts that nothing deeper reaches it.
-	MaxDepth = 64
-)
-
-// Decode reads resources from YAML or JSON: any number of documents, each of
-// which is one resource or a list of resources. Empty documents are left out.
-// Whether each is an object, and which fields it has, is for the caller to see.
+// Decode reads resources from YAML or JSON: any number of documents, each of which is one resource or
+// a list of resources. It leaves out empty documents. The caller checks whether each resource is an
+// object, and its fields.
 //
-// The YAML tree is looked at before it is expanded: anchors, aliases and merge
-// keys are refused, because a text of 400 KB can expand to gigabytes, and so is
-// nesting below [MaxDepth]. Duplicate keys are errors, and so are integers that
-// no int64 holds: they would lose digits. Scalars are read as kubectl reads them
-// (YAML 1.1). What lies beyond [MaxBytes] or [MaxResources] is not looked at.
+// Decode checks the YAML tree before it is expanded. It refuses anchors, aliases and merge keys,
+// because a text of 400 KB can expand to gigabytes, and nesting below [MaxDepth]. Duplicate keys are
+// errors, and so are integers beyond an int64, which would lose digits. Scalars are read as kubectl
+// reads them (YAML 1.1). Decode stops at [MaxBytes] and at [MaxResources].
 //
-// Errors tell lines and keys, never values: the text may be that of a Secret.
+// Errors contain lines and keys, never values: the text may be that of a Secret.
 func Decode(text []byte) ([]any, error) {
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("the text has %d bytes, and at most %d are possible: split it", len(text), MaxBytes)
@@ -64,7 +52,7 @@ func Decode(text []byte) ([]any, error) {
 	}
 }
 
-// next gives the text up to a line "---", as kubectl does.
+// next returns the text up to a line "---", as kubectl does.
 func next(reader *utilyaml.YAMLReader) ([]byte, error) {
 	document, err := reader.Read()
 	if errors.Is(err, io.EOF) {
@@ -80,25 +68,24 @@ func next(reader *utilyaml.YAMLReader) ([]byte, error) {
 	return document, nil
 }
 
-// isSeparator tells if a line is nothing but the beginning of a document to
-// YAML, for which "---#" is a text.
+// isSeparator reports whether a line only begins a document. To YAML, "---#" is a text.
 func isSeparator(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte("---"))
 	text := bytes.Trim(rest, " \t\r")
 	return ok && !goesOn(line) && (len(text) == 0 || text[0] == '#' && rest[0] != '#')
 }
 
-// goesOn tells if a line is several ones to YAML, which has further line breaks:
-// there may be anything behind a comment.
+// goesOn reports whether YAML, which has further line breaks, reads several lines: anything may follow
+// a comment.
 func goesOn(line []byte) bool {
 	return bytes.ContainsAny(bytes.TrimSuffix(line, []byte("\r")), "\r\u0085\u2028\u2029")
 }
 
-// isBlank tells if there is nothing in a document but comments. To leave tens
-// of thousands of them to the parser would cost seconds.
+// isBlank reports whether a document has nothing but comments. The parser would need seconds for tens
+// of thousands of them.
 func isBlank(document []byte) bool {
 	for line := range bytes.Lines(document) {
-		// Not all that is space to Go is to YAML.
+		// bytes.TrimSpace removes more than what YAML regards as space.
 		if line = bytes.Trim(line, " \t\r\n"); len(line) > 0 && (line[0] != '#' || goesOn(line)) {
 			return false
 		}
@@ -140,25 +127,20 @@ func decodeJSON(document []byte) (any, error) {
 	return value, nil
 }
 
-// TooDeep tells if more than MaxDepth objects and lists lie within each other.
-func TooDeep(value any) bool { return deeperThan(MaxDepth, value) }
-
-func deeperThan(depth int, value any) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		for _, field := range value {
-			if depth > 0 && deeperThan(depth-1, field) {
-				return true
-			}
+// checkNumbers refuses integers of JSON that would lose digits.
+func checkNumbers(document []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.UseNumber()
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
-		return depth == 0
-	case []any:
-		for _, item := range value {
-			if depth > 0 && deeperThan(depth-1, item) {
-				return true
-			}
+		if err != nil {
+			return err
 		}
-		return depth == 0
+		if number, ok := token.(json.Number); ok && losesDigits(number.String()) {
+			return errDigits
+		}
 	}
-	return false
 }

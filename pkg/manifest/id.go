@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ID is the identity of a resource (specification, section 1.1).
-// Namespace is empty where the resource does not say it.
+// ID is the identity of a resource (specification, section 1.1). Namespace is empty if the resource has none.
 type ID struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -16,16 +15,14 @@ type ID struct {
 	Name       string `json:"name"`
 }
 
-// Ref is a resource as an API server serves it: Namespace is empty only for
-// cluster-scoped kinds.
+// Ref is a resource as an API server serves it. Namespace is empty only for cluster-scoped kinds.
 type Ref struct {
 	ID
 
 	Resource schema.GroupVersionResource
 }
 
-// Identify reads the identity of a resource. The error names every field that
-// is missing or is not a string.
+// Identify reads the identity of a resource. The error names every field that is missing or is not a string.
 func Identify(resource map[string]any) (ID, error) {
 	metadata, _ := resource["metadata"].(map[string]any)
 	var missing []string
@@ -48,7 +45,7 @@ func Identify(resource map[string]any) (ID, error) {
 	return id, nil
 }
 
-// String gives "apps/v1 Deployment demo/web".
+// String returns "apps/v1 Deployment demo/web".
 func (id ID) String() string {
 	name := id.Name
 	if id.Namespace != "" {
@@ -57,37 +54,14 @@ func (id ID) String() string {
 	return id.APIVersion + " " + id.Kind + " " + name
 }
 
-// GroupVersionKind parses APIVersion; one that does not parse gives an empty
-// group, as the API server would find no such kind either.
+// GroupVersionKind parses APIVersion. The group is empty if it does not parse: no API server has such a kind.
 func (id ID) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind)
 }
 
-// sameType tells if two identities differ in nothing but, perhaps, the namespace.
-func (id ID) sameType(other ID) bool {
-	return id.APIVersion == other.APIVersion && id.Kind == other.Kind && id.Name == other.Name
-}
-
-// Find gives the index of the identity in ids, or -1. An equal namespace is
-// the best match; otherwise one side without a namespace matches any
-// (specification 1.1.4). The first match in the order of ids wins.
-func Find(ids []ID, wanted ID) int {
-	loose := -1
-	for i, id := range ids {
-		switch {
-		case !id.sameType(wanted):
-		case id.Namespace == wanted.Namespace:
-			return i
-		case loose < 0 && (id.Namespace == "" || wanted.Namespace == ""):
-			loose = i
-		}
-	}
-	return loose
-}
-
-// Pair gives for each identity of left the index of its partner in right, or
-// -1. No partner is given twice: equal namespaces are paired first, what is
-// left pairs with one side without a namespace, in order (specification 1.1.4).
+// Pair returns for each identity of left the index of its partner in right, or -1. Each has at most
+// one partner. Equal namespaces are paired first. Of the others, one without a namespace matches any
+// namespace, in order (specification 1.1.4).
 func Pair(left, right []ID) []int {
 	exact, loose := queues{}, queues{}
 	for i, id := range right {
@@ -111,9 +85,8 @@ func Pair(left, right []ID) []int {
 	return partners
 }
 
-// PairNamesakes is [Pair] for observer schemas, of which none says a namespace:
-// the k-th schema of a name belongs to the k-th resource of that name, in
-// whatever namespaces they are (specification 1.1.4).
+// PairNamesakes is [Pair] for observer schemas, which have no namespace: the k-th schema of a name
+// belongs to the k-th resource of that name, in any namespace (specification 1.1.4).
 func PairNamesakes(left, right []ID) []int { return Pair(anywhere(left), anywhere(right)) }
 
 func anywhere(ids []ID) []ID {
@@ -124,16 +97,16 @@ func anywhere(ids []ID) []ID {
 	return named
 }
 
-// anywhere is the identity without its namespace.
+// anywhere returns the identity without its namespace.
 func (id ID) anywhere() ID {
 	id.Namespace = ""
 	return id
 }
 
-// queues are the indices of those that share an identity, ascending.
+// queues are the indices of the resources that share an identity, ascending.
 type queues map[ID][]int
 
-// take gives the first index that is not taken yet, and takes it, or -1.
+// take returns the first index that is not taken yet and marks it as taken, or returns -1.
 func (q queues) take(id ID, taken []bool) int {
 	for left := q[id]; len(left) > 0; left = left[1:] {
 		q[id] = left[1:]

@@ -101,7 +101,7 @@ func TestFind(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			check.Equal(t, "index", test.want, manifest.Find(test.ids, test.wanted))
+			check.Equal(t, "index", test.want, manifest.Pair([]manifest.ID{test.wanted}, test.ids)[0])
 		})
 	}
 }

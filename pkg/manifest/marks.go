@@ -3,10 +3,11 @@ package manifest
 import (
 	"maps"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Domain is the domain of this project's labels and annotations. No manifest may
-// set one in it or below it.
+// Domain is the domain of this project's labels and annotations. No manifest may set one in it or below it.
 const Domain = "krake.dev"
 
 // IsReserved reports whether a label or annotation is in [Domain] or below it.
@@ -15,21 +16,18 @@ func IsReserved(key string) bool {
 	return domain == Domain || strings.HasSuffix(domain, "."+Domain)
 }
 
-// Marks are the labels and annotations by which an owner knows its objects.
+// Marks are the labels and annotations by which an owner recognizes its objects.
 type Marks struct {
 	Labels      map[string]string
 	Annotations map[string]string
 }
 
-// On gives a copy of the resource that carries the marks beside its own labels
-// and annotations.
+// On returns a copy of the resource with the marks beside its own labels and annotations.
 func (m Marks) On(resource map[string]any) map[string]any {
 	marked := maps.Clone(resource)
-	metadata, _ := resource["metadata"].(map[string]any)
-	metadata = copied(metadata)
+	metadata := copyOf(resource["metadata"])
 	for name, marks := range map[string]map[string]string{"labels": m.Labels, "annotations": m.Annotations} {
-		own, _ := metadata[name].(map[string]any)
-		own = copied(own)
+		own := copyOf(metadata[name])
 		for key, value := range marks {
 			own[key] = value
 		}
@@ -39,31 +37,26 @@ func (m Marks) On(resource map[string]any) map[string]any {
 	return marked
 }
 
-// Prove tells if the live object carries every annotation of the marks. Labels
-// prove nothing: the server copies them to objects that it derives.
+// Prove reports whether the live object has every annotation of the marks. Labels prove nothing: the
+// server copies them to objects that it derives.
 func (m Marks) Prove(live map[string]any) bool {
-	metadata, _ := live["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	return areAmong(m.Annotations, annotations)
+	return m.ProveBy((&unstructured.Unstructured{Object: live}).GetAnnotations())
 }
 
 // ProveBy is [Marks.Prove] by the annotations of a live object.
 func (m Marks) ProveBy(annotations map[string]string) bool {
-	return areAmong(m.Annotations, annotations)
-}
-
-func areAmong[V any](marks map[string]string, annotations map[string]V) bool {
-	for key, value := range marks {
-		if any(annotations[key]) != any(value) {
+	for key, value := range m.Annotations {
+		if own, ok := annotations[key]; !ok || own != value {
 			return false
 		}
 	}
-	return len(marks) > 0
+	return len(m.Annotations) > 0
 }
 
-func copied(fields map[string]any) map[string]any {
-	if fields == nil {
-		return map[string]any{}
-	}
-	return maps.Clone(fields)
+// copyOf returns a copy of an object, empty if there is none.
+func copyOf(object any) map[string]any {
+	fields := map[string]any{}
+	own, _ := object.(map[string]any)
+	maps.Copy(fields, own)
+	return fields
 }

@@ -6,9 +6,8 @@ import (
 	cbor "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// Packed is a JSON object in one piece; nil: there is none. Of what is kept for each
-// object most is looked at when somebody acts on it, which for most objects is never: as
-// a tree of maps it takes ten times the memory, and the garbage collector's time. Equal
+// Packed is a JSON object in one piece, nil for no object. A tree of maps takes ten times the memory,
+// and the garbage collector's time, and most objects that are stored are never read again. Equal
 // objects are packed alike.
 type Packed []byte
 
@@ -24,7 +23,7 @@ func Pack(fields map[string]any) Packed {
 	return packed
 }
 
-// Fields gives the object, as a tree of the caller's own.
+// Fields returns the object, as a tree of the caller's own.
 func (p Packed) Fields() map[string]any {
 	if p == nil {
 		return nil

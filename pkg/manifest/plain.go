@@ -8,12 +8,14 @@ import (
 	yamltree "go.yaml.in/yaml/v3"
 )
 
-// decodePlain gives the value of a document whose tree has passed check, if it can be
-// told without a second parser. The tree is one of YAML 1.2, whose scalars are others
-// than those of YAML 1.1, as which kubectl reads them. What the two could read as
-// different things is left to the parser of YAML 1.1, and so is what is an error to it.
+// quoted are the styles of scalars that are always texts.
+const quoted = yamltree.SingleQuotedStyle | yamltree.DoubleQuotedStyle | yamltree.LiteralStyle | yamltree.FoldedStyle
+
+// decodePlain returns the value of a document whose tree has passed check, if that needs no second
+// parser. The tree is one of YAML 1.2, but kubectl reads scalars as YAML 1.1 does. What the two may
+// read differently, and what is an error to YAML 1.1, is left to the parser of YAML 1.1.
 func decodePlain(document []byte, tree *yamltree.Node) (value any, ok bool) {
-	// Not every tag can be seen in the tree.
+	// The tree does not show every tag.
 	if len(tree.Content) == 0 || bytes.ContainsRune(document, '!') {
 		return nil, false
 	}
@@ -73,14 +75,14 @@ func plainScalar(node *yamltree.Node) (value any, ok bool) {
 	return nil, false
 }
 
-// words are texts in YAML 1.2, and switches in YAML 1.1.
+// words are texts in YAML 1.2, and booleans in YAML 1.1.
 var words = map[string]bool{
 	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
 	"n": true, "N": true, "no": true, "No": true, "NO": true, "off": true, "Off": true, "OFF": true,
 }
 
-// isText tells if a scalar without quotes, which is a text in YAML 1.2, is one in YAML
-// 1.1 for certain: it begins with a letter or a slash, or as a flag or a quantity does.
+// isText reports whether a scalar without quotes, which is a text in YAML 1.2, is certainly one in
+// YAML 1.1: it begins with a letter or a slash, or like a flag or a quantity.
 func isText(text string) bool {
 	if text == "" || strings.Contains(text, "\n") {
 		return false
@@ -101,7 +103,7 @@ func isText(text string) bool {
 
 func isLetter(b byte) bool { return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' }
 
-// isInteger tells if a scalar is an integer in decimal, as it would be written.
+// isInteger reports whether a scalar is an integer in its usual decimal form.
 func isInteger(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	return text == "0" || digits != "" && '1' <= digits[0] && digits[0] <= '9' && strings.Trim(digits, "0123456789") == ""

@@ -10,31 +10,30 @@ import (
 	yamltree "go.yaml.in/yaml/v3"
 )
 
-// Tree is a value with what only its text tells: the lines, and the order of the
-// fields.
+// Tree is a value with the lines and the order of the fields in its text.
 type Tree struct {
-	// Value is as [Decode] gives it.
+	// Value is as [Decode] returns it.
 	Value any
-	// Line is where it begins.
+	// Line is its first line.
 	Line int
-	// Fields are those of an object, in the order of the text. Those whose keys are
-	// no texts as they are written (yes, 0x10) come last.
+	// Fields are those of an object, in the order of the text. Those whose keys YAML does not read as
+	// they are written (yes, 0x10) come last.
 	Fields []Field
 	// Items are those of a list.
 	Items []*Tree
 }
 
-// Field is one of an object.
+// Field is a field of an object.
 type Field struct {
 	*Tree
 
 	Name string
-	// KeyLine is where the name is.
+	// KeyLine is the line of the name.
 	KeyLine int
 }
 
-// DecodeTree reads the only document of a text, YAML or JSON, and is as strict as
-// [Decode]. The value of a text without anything in it is nil.
+// DecodeTree reads the only document of a text, YAML or JSON, and is as strict as [Decode]. The value
+// of an empty text is nil.
 func DecodeTree(text []byte) (*Tree, error) {
 	switch {
 	case len(text) > MaxBytes:
@@ -58,8 +57,8 @@ func DecodeTree(text []byte) (*Tree, error) {
 	return treeOf(document.Content[0], value), nil
 }
 
-// treeOf adds the lines of a node to its value. Where they are not of one shape,
-// as with tags of YAML that change it, all parts have the line of the whole.
+// treeOf adds the lines of a node to its value. If their shapes differ, because of tags of YAML, all
+// parts have the line of the whole.
 func treeOf(node *yamltree.Node, value any) *Tree {
 	tree := &Tree{Value: value, Line: node.Line}
 	switch value := value.(type) {
@@ -104,15 +103,15 @@ func jsonTree(text []byte) (*Tree, error) {
 	return reader.tree(value)
 }
 
-// jsonReader reads the places of values that are known already.
+// jsonReader reads the lines of values that are decoded already.
 type jsonReader struct {
 	text    []byte
 	decoder *json.Decoder
-	// offset is up to where lines were counted.
+	// offset is the end of the text whose lines were counted.
 	offset, line int
 }
 
-// next gives the next token, and the line where it is.
+// next returns the next token and its line.
 func (r *jsonReader) next() (json.Token, int, error) {
 	token, err := r.decoder.Token()
 	end := int(r.decoder.InputOffset())

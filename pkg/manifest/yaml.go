@@ -26,7 +26,7 @@ func decodeYAML(document []byte) (any, error) {
 	return decodeYAML11(document, tree)
 }
 
-// decodeYAML11 reads what the tree of YAML 1.2 leaves open.
+// decodeYAML11 reads a document that YAML 1.2 may read in another way.
 func decodeYAML11(document []byte, tree *yamltree.Node) (any, error) {
 	text, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
@@ -42,7 +42,7 @@ func decodeYAML11(document []byte, tree *yamltree.Node) (any, error) {
 	return value, nil
 }
 
-// parse gives the tree of the only YAML document in a text.
+// parse returns the tree of the only YAML document in a text.
 func parse(document []byte) (*yamltree.Node, error) {
 	decoder := yamltree.NewDecoder(bytes.NewReader(document))
 	var tree, more yamltree.Node
@@ -60,10 +60,7 @@ func parse(document []byte) (*yamltree.Node, error) {
 	return &tree, nil
 }
 
-// quoted are the styles of scalars that are texts, whatever they look like.
-const quoted = yamltree.SingleQuotedStyle | yamltree.DoubleQuotedStyle | yamltree.LiteralStyle | yamltree.FoldedStyle
-
-// check refuses what costs more than its text and what the walkers could not bear.
+// check refuses what costs more than its text, and nesting too deep for recursion.
 func check(node *yamltree.Node, depth int) error {
 	switch {
 	case node.Anchor != "" || node.Kind == yamltree.AliasNode:
@@ -83,8 +80,8 @@ func check(node *yamltree.Node, depth int) error {
 	return nil
 }
 
-// withoutValues keeps the errors of the YAML decoders that tell lines and keys,
-// and leaves the text out of those that repeat what was written.
+// withoutValues returns the errors of the YAML decoders that contain lines and keys, and others in
+// place of those that repeat a value.
 func withoutValues(err error) error {
 	text := err.Error()
 	switch {
@@ -98,8 +95,8 @@ func withoutValues(err error) error {
 	return fmt.Errorf("parse YAML: %w", err)
 }
 
-// pairsOf and fieldsOf count keys. YAML has keys that are no strings; where two
-// of them become the same text, one would get lost, and not always the same.
+// pairsOf and fieldsOf count keys. YAML has keys that are no strings. Of two that become the same
+// text one would be lost, and not always the same.
 func pairsOf(node *yamltree.Node) int {
 	pairs := 0
 	if node.Kind == yamltree.MappingNode {

@@ -2,8 +2,8 @@ package pacing
 
 import "time"
 
-// Failures counts the writes of an object that failed in a row. The queue waits longer
-// each time; events of a rival that causes the drift do not, and must not set the pace.
+// Failures counts the writes of an object that failed in a row. The queue waits longer each time. Events of
+// the rival that causes the drift do not, and must not set the pace.
 type Failures struct {
 	count int
 	until time.Time

@@ -1,14 +1,15 @@
 package pacing
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
 )
 
 const (
-	// fastRepairs of one field against one rival are made without a pause, manyRepairs
-	// against all rivals together: a rival can invent names.
+	// fastRepairs of one field against one rival are made without a pause, and manyRepairs against all
+	// rivals together, because a rival can invent names.
 	fastRepairs = 5
 	manyRepairs = 15
 	// The pause after those doubles with each repair.
@@ -47,8 +48,7 @@ type fight struct {
 	last    time.Time
 }
 
-// Fights are those about one object. Each is counted separately; a pause is one of the
-// whole object.
+// Fights are those about one object. Each is counted separately, and a pause holds for the whole object.
 type Fights map[Rivalry]fight
 
 // Record counts a repair.
@@ -75,8 +75,7 @@ func (f Fights) PausedUntil(about []Rivalry, now time.Time) time.Time {
 	return until
 }
 
-// Ongoing returns the fights that go on, in a stable order, and when the first of them
-// will be forgotten.
+// Ongoing returns the fights that go on, in a stable order, and when the first of them is forgotten.
 func (f Fights) Ongoing(now time.Time) (about []Rivalry, forgotten time.Time) {
 	for r, one := range f {
 		end := one.last.Add(peace)
@@ -89,7 +88,7 @@ func (f Fights) Ongoing(now time.Time) (about []Rivalry, forgotten time.Time) {
 		}
 	}
 	slices.SortFunc(about, func(a, b Rivalry) int {
-		return slices.Compare([]string{a.Field, a.Rival}, []string{b.Field, b.Rival})
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Rival, b.Rival))
 	})
 	return about, forgotten
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// HeldUntil returns until when an object is not repaired, the zero time if it may be now,
-// and what the status keeps of the hold on it, nil if that is nothing.
+// HeldUntil returns until when an object is not repaired, the zero time if it may be now, and what the
+// status keeps of the hold on it, nil if that is nothing.
 //
-// Former is what the status has of the hold, asked the annotation of the object, "" if it
-// has none, limit the longest hold that the agent allows.
+// Former is the hold in the status, asked the annotation of the object, "" if it has none, and limit the
+// longest hold that the agent allows.
 func HeldUntil(wishes application.Wishes, former *application.Hold, asked string, limit time.Duration, now time.Time) (until time.Time, hold *application.Hold) {
 	if wishes.HoldUntil.After(now) {
 		until = wishes.HoldUntil
@@ -27,23 +27,25 @@ func HeldUntil(wishes application.Wishes, former *application.Hold, asked string
 	return until, hold
 }
 
-// followHold follows the hold on one object: its limit counts from when it was first
-// seen, and once more from its one renewal. It is remembered for as long: to take the
-// annotation off and put it back must not be another renewal.
+// followHold follows the hold on one object: its limit counts from when it was first seen, and once more
+// from its one renewal. It is remembered for as long: to remove the annotation and add it again must not
+// be another renewal.
 func followHold(former *application.Hold, asked string, limit time.Duration, now time.Time) *application.Hold {
 	wanted, err := application.ParseHold(asked)
 	over := former == nil || !now.Before(former.Since.Add(limit))
 	switch {
 	case asked == "" && over:
 		return nil
-	case asked == "" || former != nil && former.Asked == asked:
+	case asked == "" || err != nil || former != nil && former.Asked == asked:
 		return former
-	case err != nil:
-		return former
-	case former == nil:
-		return newHold(wanted, asked, limit, now, false)
-	case !former.Renewed:
-		return newHold(wanted, asked, limit, now, true)
+	case former == nil || !former.Renewed:
+		if latest := now.Add(limit); wanted.After(latest) {
+			wanted = latest
+		}
+		return &application.Hold{
+			Until: metav1.NewTime(wanted.Truncate(time.Second)), Asked: asked,
+			Since: metav1.NewTime(now.Truncate(time.Second)), Renewed: former != nil,
+		}
 	}
 	// The renewal is used: the hold may become shorter, and not longer.
 	shortened := *former
@@ -52,14 +54,4 @@ func followHold(former *application.Hold, asked string, limit time.Duration, now
 		shortened.Until = metav1.NewTime(wanted)
 	}
 	return &shortened
-}
-
-func newHold(wanted time.Time, asked string, limit time.Duration, now time.Time, renewed bool) *application.Hold {
-	if latest := now.Add(limit); wanted.After(latest) {
-		wanted = latest
-	}
-	return &application.Hold{
-		Until: metav1.NewTime(wanted.Truncate(time.Second)), Asked: asked,
-		Since: metav1.NewTime(now.Truncate(time.Second)), Renewed: renewed,
-	}
 }

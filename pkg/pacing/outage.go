@@ -8,9 +8,8 @@ import (
 // outageRest is how long a server that does not answer is left alone.
 const outageRest = 3 * time.Second
 
-// Outage knows whether a server answers. While it does not, one request in each
-// outageRest is an attempt, and the others do without it: a pass that waited for the hub
-// would delay the next repair.
+// Outage knows whether a server answers. While it does not, one request in each outageRest is an attempt,
+// and the others do without it: a pass that waited for the hub would delay the next repair.
 type Outage struct {
 	mu     sync.Mutex
 	silent bool
@@ -24,8 +23,8 @@ func (o *Outage) Record(silent bool, now time.Time) {
 	o.silent, o.until = silent, now.Add(outageRest)
 }
 
-// Reserve returns how long to leave the server alone. If that is 0 while the server is
-// silent, the caller has the next attempt, and others wait for its outcome.
+// Reserve returns how long to leave the server alone. If that is 0 while the server is silent, the caller
+// has the next attempt, and others wait for its outcome.
 func (o *Outage) Reserve(now time.Time) (rest time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

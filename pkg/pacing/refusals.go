@@ -2,18 +2,18 @@ package pacing
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Refusals are the changes of one object that the API server refused, with its message.
-// The same change is not sent again. Another desired value, or another live one, is
-// another change.
+// Refusals are the changes of one object that the API server refused, with its message. The same change is
+// not sent again. Another desired value, or another live one, is another change.
 type Refusals map[string]string
 
-// Split returns the differences that may be repaired, those that were refused, and the
-// message of the last of these. It forgets refusals of changes that are not among all.
+// Split returns the differences that may be repaired, those that were refused, and the message of the last
+// of these. It forgets refusals of changes that are not among all.
 func (r *Refusals) Split(all schema.Differences) (open, refused schema.Differences, message string) {
 	met := Refusals{}
 	for _, difference := range all {
@@ -40,8 +40,7 @@ func (r *Refusals) Add(refused schema.Differences, message string) {
 	}
 }
 
-// AddWhole remembers the refusal of a whole object, as it is desired in this revision,
-// and nothing else.
+// AddWhole remembers only the refusal of a whole object, as it is desired in this revision.
 func (r *Refusals) AddWhole(revision, message string) { *r = Refusals{revision: message} }
 
 // OfWhole returns the message with which the whole object was refused in this revision.
@@ -52,22 +51,20 @@ func (r Refusals) OfWhole(revision string) (message string, ok bool) {
 
 func keyOf(d schema.Difference) string {
 	values, err := json.Marshal([]any{d.Want, d.Have})
-	if err != nil { // not JSON, and so never seen in an object
+	if err != nil { // not JSON, which no object has
 		return d.Path.String()
 	}
 	return d.Path.String() + " " + string(values)
 }
 
-// Named returns the differences that an API server refuses by naming these fields: all of
-// them, if it names none of theirs.
+// Named returns the differences that an API server refuses by naming these fields, and all differences if it
+// names none of theirs.
 func Named(differences schema.Differences, fields []string) schema.Differences {
 	var found schema.Differences
 	for _, difference := range differences {
-		for _, field := range fields {
-			if path := difference.Path.String(); isWithin(path, field) || isWithin(field, path) {
-				found = append(found, difference)
-				break
-			}
+		path := difference.Path.String()
+		if slices.ContainsFunc(fields, func(field string) bool { return isWithin(path, field) || isWithin(field, path) }) {
+			found = append(found, difference)
 		}
 	}
 	if len(found) == 0 {

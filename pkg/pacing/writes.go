@@ -11,9 +11,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// leastInterval is the least time between two writes of an Application's status. A write
-// that changes neither state nor condition waits longer, up to mostInterval, the more often
-// there is one: each costs hub and agent as much as a repair.
+// leastInterval is the least time between two writes of an Application's status. Frequent writes that change
+// neither state nor condition wait longer, up to mostInterval: each costs hub and agent as much as a repair.
 const (
 	leastInterval = time.Second
 	mostInterval  = 5 * time.Second
@@ -24,8 +23,8 @@ type StatusWrites struct {
 	// state and conditions are those that are stored, nil if they were not looked at.
 	state      application.State
 	conditions []metav1.Condition
-	// written is when the status was last written, interval how long a write waits after
-	// it that changes neither state nor condition.
+	// written is when the status was last written. After it, a write that changes neither state nor
+	// condition waits for the interval.
 	written  time.Time
 	interval time.Duration
 	// historyDue is when a write that only records repairs may be sent.
@@ -71,16 +70,16 @@ func sayTheSame(a, b metav1.Condition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// The status writes of all Applications that only record repairs: so many a second, so
-// many at once after a time without, and the longest wait.
+// The status writes of all Applications that only record repairs: how many a second, how many at once after
+// a time without, and the longest wait.
 const (
 	historiesPerSecond, historiesAtOnce = 5, 5
 	longestHistoryWait                  = 20 * time.Second
 )
 
-// Turns has the status writes of all Applications that only record repairs wait for each
-// other. Such a write costs the API server as much as a repair: made at once, in a storm,
-// they would delay the repairs. The zero value is ready to use.
+// Turns makes the status writes of all Applications that only record repairs wait for each other. Such a
+// write costs the API server as much as a repair: in a storm, they would delay the repairs. The zero value is
+// ready to use.
 type Turns struct {
 	once    sync.Once
 	limiter *rate.Limiter

@@ -9,20 +9,19 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Cache is what an Application wants, with what that was computed from: spec and learned
-// values, and where the target has the objects. It belongs to one Application, by UID.
+// Cache is what an Application wants, with the inputs of that: spec, learned values, and the places of
+// the objects on the target. It belongs to one Application, by UID.
 //
-// Nothing changes a value in it: a pass changes objects of its own. Trees are packed and
-// texts are digests, because the cache lives as long as the Application.
+// Its values never change: a pass changes objects of its own. Trees are packed and texts are digests,
+// because the cache lives as long as the Application.
 type Cache struct {
 	// Inputs are what the plan was computed from.
 	Inputs Inputs
 
-	// mangled is the observer schema of what was fetched; that of all else is published by
-	// admission.
+	// mangled is the observer schema of what was fetched. Admission publishes all others.
 	mangled schema.Set
 	secrets []mutate.HookSecret
-	// objects are at their last places; one that had none has no revision, and is not packed.
+	// objects are at their last places. One without a place has no revision, and is not packed.
 	objects []Object
 }
 
@@ -33,18 +32,14 @@ type Inputs struct {
 	Learned       []map[string]any
 }
 
-// Of returns the plan of an Application: the cached one, if it was computed from the same.
-// A nil Cache is empty. The error is ErrRefused.
+// Of returns the plan of an Application: the cached one if the inputs are equal. A nil Cache is empty.
+// The error is ErrRefused.
 func (c *Cache) Of(app *application.Application) (*Cache, error) {
 	inputs := Inputs{Spec: app.Spec.Digest(), Fetched: app.Spec.Fetched, Learned: app.Learned}
 	if c != nil && reflect.DeepEqual(c.Inputs, inputs) {
 		return c, nil
 	}
-	desired, refusals := mutate.Desire(app.Spec, app.Learned)
-	if err := refusalOf(refusals); err != nil {
-		return nil, err
-	}
-	objects, err := objectsOf(desired)
+	desired, objects, err := desire(app)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +61,7 @@ func (c *Cache) Mangled() []map[string]any {
 // Secrets are those of the hooks. Their objects are the last ones of Drafts.
 func (c *Cache) Secrets() []mutate.HookSecret { return c.secrets }
 
-// Drafts returns the objects in the order of the manifest, without places, for
-// [Cache.Complete].
+// Drafts returns the objects in the order of the manifest, without places, for [Cache.Complete].
 func (c *Cache) Drafts() []Object {
 	drafts := make([]Object, len(c.objects))
 	for i := range c.objects {
@@ -76,8 +70,8 @@ func (c *Cache) Drafts() []Object {
 	return drafts
 }
 
-// Complete refines drafts whose Ref or Unserved the caller has set. One at the same place
-// as before is taken from the cache.
+// Complete refines drafts whose Ref or Unserved the caller has set. It takes those at the same place as
+// before from the cache.
 func (c *Cache) Complete(app *application.Application, drafts []Object) error {
 	for i := range drafts {
 		unserved := drafts[i].Unserved // which the cache does not keep

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
@@ -27,18 +28,22 @@ func refusalOf(refusals field.ErrorList) error {
 	return nil
 }
 
-// objectsOf returns what is desired, before the target was asked for the places.
-func objectsOf(desired mutate.Desired) ([]Object, error) {
+// desire returns what an Application desires, and its objects without places.
+func desire(app *application.Application) (mutate.Desired, []Object, error) {
+	desired, refusals := mutate.Desire(app.Spec, app.Learned)
+	if err := refusalOf(refusals); err != nil {
+		return desired, nil, err
+	}
 	objects := make([]Object, len(desired.Resources))
 	for i := range objects {
 		id, err := manifest.Identify(desired.Resources[i])
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+			return desired, nil, fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 		objects[i] = Object{
 			Ref: manifest.Ref{ID: id}, manifestNamespace: id.Namespace,
 			Mangled: shapes.Share(desired.Schemas[i]), desired: treeOf(desired.Resources[i]), manifest: treeOf(desired.Manifest[i]),
 		}
 	}
-	return objects, nil
+	return desired, objects, nil
 }

@@ -3,33 +3,27 @@ package plan
 import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Expected is one object of an Application as its agent keeps it, for a program that looks
-// at it without an agent.
+// Expected is one object of an Application as its agent keeps it, for programs beside the agent.
 type Expected struct {
 	// ID has the namespace that the manifest has.
 	ID manifest.ID
-	// Schema is the observer schema with what is known of the type, and of how the API
-	// server has written the values; Mangled is the published one.
+	// Schema is the observer schema with what is known of the type, and of the values that the API server
+	// has written. Mangled is the published one.
 	Schema, Mangled schema.Schema
-	// Manifest is what the user wrote, Desired that with what was learned. Neither has
-	// the marks, which are those of [application.Marks] for where the object is.
+	// Manifest is what the user wrote, Desired that with learned values. Neither has the marks, which
+	// [application.Marks] returns for the place of the object.
 	Manifest, Desired map[string]any
 	// LastObserved and Learned are its entries in these documents, nil if there is none.
 	LastObserved, Learned map[string]any
 }
 
-// Expect returns the objects of an Application in the order of its manifest, without the
-// Secrets of hooks, whose values only the agent knows. The error is ErrRefused.
+// Expect returns the objects of an Application in the order of its manifest, without the Secrets of
+// hooks, whose values only the agent knows. The error is ErrRefused.
 func Expect(app *application.Application) ([]Expected, error) {
-	desired, refusals := mutate.Desire(app.Spec, app.Learned)
-	if err := refusalOf(refusals); err != nil {
-		return nil, err
-	}
-	objects, err := objectsOf(desired)
+	desired, objects, err := desire(app)
 	if err != nil {
 		return nil, err
 	}

@@ -13,16 +13,29 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// formsKey is where an entry of the document status.learned keeps how the API server
-// writes desired values. No object has a field of that name.
+// formsKey is the field of an entry of status.learned with the forms in which the API server writes
+// desired values. No object has a field of that name.
 const formsKey = application.Prefix + "forms"
 
 // complete refines the object by what the documents say of it.
 func (o *Object) complete(app *application.Application) error {
-	if err := o.readForms(app.Learned, app.Namespace); err != nil {
-		return err
+	var err error
+	if o.Forms, err = formsIn(EntryOf(app.Learned, o.Manifest(), app.Namespace)); err != nil {
+		return fmt.Errorf("read the forms of %s: %w", o.ID, err)
 	}
 	return o.pin(o.Desired())
+}
+
+// formsIn reads the forms in an entry of status.learned.
+func formsIn(entry map[string]any) (forms []schema.Form, err error) {
+	if entry[formsKey] == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(entry[formsKey])
+	if err != nil {
+		return nil, err
+	}
+	return forms, utiljson.Unmarshal(text, &forms)
 }
 
 // Learn takes over observed values of the live object that were not known yet (step 6).
@@ -34,9 +47,9 @@ func (o *Object) Learn(live map[string]any) error {
 	return o.pin(desired)
 }
 
-// Accept takes over how the API server writes the desired values, from its answer to a
-// write of ours. It regards the values that were sent: all but those of unsent, and if
-// sent is not nil, only those.
+// Accept takes over the forms in which the API server writes desired values, from its answer to a
+// write of the agent. It regards the values that were sent: all but those of unsent, and if sent is not
+// nil, only those.
 func (o *Object) Accept(answer map[string]any, sent, unsent schema.Differences) error {
 	answer = WithoutMarks(answer)
 	changed := o.forgetDropped(answer, unsent)
@@ -51,8 +64,8 @@ func (o *Object) Accept(answer map[string]any, sent, unsent schema.Differences) 
 	return o.pin(o.Desired())
 }
 
-// manyForms bounds the forms of one value: those of a webhook that never writes the same
-// twice would fill the ConfigMap.
+// manyForms bounds the forms of one value: a webhook that never writes the same twice would fill the
+// ConfigMap.
 const manyForms = 8
 
 // withForm adds a form, in place of the oldest of the same value if there are many.
@@ -72,9 +85,8 @@ func withForm(forms []schema.Form, form schema.Form) []schema.Form {
 	return append(forms, form)
 }
 
-// forgetDropped gives up learned values that the API server dropped, such as the node port
-// of a Service that became a ClusterIP, and reports whether there was one. Another manager
-// took away what was not sent.
+// forgetDropped gives up learned values that the API server dropped, such as the node port of a Service
+// that became a ClusterIP, and reports whether there was one. Another manager removed what was not sent.
 func (o *Object) forgetDropped(answer map[string]any, unsent schema.Differences) (some bool) {
 	for _, form := range o.Schema.Forms(o.Desired(), answer) {
 		if form.Have != nil || IsAmong(unsent, form.Path) {
@@ -87,9 +99,9 @@ func (o *Object) forgetDropped(answer map[string]any, unsent schema.Differences)
 	return some
 }
 
-// ForgetRefused gives up the learned values at a field that the API server refused in a
-// write to the live object, and reports whether there were any. To refuse a field as a
-// whole is not to refuse each learned value below it.
+// ForgetRefused gives up the learned values at a field that the API server refused in a write to the
+// live object, and reports whether there were any. A refused field as a whole does not mean that each
+// learned value below it is refused.
 func (o *Object) ForgetRefused(live map[string]any, field []string) (some bool, err error) {
 	forgotten, removals := o.Schema.Forget(o.Desired(), o.Manifest(), live, field...)
 	isBelow := func(d schema.Difference) bool { return len(FieldsOf(d.Path)) > len(field) }
@@ -100,8 +112,8 @@ func (o *Object) ForgetRefused(live map[string]any, field []string) (some bool, 
 	return true, o.pin(forgotten)
 }
 
-// Learned returns what is known beyond the manifest, as the document status.learned has it;
-// nil if that is nothing.
+// Learned returns the entry of status.learned for all that is known beyond the manifest, nil if that is
+// nothing.
 func (o *Object) Learned() map[string]any {
 	learned := o.Schema.Learned(o.Desired(), o.Manifest())
 	if len(o.Forms) == 0 {
@@ -134,20 +146,4 @@ func identityOf(resource map[string]any) map[string]any {
 		}
 	}
 	return identity
-}
-
-// readForms reads the forms of the object's values from status.learned.
-func (o *Object) readForms(learned []map[string]any, home string) error {
-	entry := EntryOf(learned, o.Manifest(), home)
-	if entry[formsKey] == nil {
-		return nil
-	}
-	text, err := json.Marshal(entry[formsKey])
-	if err != nil {
-		return fmt.Errorf("read the forms of %s: %w", o.ID, err)
-	}
-	if err := utiljson.Unmarshal(text, &o.Forms); err != nil {
-		return fmt.Errorf("read the forms of %s: %w", o.ID, err)
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
@@ -18,28 +19,26 @@ import (
 // shapes has the schemas of all plans share equal parts.
 var shapes schema.Pool
 
-// Object is what an Application wants of one object on the target. A copy of it shares no
-// state that a method changes.
+// Object is what an Application wants of one object on the target. A copy shares no state that a method
+// changes.
 type Object struct {
 	manifest.Ref
 
-	// Mangled is the observer schema as it is published. Schema is refined by what is known
-	// of the type, and of how the API server writes the values; Marked observes the
-	// Application's marks as well.
+	// Mangled is the published observer schema. Schema is refined by what is known of the type, and of
+	// the forms in which the API server writes the values. Marked observes the marks as well.
 	Mangled, Schema, Marked schema.Schema
-	// Revision changes when anything above changes, or the desired state.
+	// Revision changes with any field above, and with the desired state.
 	Revision string
-	// Forms are how the API server has written desired values.
+	// Forms are those in which the API server has written desired values.
 	Forms []schema.Form
-	// HasForgotten reports that a learned value was given up, because the API server
-	// refuses or drops it.
+	// HasForgotten reports that a learned value was given up, because the API server refuses or drops it.
 	HasForgotten bool
 	// Unserved is why the target has no place for the object, nil if it has one.
 	Unserved error
 
 	// manifestNamespace is the namespace in the manifest, empty if it has none.
 	manifestNamespace string
-	// desired is the manifest with learned values, marked the same with the marks, at its place.
+	// desired is the manifest with learned values, marked the same with the marks and its namespace.
 	desired, marked, manifest tree
 	// owner is the Application whose marks the object has; without ownerUID it has none.
 	owner    types.NamespacedName
@@ -58,11 +57,11 @@ func (o *Object) Packed() manifest.Packed { return o.marked.pack }
 // Manifest is what the user wrote.
 func (o *Object) Manifest() map[string]any { return o.manifest.unpack() }
 
-// Replace has the object desire something else, without a new revision: the values of a
-// hook's Secret are not in the plan.
+// Replace replaces the desired state without a new revision: the values of a hook's Secret are not in
+// the plan.
 func (o *Object) Replace(desired map[string]any) { o.desired = treeOf(desired) }
 
-// pin makes this the desired state, and derives all else from it.
+// pin sets the desired state, and derives all else from it.
 func (o *Object) pin(desired map[string]any) error {
 	o.desired = treeOf(desired)
 	o.Schema = apitypes.BuiltIn().Refine(o.Mangled, desired)
@@ -125,8 +124,7 @@ func (o *Object) atRest() Object {
 	return resting
 }
 
-// placed returns an object that has a namespace with the one where it is: the agent may
-// have mapped it.
+// placed returns an object that has a namespace with the one where it is, which the agent may have mapped.
 func (o *Object) placed(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
 	if o.Namespace == "" || metadata["namespace"] == nil || metadata["namespace"] == o.Namespace {
@@ -135,8 +133,7 @@ func (o *Object) placed(object map[string]any) map[string]any {
 	return inNamespace(object, o.Namespace)
 }
 
-// AsWritten returns an object of the target with the namespace that the manifest has, by
-// which the documents know it.
+// AsWritten returns an object of the target with the namespace of the manifest, as the documents have it.
 func (o *Object) AsWritten(object map[string]any) map[string]any {
 	described, _ := o.Manifest()["metadata"].(map[string]any)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -155,23 +152,17 @@ func inNamespace(object map[string]any, namespace any) map[string]any {
 	return object
 }
 
-// Body is what the object is created from: the whole desired state.
+// Body is the whole desired state, which the object is created from.
 func (o *Object) Body() map[string]any {
-	body := maps.Clone(o.MarkedDesired())
-	metadata, _ := body["metadata"].(map[string]any)
-	metadata = maps.Clone(metadata)
-	if o.Namespace == "" {
-		delete(metadata, "namespace") // cluster-scoped, whatever the manifest says
-	} else {
-		metadata["namespace"] = o.Namespace
+	body := inNamespace(o.MarkedDesired(), o.Namespace)
+	if o.Namespace == "" { // cluster-scoped, whatever the manifest says
+		unstructured.RemoveNestedField(body, "metadata", "namespace")
 	}
-	body["metadata"] = metadata
 	return body
 }
 
-// Is reports whether what is held is this object. If the target does not serve its kind, it
-// is not known whether the kind has namespaces, and one that the manifest does not have may
-// be any.
+// Is reports whether a held object is this one. If the target does not serve its kind, nothing says
+// whether the kind has namespaces, so that a namespace that the manifest does not have matches any.
 func (o *Object) Is(held manifest.ID) bool {
 	if o.Unserved != nil && o.Namespace == "" {
 		held.Namespace = ""

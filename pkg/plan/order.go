@@ -7,8 +7,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// kindRanks is the order of creation: objects that others refer to come first, workloads
-// late. Kinds that are not named come last; deletion goes backwards.
+// kindRanks is the order of creation: objects that others refer to come first, workloads late, and
+// other kinds last. Deletion goes backwards.
 var kindRanks = map[string]int{
 	"Namespace": 0, "CustomResourceDefinition": 1,
 	"ServiceAccount": 2, "Role": 2, "RoleBinding": 2, "ClusterRole": 2, "ClusterRoleBinding": 2,
@@ -42,8 +42,8 @@ func InOrder(ids []manifest.ID) []manifest.ID {
 	return sorted
 }
 
-// IsSame reports whether two identities are of one object. Every version of its API serves
-// it: to change apiVersion from v1beta1 to v1 deletes nothing.
+// IsSame reports whether two identities are of one object, whatever the version of the API: to change
+// apiVersion from v1beta1 to v1 deletes nothing.
 func IsSame(a, b manifest.ID) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.Namespace == b.Namespace && a.Name == b.Name
 }

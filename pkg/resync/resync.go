@@ -68,9 +68,8 @@ func (d Differences) Standing(listed, known Versions) Differences {
 	return standing
 }
 
-// Stands reports whether the first list still is ahead of what is known, by the versions of a second
-// list and of what is known then. A change after the first list does not count: its event may
-// be on its way.
+// Stands reports whether the first list still is ahead of what is known, by the versions of a second list
+// and of what is known then. A change after the first list does not count: its event may be on its way.
 func (d Difference) Stands(listed, known Version) bool {
 	switch {
 	case d.Listed == Version{}: // deleted
@@ -81,9 +80,8 @@ func (d Difference) Stands(listed, known Version) bool {
 	return Newer(d.Listed.ResourceVersion, known.ResourceVersion)
 }
 
-// Newer reports whether a resource version comes after another. The versions of a resource count on
-// across UIDs: the newer version is that of the newer object. Versions that cannot be ordered
-// count as newer.
+// Newer reports whether a resource version comes after another. The versions of a resource count on across
+// UIDs: the newer version is that of the newer object. Versions that cannot be ordered count as newer.
 func Newer(version, former string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, former)
 	return err != nil || order > 0

@@ -15,11 +15,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Each function below sets what the status says in one situation of an Application. The
-// status is a working copy, whose conditions are the caller's own.
+// Each function below sets what the status says in one situation of an Application. The status is a
+// working copy, whose conditions are the caller's own.
 
-// Conclude sets conditions and state after a pass that carried out the spec of this digest,
-// or tried to.
+// Conclude sets conditions and state after a pass that carried out the spec of this digest, or tried to.
 func Conclude(app *application.Application, spec string, f Findings, now time.Time) {
 	status := &app.Status
 	status.ObservedSpec = spec
@@ -32,8 +31,7 @@ func Conclude(app *application.Application, spec string, f Findings, now time.Ti
 	status.State = f.state()
 }
 
-// Suspend says that the agent does not look at the objects. The spec that they were
-// brought to is still the former one.
+// Suspend says that the agent does not look at the objects, whose observed spec stays the former one.
 func Suspend(status *application.Status, now time.Time) {
 	for _, name := range []string{
 		application.ReconciledCondition, drifted, application.ContendedCondition, conflict, stalled, application.ReadyCondition,
@@ -47,8 +45,7 @@ func Suspend(status *application.Status, now time.Time) {
 	}
 }
 
-// LoseTarget says that the target does not answer. What is known of single objects, and
-// the spec that they were brought to, stays.
+// LoseTarget says that the target does not answer. The status of single objects and the observed spec stay.
 func LoseTarget(status *application.Status, cluster string, deleted bool, now time.Time) {
 	for _, name := range []string{application.ReconciledCondition, drifted, application.ReadyCondition} {
 		set(status, name, metav1.Condition{
@@ -109,8 +106,8 @@ func NotReady(status *application.Status, why Verdict, now time.Time) {
 	set(status, application.ReadyCondition, Findings{Verdicts: []Verdict{why}}.reconciled(), now)
 }
 
-// AwaitFormer says that nothing is created on this cluster before the Application has shut
-// down on those where it was, and why. All else in the status is that of the other agent.
+// AwaitFormer says that the agent creates nothing on this cluster before the Application has shut down
+// where it was. All else in the status is that of the other agent.
 func AwaitFormer(app *application.Application, cluster string, now time.Time) {
 	status := &app.Status
 	status.Awaiting = cluster
@@ -125,9 +122,8 @@ func AwaitFormer(app *application.Application, cluster string, now time.Time) {
 	status.State = state
 }
 
-// Move says where a move stands, for as long as another cluster has objects, and reports
-// whether objects are not all here yet, and healthy. Target identifies the cluster and
-// namespace where they are to be, empty if that is not known.
+// Move says where a move stands while another cluster has objects, and reports whether objects are still
+// missing here, or not healthy. Target identifies their cluster and namespace, empty if that is not known.
 func Move(app *application.Application, target types.UID, now time.Time) (incomplete bool) {
 	status := &app.Status
 	status.Awaiting = ""
@@ -153,8 +149,7 @@ func Move(app *application.Application, target types.UID, now time.Time) (incomp
 	return !isReady
 }
 
-// awaiting describes how far the shutdowns on other clusters are: of several, one that
-// failed counts.
+// awaiting describes how far the shutdowns on other clusters are. Of several, one that failed counts.
 func awaiting(app *application.Application) (metav1.Condition, application.State) {
 	moving := metav1.Condition{Status: metav1.ConditionTrue, Reason: waitingForShutdown}
 	state := application.StateMigrating

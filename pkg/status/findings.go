@@ -21,9 +21,8 @@ type Findings struct {
 	healths                               []health.Health
 }
 
-// AddObject adds what was found of one object beside its verdict: its health, without a
-// status if it does not exist, the fields that the API server writes in another form, and
-// the fights about it as [FightsText] describes them.
+// AddObject adds what was found of one object beside its verdict: its health, without a status if it does
+// not exist, the fields that the API server writes in another form, and the [FightsText] of the object.
 func (f *Findings) AddObject(id manifest.ID, found health.Health, rewritten []schema.Path, fights string) {
 	if fights != "" {
 		f.contended = append(f.contended, Verdict{Object: id, Message: fights})

@@ -24,7 +24,7 @@ type Drift struct {
 	Seen        time.Time
 	// Repaired is the action that repaired it, empty if none did.
 	Repaired Action
-	// Took is how long that took from when the drift was seen.
+	// Took is the time from Seen to the repair.
 	Took time.Duration
 }
 
@@ -34,16 +34,11 @@ const maxFields = 8
 // Entry returns what the history in the status keeps of the drift.
 func (d Drift) Entry() application.Drift {
 	entry := application.Drift{
-		Object:      d.Object,
-		Manager:     d.Culprit.Manager,
-		Subresource: d.Culprit.Subresource,
-		Operation:   d.Culprit.Operation,
-		Seen:        metav1.NewTime(d.Seen.Truncate(time.Second)),
-		Repaired:    string(d.Repaired),
+		Object: d.Object, Seen: metav1.NewTime(d.Seen.Truncate(time.Second)), Repaired: string(d.Repaired),
+		Manager: d.Culprit.Manager, Subresource: d.Culprit.Subresource, Operation: d.Culprit.Operation,
 	}
 	if !d.Culprit.Time.IsZero() {
-		changed := metav1.NewTime(d.Culprit.Time)
-		entry.Changed = &changed
+		entry.Changed = new(metav1.NewTime(d.Culprit.Time))
 	}
 	if d.Took > 0 {
 		entry.After = &metav1.Duration{Duration: d.Took.Round(time.Millisecond)}
@@ -65,15 +60,21 @@ func IsRemembered(history []application.Drift, entry application.Drift) bool {
 	})
 }
 
-// publishable returns a short value, the digest of a long one, and nil for a value that
-// may be private, because the digest of a short secret can be guessed. It returns nil for
-// annotations and labels as well: a status has many readers, and stays.
+// publishable returns a short value, the digest of a long one, and nil for a value that may be private,
+// because the digest of a short secret can be guessed. It returns nil for annotations and labels as well:
+// a status has many readers, and stays.
 func publishable(kind string, path schema.Path, value any) any {
-	if value == nil || isFreeText(path) || IsPrivate(kind, path, value) {
+	isFreeText := func(step schema.Step) bool { return step.Field == "annotations" || step.Field == "labels" }
+	if value == nil || slices.ContainsFunc(path, isFreeText) || IsPrivate(kind, path, value) {
 		return nil
 	}
-	if text, isText := value.(string); isScalar(value) && (!isText || len(text) <= maxValue) {
+	switch scalar := value.(type) {
+	case bool, int64, float64:
 		return value
+	case string:
+		if len(scalar) <= maxValue {
+			return value
+		}
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -81,16 +82,4 @@ func publishable(kind string, path schema.Path, value any) any {
 	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:6])
-}
-
-func isFreeText(path schema.Path) bool {
-	return slices.ContainsFunc(path, func(step schema.Step) bool { return step.Field == "annotations" || step.Field == "labels" })
-}
-
-func isScalar(value any) bool {
-	switch value.(type) {
-	case string, bool, int64, float64:
-		return true
-	}
-	return false
 }

@@ -15,8 +15,7 @@ import (
 // Action is what the agent did to an object, or saw of it. It is the reason of an Event.
 type Action string
 
-// The actions; [Actions] has their meanings. Those from AskedToShutDown on are about the
-// Application itself.
+// The actions, see [Actions]. Those from AskedToShutDown on are about the Application itself.
 const (
 	Created         Action = "Created"
 	Configured      Action = "Configured"
@@ -64,25 +63,23 @@ func Actions() []ActionMeaning {
 	}
 }
 
-// Outcome is one action. Logs, Events and metrics are made from it; it has paths of
-// fields, and never their values.
+// Outcome is one action, for logs, Events and metrics. It has paths of fields, and never their values.
 type Outcome struct {
 	Action Action
 	Object manifest.ID
-	// UID is that of the object, empty where it is not known: Events of an object are
-	// found by it.
+	// UID is that of the object, by which its Events are found, empty if it is not known.
 	UID types.UID
 	// Paths are the fields that were patched, or that differ.
 	Paths []schema.Path
 	// Culprit changed them, for Reverted and Detected.
 	Culprit blame.Culprit
-	// Reason is one of [Reasons], for Detected, Conflicted and RepairFailed; for
-	// FoughtAbout it names the fields and the rivals.
+	// Reason is one of [Reasons], for Detected, Conflicted and RepairFailed. For FoughtAbout it names the
+	// fields and the rivals.
 	Reason string
-	// NoOp: the API server accepted the repair and left the object unchanged.
+	// NoOp reports that the API server accepted the repair and left the object unchanged.
 	NoOp bool
-	// Took is the time from when the change was seen until the API server had accepted
-	// the repair, for Reverted and Recreated.
+	// Took is the time from when the change was seen until the API server had accepted the repair, for
+	// Reverted and Recreated.
 	Took time.Duration
 }
 
@@ -106,4 +103,4 @@ func (o Outcome) String() string {
 }
 
 // Fields returns the paths of the fields: "spec.replicas, spec.paused".
-func (o Outcome) Fields() string { return join(o.Paths) }
+func (o Outcome) Fields() string { return join(o.Paths, ", ") }

@@ -8,16 +8,15 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// maxValue bounds a value that is published as it is, in bytes.
+// maxValue bounds the bytes of a value that is published unchanged.
 const maxValue = 64
 
-// IsPrivate tells of values that may be secrets: all of a Secret, the data of ConfigMaps,
-// the values in the environment of containers, their arguments, what is called a password
-// in any kind, and annotations and addresses that look as if they had one. Names, labels,
-// switches and references to Secrets are none.
+// IsPrivate reports whether a value may be a secret: all of a Secret, the data of ConfigMaps, the values
+// in the environment of containers, their arguments, a field of any kind that is named like a secret, and
+// annotations and addresses that look as if they contain one. Names, labels, booleans and references to
+// Secrets are not private.
 //
-// An object or a list is private if anything in it may be, by its own path: what is in it
-// has to be asked for by itself.
+// For an object or a list, IsPrivate looks at its own path. The caller must ask for each value in it.
 func IsPrivate(kind string, path schema.Path, value any) bool {
 	if kind == "Secret" {
 		return true
@@ -42,13 +41,13 @@ func IsPrivate(kind string, path schema.Path, value any) bool {
 	return hasCredentials(text)
 }
 
-// isOfVariable tells of what is said of an environment variable beside its value: its
-// name, and where the value is from.
+// isOfVariable reports whether a path leads to the name of an environment variable, or to the source of
+// its value.
 func isOfVariable(path schema.Path) bool {
 	return len(path) > 1 && path[0].Index >= 0 && (path[1].Field == "name" && len(path) == 2 || path[1].Field == "valueFrom")
 }
 
-// isPrivateAnnotation goes by the name and the value: whole documents are put there.
+// isPrivateAnnotation decides by name and value: some annotations contain whole documents.
 func isPrivateAnnotation(path schema.Path, value any) bool {
 	text, isText := value.(string)
 	if len(path) != 1 || !isText {
@@ -67,8 +66,8 @@ func isAnyIn(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// isReference tells of a path below a field that is called a secret, if it says which
-// one, and where it is to be found, and not what it is.
+// isReference reports whether a path below a field that is named like a secret only leads to the name or
+// the place of the secret.
 func isReference(path schema.Path) bool {
 	first, last := path[0].Field, path[len(path)-1].Field
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// The reasons that an object, or an Application as a whole, has for not being as the spec
-// says. Their order, gravity and meaning are in the table below.
+// The reasons why an object, or an Application as a whole, differs from the spec. [Reasons] has their
+// order and meanings.
 const (
 	Unreadable      = "Unreadable"
 	Unreachable     = "TargetUnreachable"
@@ -32,9 +32,8 @@ const (
 // Retry says when something is tried again after a failure.
 type Retry int
 
-// Backoff has the queue try again. Slowly tries once in a minute, because a person or
-// another controller has to act and no event tells of it. Never waits for another spec or
-// another object.
+// Backoff has the queue try again. Slowly tries once in a minute, because a person or another controller
+// has to act without an event. Never waits for another spec or another object.
 const (
 	Backoff Retry = iota
 	Slowly
@@ -46,16 +45,14 @@ type Reason struct {
 	Name string
 	// Meaning completes the sentence "the condition says:".
 	Meaning string
-	// Remedy is what the user can do about the error, "" if the error says it, or nothing
-	// can be done.
+	// Remedy is what the user can do about the error, "" if the error says it or nothing helps.
 	Remedy string
-	// Conditions are those that the reason makes true, beside Reconciled and Ready, which
-	// it makes false.
+	// Conditions are those that the reason makes true, beside Reconciled and Ready, which it makes false.
 	Conditions []string
 	// Wanted reports that a user asked for it: the Application has not failed.
 	Wanted bool
-	// CarriedOut reports that an object with this reason was brought to the spec, as far
-	// as that could be done: a later difference is a drift.
+	// CarriedOut reports that an object with this reason was brought to the spec as far as possible, so
+	// that a later difference is a drift.
 	CarriedOut bool
 	Retry      Retry
 }
@@ -134,15 +131,15 @@ func gravity(name string) int {
 	return len(table)
 }
 
-// IsFailure reports whether an Application with this reason has failed. Without a reason,
-// and with one that a user asked for, it has not.
+// IsFailure reports whether an Application with this reason has failed. Without a reason, and with one
+// that a user asked for, it has not.
 func IsFailure(name string) bool {
 	reason, _ := Of(name)
 	return name != "" && !reason.Wanted
 }
 
-// WasCarriedOut reports whether an object that had this reason, or none, was brought to
-// the spec as far as that could be done.
+// WasCarriedOut reports whether an object with this reason, or none, was brought to the spec as far as
+// possible.
 func WasCarriedOut(name string) bool {
 	reason, _ := Of(name)
 	return name == "" || reason.CarriedOut

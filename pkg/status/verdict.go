@@ -11,15 +11,15 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Verdict is the result of a pass for one object, or for the Application as a whole. One
-// without a reason says that it is as it should be.
+// Verdict is the result of a pass for one object, or for the Application as a whole. Without a reason, all
+// is well.
 type Verdict struct {
 	Object  manifest.ID
 	Reason  string
 	Message string
-	// Fields are those that differ.
+	// Fields are the fields that differ.
 	Fields []schema.Path
-	// Err is tried again by the queue; Again is when to look again, zero for never.
+	// Err makes the queue try again. Again is when to look again, zero for never.
 	Err   error
 	Again time.Time
 }
@@ -45,7 +45,7 @@ func (v Verdict) String() string {
 		parts = append(parts, v.Object.String())
 	}
 	if len(v.Fields) > 0 {
-		parts = append(parts, join(v.Fields))
+		parts = append(parts, join(v.Fields, ", "))
 	}
 	if v.Message != "" {
 		parts = append(parts, v.Message)
@@ -78,18 +78,13 @@ func filter(verdicts []Verdict, is func(Verdict) bool) []Verdict {
 	return slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return !is(v) })
 }
 
-func texts[T fmt.Stringer](of []T) string {
-	parts := make([]string, 0, len(of))
-	for _, one := range of {
-		parts = append(parts, one.String())
-	}
-	return apierror.Cut(strings.Join(parts, "; "))
-}
+// texts returns the message of a condition about these verdicts.
+func texts(of []Verdict) string { return apierror.Cut(join(of, "; ")) }
 
-func join(paths []schema.Path) string {
-	texts := make([]string, 0, len(paths))
-	for _, path := range paths {
-		texts = append(texts, path.String())
+func join[T fmt.Stringer](of []T, separator string) string {
+	texts := make([]string, 0, len(of))
+	for _, one := range of {
+		texts = append(texts, one.String())
 	}
-	return strings.Join(texts, ", ")
+	return strings.Join(texts, separator)
 }

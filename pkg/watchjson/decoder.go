@@ -3,8 +3,8 @@ package watchjson
 import (
 	"sync"
 
-	"k8s.io/apimachinery/pkg/util/json"
-) // reads integers as such
+	"k8s.io/apimachinery/pkg/util/json" // reads integers as such
+)
 
 // Decoder reads JSON of one watch. Names of fields and short values are stored once for all of its
 // texts; no result shares memory with a text, except Field.Text. It is not safe for concurrent use.
@@ -37,11 +37,10 @@ func (d *Decoder) Metadata(text []byte) (any, error) {
 
 // Object decodes a whole object.
 func (d *Decoder) Object(text []byte) (map[string]any, error) {
-	object, err := readAll(&d.known, text, (*parser).fields)
-	if err == nil {
+	if object, err := readAll(&d.known, text, (*parser).fields); err == nil {
 		return object, nil
 	}
-	object = nil
+	var object map[string]any
 	if err := json.Unmarshal(text, &object); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package watchjson
 import (
 	"bytes"
 	"strings"
-	// reads integers as such
 )
 
 // maxNesting is the depth at which the parser stops; the library goes further.
@@ -92,7 +91,10 @@ func (p *parser) skip() ([]byte, error) {
 	var err error
 	switch first {
 	case '{':
-		err = p.members(func() error {
+		err = p.within('{', '}', func() error {
+			if _, err := p.key(); err != nil {
+				return err
+			}
 			_, err := p.skip()
 			return err
 		})
@@ -118,27 +120,15 @@ func (p *parser) skip() ([]byte, error) {
 // object calls field for each field of an object; field reads the value.
 func (p *parser) object(field func(name string) error) error {
 	return p.within('{', '}', func() error {
-		name, err := p.name()
+		token, err := p.key()
+		if err != nil {
+			return err
+		}
+		name, err := unquote(token, p.known.name)
 		if err != nil {
 			return err
 		}
 		return field(name)
-	})
-}
-
-// members is like object, for callers that need no names.
-func (p *parser) members(field func() error) error {
-	return p.within('{', '}', func() error {
-		if p.peek() != '"' {
-			return errUnread
-		}
-		if _, err := p.quoted(); err != nil {
-			return err
-		}
-		if !p.take(':') {
-			return errUnread
-		}
-		return field()
 	})
 }
 
@@ -167,20 +157,16 @@ func (p *parser) within(open, shut byte, part func() error) error {
 	}
 }
 
-// name reads the name of a field and the colon.
-func (p *parser) name() (string, error) {
+// key returns the name of a field as the text has it, and reads the colon.
+func (p *parser) key() ([]byte, error) {
 	if p.peek() != '"' {
-		return "", errUnread
+		return nil, errUnread
 	}
 	token, err := p.quoted()
-	if err != nil {
-		return "", err
-	}
-	name, err := unquote(token, p.known.name)
 	if err == nil && !p.take(':') {
 		err = errUnread
 	}
-	return name, err
+	return token, err
 }
 
 // quoted returns a string as the text has it, quotes included.

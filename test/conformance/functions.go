@@ -184,7 +184,7 @@ func (s *state) observedFromResponse(set schema.Set) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i := manifest.Find(ids(current), id); i >= 0 {
+	if i := manifest.Pair([]manifest.ID{id}, ids(current))[0]; i >= 0 {
 		current[i] = projection
 	} else {
 		current = append(current, projection)
@@ -217,7 +217,7 @@ func (s *state) find(set schema.Set, response map[string]any) (int, schema.Schem
 		return 0, schema.Schema{}, err
 	}
 	applied := resources(s.applied)
-	i := manifest.Find(ids(applied), id)
+	i := manifest.Pair([]manifest.ID{id}, ids(applied))[0]
 	if i < 0 {
 		return 0, schema.Schema{}, fmt.Errorf("unknown resource %s", id)
 	}

@@ -1,0 +1,197 @@
+package application
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+)
+
+// ErrFormat is the error of an unknown format version. A program that gets it writes nothing and
+// deletes nothing.
+var ErrFormat = errors.New("unknown format version")
+
+// Read is [ReadFor] the target cluster.
+func Read(cm *corev1.ConfigMap) (*Application, error) { return ReadFor(cm, ClusterOf(cm)) }
+
+// ReadFor reads the Application from its ConfigMap for the agent of a cluster that holds objects of
+// it, or did so. The error is ErrFormat; a document that does not parse is in Damaged.
+func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
+	if format := cm.Annotations[FormatAnnotation]; format != Format {
+		return nil, fmt.Errorf("%w %q in annotation %s: this program knows %s", ErrFormat, format, FormatAnnotation, Format)
+	}
+	wishes, _ := WishesOf(cm) // what cannot be read was refused at admission
+	app := &Application{
+		Wishes:         wishes,
+		NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name},
+		UID:            cm.UID,
+		Version:        cm.ResourceVersion,
+		Cluster:        ClusterOf(cm),
+		Holder:         holder,
+		OtherHolders:   othersOf(cm, holder),
+		ServiceAccount: cm.Annotations[ServiceAccountAnnotation],
+		Deleted:        !cm.DeletionTimestamp.IsZero(),
+		Spec:           SpecOf(cm),
+		Finalized:      slices.Contains(cm.Finalizers, Finalizer(holder)),
+		Elsewhere:      elsewhere(cm, holder),
+		LastApplied:    stored(cm, LastAppliedKey),
+		LastObserved:   stored(cm, LastObservedKey),
+	}
+	var held []heldObject
+	for key, document := range map[string]any{
+		LearnedKey: &app.Learned, StatusKey: &app.Status, InventoryKey(holder): &held,
+	} {
+		if err := decode(cm, key, document); err != nil {
+			if app.Damaged == nil {
+				app.Damaged = map[string]error{}
+			}
+			app.Damaged[key] = err
+		}
+	}
+	for _, object := range held {
+		app.Vouch += object.Vouch
+		if object.Hooks != nil {
+			app.Hooks = *object.Hooks
+		}
+		app.Spec.Fetched += app.Spec.fetched(cm, object.Fetched)
+		app.Inventory = append(app.Inventory, object.ID)
+		if object.Adopted {
+			app.Adopted = append(app.Adopted, object.ID)
+		}
+	}
+	app.Vouched = app.Vouch == vouchOf(cm)
+	return app, nil
+}
+
+// elsewhere returns the other clusters that hold objects, by their finalizers, with the progress of the
+// shutdown there.
+func elsewhere(cm *corev1.ConfigMap, holder string) map[string]ShutdownRecord {
+	var records map[string]ShutdownRecord
+	for _, cluster := range othersOf(cm, holder) {
+		if !slices.Contains(cm.Finalizers, Finalizer(cluster)) {
+			continue
+		}
+		var held []heldObject
+		var record ShutdownRecord
+		if err := decode(cm, InventoryKey(cluster), &held); err == nil && len(held) > 0 && held[0].Hooks != nil && held[0].Hooks.Shutdown != nil {
+			record = *held[0].Hooks.Shutdown
+		}
+		if records == nil {
+			records = map[string]ShutdownRecord{}
+		}
+		records[cluster] = record
+	}
+	return records
+}
+
+// heldObject is an object in the inventory.
+type heldObject struct {
+	manifest.ID
+
+	Adopted bool `json:"adopted,omitempty"`
+	// The first object has the fields below: Vouch digests the documents that the holder's agent
+	// wrote, Fetched the URL and its content, and Hooks is what the agent recorded of the hooks.
+	Vouch   string      `json:"vouch,omitempty"`
+	Fetched string      `json:"fetched,omitempty"`
+	Hooks   *HookRecord `json:"hooks,omitempty"`
+}
+
+// held returns the inventory as it is stored.
+func (a *Application) held(vouch string) []heldObject {
+	held := make([]heldObject, 0, len(a.Inventory))
+	for i, id := range a.Inventory {
+		object := heldObject{ID: id, Adopted: slices.Contains(a.Adopted, id)}
+		if i == 0 {
+			object.Vouch, object.Fetched = vouch, a.Spec.fetchedAs(a.Spec.Fetched)
+			if !a.Hooks.isEmpty() {
+				object.Hooks = &a.Hooks
+			}
+		}
+		held = append(held, object)
+	}
+	return held
+}
+
+// fetched returns the stored translation if the holder's agent recorded it for the present source.
+func (s Spec) fetched(cm *corev1.ConfigMap, recorded string) string {
+	text, err := read(cm, TranslatedKey)
+	if err != nil || recorded == "" || recorded != s.fetchedAs(string(text)) {
+		return "" // it is fetched once more
+	}
+	return string(text)
+}
+
+// vouchOf digests the stored documents of what was learned and observed, "" if there are none. The
+// agent of any cluster that the Application is moved to may write these documents. Only the agent of
+// the holder writes its inventory, where this digest says which of the documents are its own.
+func vouchOf(cm *corev1.ConfigMap) string {
+	learned := cm.Data[LearnedKey] + string(cm.BinaryData[LearnedKey])
+	observed := cm.Data[LastObservedKey] + string(cm.BinaryData[LastObservedKey])
+	if learned == "" && observed == "" {
+		return ""
+	}
+	return hex.EncodeToString(digestTexts(learned, observed)[:16])
+}
+
+// LearnedOf reads what was learned on that cluster, see [Application.Learned], and returns nil if
+// the status is that of another one.
+func LearnedOf(cm *corev1.ConfigMap, cluster string) ([]map[string]any, error) {
+	var learned []map[string]any
+	if err := decode(cm, LearnedKey, &learned); err != nil {
+		return nil, err
+	}
+	var status Status
+	if err := decode(cm, StatusKey, &status); err != nil {
+		status = Status{} // as the agent takes it
+	}
+	if status.ClusterName() != cluster {
+		return nil, nil
+	}
+	return learned, nil
+}
+
+// HeldBy reads what the agents of all clusters say that they hold.
+func HeldBy(cm *corev1.ConfigMap) ([]manifest.ID, error) {
+	var held []manifest.ID
+	for _, key := range slices.AppendSeq(slices.Collect(maps.Keys(cm.Data)), maps.Keys(cm.BinaryData)) {
+		if !strings.HasPrefix(key, inventoryPrefix) {
+			continue
+		}
+		var ids []manifest.ID
+		if err := decode(cm, key, &ids); err != nil {
+			return nil, err
+		}
+		held = append(held, ids...)
+	}
+	return held, nil
+}
+
+// SameFor reports whether the agent of the cluster need not act on the difference between two
+// versions of a ConfigMap. Of what webhook and agents write, it acts on who else holds objects. The agent
+// of a former cluster also acts once the objects are where they belong, or are awaited there.
+func SameFor(a, b *corev1.ConfigMap, cluster string) bool {
+	return a.UID == b.UID &&
+		a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
+		maps.Equal(a.Annotations, b.Annotations) &&
+		SpecOf(a) == SpecOf(b) &&
+		slices.Equal(othersOf(a, cluster), othersOf(b, cluster)) &&
+		maps.EqualFunc(elsewhere(a, cluster), elsewhere(b, cluster), sameShutdown) &&
+		(ClusterOf(b) == cluster || timeToLeave(a, cluster) == timeToLeave(b, cluster))
+}
+
+func sameShutdown(a, b ShutdownRecord) bool { return a.State == b.State && a.Message == b.Message }
+
+// timeToLeave returns what the agent of a former cluster waits for.
+func timeToLeave(cm *corev1.ConfigMap, cluster string) (due struct{ handedOver, awaited bool }) {
+	if app, err := ReadFor(cm, cluster); err == nil {
+		due.handedOver, due.awaited = app.HandedOver(), app.IsAwaited()
+	}
+	return due
+}

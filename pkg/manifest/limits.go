@@ -1,0 +1,51 @@
+package manifest
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The limits of a text.
+const (
+	// MaxBytes is how long it may be.
+	MaxBytes = 256 << 10
+	// MaxResources is how many resources it may hold.
+	MaxResources = 100
+	// MaxDepth is how deep objects and lists may be nested. All recursive functions of this project
+	// rely on it.
+	MaxDepth = 64
+)
+
+// TooDeep reports whether objects and lists are nested deeper than MaxDepth.
+func TooDeep(value any) bool { return deeperThan(MaxDepth, value) }
+
+func deeperThan(depth int, value any) bool {
+	var parts []any
+	switch value := value.(type) {
+	case map[string]any:
+		parts = slices.Collect(maps.Values(value))
+	case []any:
+		parts = value
+	default:
+		return false
+	}
+	return depth == 0 || slices.ContainsFunc(parts, func(part any) bool { return deeperThan(depth-1, part) })
+}
+
+// errDigits is the error of an integer that would become a float.
+var errDigits = errors.New("an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text")
+
+// fewestDigits is the length of the shortest integer beyond an int64, which is hexadecimal with its 0x.
+const fewestDigits = 18
+
+// losesDigits reports whether the text is an integer, in any base, beyond an int64.
+func losesDigits(text string) bool {
+	if len(text) < fewestDigits {
+		return false
+	}
+	_, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 0, 64)
+	return errors.Is(err, strconv.ErrRange)
+}
