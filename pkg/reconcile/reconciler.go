@@ -87,10 +87,6 @@ func damages(app *application.Application, cluster string) error {
 	return found
 }
 
-func isDamaged(app *application.Application, cluster string) bool {
-	return damages(app, cluster) != nil
-}
-
 func (r *Reconciler) hub() hub { return hub{r.Applications, &r.outage, r.Now} }
 
 func (r *Reconciler) residence() residence {
@@ -99,7 +95,7 @@ func (r *Reconciler) residence() residence {
 
 func (r *Reconciler) conclusion() conclusion { return conclusion{r.hub(), r.residence()} }
 
-func (r *Reconciler) completion() completion { return completion{r.hub(), r.Report} }
+func (r *Reconciler) completePhase() completePhase { return completePhase{r.hub(), r.Report} }
 
 func (r *Reconciler) actorFor(app *application.Application) *actor {
 	return &actor{clusters: r.Clusters, account: r.residence().accountOf(app)}

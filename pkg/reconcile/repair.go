@@ -173,9 +173,9 @@ func (r *repair) mayDisplace(d decision) bool {
 
 // remaining are the differences that a patch should have repaired, and did not.
 func (r *repair) remaining(d decision, after map[string]any) schema.Differences {
-	unrepaired := pathsOf(d.unrepaired)
-	remaining := r.object.plan.Marked.Compare(r.object.plan.MarkedDesired(), after).Drift()
-	return slices.DeleteFunc(remaining, func(difference schema.Difference) bool { return contains(unrepaired, difference.Path) })
+	return slices.DeleteFunc(r.object.plan.Marked.Compare(r.object.plan.MarkedDesired(), after).Drift(), func(one schema.Difference) bool {
+		return slices.ContainsFunc(d.unrepaired, func(other schema.Difference) bool { return slices.Equal(other.Path, one.Path) })
+	})
 }
 
 // part returns what is published of an object of which only a part is as the spec says:
