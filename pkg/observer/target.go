@@ -1,6 +1,9 @@
 package observer
 
 import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,13 +29,6 @@ type Target struct {
 	Revision string
 }
 
-// compare reports whether an object differs from the target, and stores its projection.
-func (t Target) compare(live map[string]any, observation *Observation) (differs bool) {
-	desired := t.Desired.Fields()
-	observation.Projection = manifest.Pack(t.Schema.Project(desired, live))
-	return len(t.Marked.Compare(desired, live)) > 0
-}
-
 // key is an object of a kind.
 type key struct {
 	resource        gvr.GroupVersionResource
@@ -43,6 +39,31 @@ func keyOf(target Target) key {
 	return key{resource: target.Resource, namespace: target.Namespace, name: target.Name}
 }
 
-func (k key) namespacedName() types.NamespacedName {
-	return types.NamespacedName{Namespace: k.namespace, Name: k.name}
+// scope is what one informer watches: a resource, in one namespace or, without a
+// name, in all of the cluster.
+type scope struct {
+	resource  gvr.GroupVersionResource
+	namespace string
+}
+
+// String returns "/v1, Resource=pods" and "/v1, Resource=pods in namespace demo".
+func (s scope) String() string {
+	if s.namespace == metav1.NamespaceAll {
+		return s.resource.String()
+	}
+	return s.resource.String() + " in namespace " + s.namespace
+}
+
+// scopeOf returns the scope of an object. Cluster-scoped objects have no namespace, so that their
+// scope is the cluster, with and without Options.Namespaces.
+func (o *Options) scopeOf(at key) scope {
+	if len(o.Namespaces) == 0 {
+		return scope{resource: at.resource}
+	}
+	return scope{at.resource, at.namespace}
+}
+
+// watches reports whether the objects of a scope are to be watched.
+func (o *Options) watches(s scope) bool {
+	return s.namespace == metav1.NamespaceAll || slices.Contains(o.Namespaces, s.namespace)
 }
