@@ -2,9 +2,11 @@ package observer
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 )
@@ -47,4 +49,18 @@ type Options struct {
 	Resync time.Duration
 	Now    func() time.Time
 	Logger logr.Logger
+}
+
+// scopeOf returns the scope of an object. Cluster-scoped objects have no namespace, so that their
+// scope is the cluster, with and without Options.Namespaces.
+func (o *Options) scopeOf(at key) scope {
+	if len(o.Namespaces) == 0 {
+		return scope{resource: at.resource}
+	}
+	return scope{at.resource, at.namespace}
+}
+
+// watches reports whether the objects of a scope are to be watched.
+func (o *Options) watches(s scope) bool {
+	return s.namespace == metav1.NamespaceAll || slices.Contains(o.Namespaces, s.namespace)
 }

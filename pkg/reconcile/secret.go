@@ -15,7 +15,9 @@ import (
 // place of the values, which only the process that made them knows.
 type hookSecret struct {
 	*object
-	mutate.HookSecret
+
+	// purpose is what the Secret is for.
+	purpose mutate.HookSecret
 }
 
 // recorded are the digests that the documents have of the values.

@@ -61,7 +61,7 @@ func (k secretKeeper) forgetUnwanted() {
 	}
 	p.app.Hooks.Tokens = maps.Clone(p.app.Hooks.Tokens)
 	maps.DeleteFunc(p.app.Hooks.Tokens, func(hook application.Hook, _ string) bool {
-		return !slices.ContainsFunc(p.secrets, func(secret *hookSecret) bool { return secret.Hook == hook })
+		return !slices.ContainsFunc(p.secrets, func(secret *hookSecret) bool { return secret.purpose.Hook == hook })
 	})
 }
 
@@ -85,8 +85,8 @@ func (k secretKeeper) areChecked() bool {
 // Secret holds.
 func (k secretKeeper) isUnrecorded(secret *hookSecret) bool {
 	values := k.pass.memory.secrets.values[secret.plan.ID]
-	return k.pass.setting.enforces && !secret.Certs && values != nil &&
-		k.pass.app.Hooks.Tokens[secret.Hook] != application.DigestOf(values[application.TokenKey(secret.Hook)])
+	return k.pass.setting.enforces && !secret.purpose.Certs && values != nil &&
+		k.pass.app.Hooks.Tokens[secret.purpose.Hook] != application.DigestOf(values[application.TokenKey(secret.purpose.Hook)])
 }
 
 // check reads and repairs one Secret, unless there is a reason not to.
@@ -216,7 +216,7 @@ func (k secretKeeper) wanted(secret *hookSecret, live map[string][]byte) (map[st
 			former[key] = value
 		}
 	}
-	return k.secrets.Data(k.pass.app.NamespacedName, k.pass.app.UID, secret.Hook, secret.Certs, former)
+	return k.secrets.Data(k.pass.app.NamespacedName, k.pass.app.UID, secret.purpose.Hook, secret.purpose.Certs, former)
 }
 
 // remembered are the values that this process has put into a Secret. All namespaces have
@@ -227,7 +227,7 @@ func (k secretKeeper) remembered(secret *hookSecret) map[string][]byte {
 		return own
 	}
 	for _, other := range k.pass.secrets {
-		if other.HookSecret == secret.HookSecret && values[other.plan.ID] != nil {
+		if other.purpose == secret.purpose && values[other.plan.ID] != nil {
 			return values[other.plan.ID]
 		}
 	}
@@ -247,14 +247,14 @@ func (k secretKeeper) leftWith(secret *hookSecret) map[string]any {
 func (k secretKeeper) recordValues(secret *hookSecret, values map[string][]byte) {
 	k.pass.memory.secrets.values[secret.plan.ID] = values
 	secret.record(values)
-	if secret.Certs {
+	if secret.purpose.Certs {
 		return
 	}
 	app := k.pass.app
 	if app.Hooks.Tokens == nil {
 		app.Hooks.Tokens = map[application.Hook]string{}
 	}
-	app.Hooks.Tokens[secret.Hook] = application.DigestOf(values[application.TokenKey(secret.Hook)])
+	app.Hooks.Tokens[secret.purpose.Hook] = application.DigestOf(values[application.TokenKey(secret.purpose.Hook)])
 }
 
 // reportRepair reports a Secret that was created or patched: a drift, if it was deleted or
