@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -69,13 +70,10 @@ func (r *Reporter) write(app *application.Application, outcome status.Outcome) {
 	r.target.Eventf(object, configMap, kind, reason, "Reconcile", "%s", note)
 }
 
-// isRoutine holds for an outcome that needs no action of a user.
+// isRoutine reports whether an outcome needs no action of a user.
 func isRoutine(outcome status.Outcome) bool {
-	switch drift, _ := results(outcome); drift {
-	case "reverted", "recreated", "observed", "held":
-		return true
-	}
-	return false
+	drift, _ := results(outcome)
+	return slices.Contains([]string{"reverted", "recreated", "observed", "held"}, drift)
 }
 
 // cut limits a text to the length that fits into the note of an Event.

@@ -4,17 +4,13 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reasons are why the API servers are asked: the values of the label of
-// krake_api_requests_total.
-func reasons() []string {
-	return []string{"create", "repair", "delete", "read", resyncReason, statusReason}
-}
-
+// Two of the reasons of a request. Package apply has the others.
 const (
 	resyncReason = "resync"
 	statusReason = "status"
@@ -40,20 +36,11 @@ func (c counted) Patch(ctx context.Context, object client.Object, patch client.P
 // NewLists makes a client for the lists of metadata of a resync, which counts them.
 func NewLists(config *rest.Config, count func(reason string)) (metadata.Interface, error) {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return countedTransport{inner, count, resyncReason} })
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
+		return promhttp.RoundTripperFunc(func(request *http.Request) (*http.Response, error) {
+			count(resyncReason)
+			return inner.RoundTrip(request)
+		})
+	})
 	return metadata.NewForConfig(config)
-}
-
-// countedTransport counts the requests that are sent, for one reason.
-type countedTransport struct {
-	http.RoundTripper
-
-	count  func(reason string)
-	reason string
-}
-
-// RoundTrip implements http.RoundTripper.
-func (c countedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	c.count(c.reason)
-	return c.RoundTripper.RoundTrip(request)
 }
