@@ -65,14 +65,13 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*replica, 
 	if a.manager, err = newManager(a.ctx, options, a.hub.Config, a.target.Config, a.folding.Fold, configs.Logger); err != nil {
 		return nil, err
 	}
-	if err = a.manager.Add(&everywhere{newThrift().run}); err != nil {
-		return nil, err
-	}
 	if a.known, err = hub.Watch(a.ctx, a.manager.GetCache()); err != nil {
 		return nil, err
 	}
-	if err = a.manager.Add(&everywhere{a.known.AwaitSync}); err != nil {
-		return nil, err
+	for _, run := range []manager.RunnableFunc{newThrift().run, a.known.AwaitSync} {
+		if err = a.manager.Add(&everywhere{run}); err != nil {
+			return nil, err
+		}
 	}
 	if a.events, err = telemetry.NewRecorders(a.hub.Config, a.target.Config, name); err != nil {
 		return nil, err

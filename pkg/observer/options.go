@@ -11,13 +11,14 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// ErrNotSynced is the error of an [Observation] while the objects of its kind
-// are not all known yet. The owner is notified when they are.
-var ErrNotSynced = errors.New("not synced yet")
-
-// ErrNamespace is the error of an [Observation] of a target that is in none of
-// Options.Namespaces: it is not watched.
-var ErrNamespace = errors.New("the namespace is not one of those that are watched")
+var (
+	// ErrNotSynced is the error of an [Observation] while the objects of its kind are not all known
+	// yet. The owner is notified when they are.
+	ErrNotSynced = errors.New("not synced yet")
+	// ErrNamespace is the error of an [Observation] of a target that is in none of
+	// Options.Namespaces: it is not watched.
+	ErrNamespace = errors.New("the namespace is not one of those that are watched")
+)
 
 // Options say what to observe and whom to notify.
 type Options struct {

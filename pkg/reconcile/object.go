@@ -158,14 +158,6 @@ func (o *object) fights() string {
 	return status.FightsText(ongoing)
 }
 
-// health is its health in words.
-func (o *object) health() string {
-	if found := o.summary().Status; found != "" {
-		return string(found)
-	}
-	return "NotFound"
-}
-
 func pathsOf(differences schema.Differences) []schema.Path {
 	paths := make([]schema.Path, 0, len(differences))
 	for _, difference := range differences {

@@ -70,22 +70,21 @@ func newPass(stored *application.Application, known *memory, cluster string) *pa
 // early returns the working copy as a pass writes it that ends before the objects are
 // known: documents of another agent stay what they are.
 func (p *pass) early() *application.Application {
-	if !p.isArriving {
-		return p.app
-	}
 	app := *p.app
-	app.Learned, app.LastObserved, app.Status.Cluster = p.stored.Learned, p.stored.LastObserved, p.stored.Status.Cluster
+	if p.isArriving {
+		app.Learned, app.LastObserved, app.Status.Cluster = p.stored.Learned, p.stored.LastObserved, p.stored.Status.Cluster
+	}
 	return &app
 }
 
 // unarrived returns the working copy with documents and status as they are stored, for a
 // write that does not change them.
 func (p *pass) unarrived() *application.Application {
-	app := *p.app
+	app := p.early()
 	if p.isArriving {
-		app.Learned, app.LastObserved, app.Status = p.stored.Learned, p.stored.LastObserved, p.stored.Status
+		app.Status = p.stored.Status
 	}
-	return &app
+	return app
 }
 
 // targets are the objects that observers watch.

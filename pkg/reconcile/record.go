@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -97,7 +98,7 @@ func objectsOf(p *pass, verdicts []status.Verdict) []application.ObjectStatus {
 			object.Fields = append(object.Fields, path.String())
 		}
 		if i < len(p.objects) {
-			object.Health, object.Hold = p.objects[i].health(), p.objects[i].hold
+			object.Health, object.Hold = string(cmp.Or(p.objects[i].summary().Status, "NotFound")), p.objects[i].hold
 		}
 		objects = append(objects, object)
 	}

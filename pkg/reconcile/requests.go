@@ -71,11 +71,8 @@ func stays(app *application.Application) bool { return app.IsCurrent() && !app.D
 // and records that.
 func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	stored, err := r.read(ctx, request.NamespacedName)
-	if err != nil {
+	if stored == nil || err != nil {
 		return ctrl.Result{}, apierror.Scrub(err)
-	}
-	if stored == nil {
-		return ctrl.Result{}, nil
 	}
 	known := r.memories.of(stored)
 	if stored.Deleted {
@@ -88,8 +85,7 @@ func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctr
 	if rest := r.outage.Reserve(r.Now()); rest > 0 {
 		return ctrl.Result{RequeueAfter: rest}, nil
 	}
-	err = r.conclusion().recordLoss(ctx, draftOf(stored), known)
-	return ctrl.Result{}, apierror.Scrub(err)
+	return ctrl.Result{}, apierror.Scrub(r.conclusion().recordLoss(ctx, draftOf(stored), known))
 }
 
 // Pending returns the Applications whose last status is not stored yet, and has the next

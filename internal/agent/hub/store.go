@@ -177,7 +177,7 @@ func (s *Store) RecordCached(cm *corev1.ConfigMap) {
 	if written == nil || s.missed[name] || written.UID != cm.UID {
 		return
 	}
-	if order, err := resourceversion.CompareResourceVersion(cm.ResourceVersion, written.ResourceVersion); err == nil && order >= 0 {
+	if !resync.Newer(written.ResourceVersion, cm.ResourceVersion) {
 		delete(s.written, name)
 	}
 }
@@ -248,11 +248,8 @@ func (s *Store) newest(ctx context.Context, name types.NamespacedName) (*corev1.
 		return cached, nil
 	}
 	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
-	if err == nil && order < 0 && cached.UID == written.UID {
+	if err == nil && order < 0 && (s.missed[name] || cached.UID == written.UID) { // or another one of that name
 		return written, nil
-	}
-	if s.missed[name] && err == nil && order < 0 {
-		return written, nil // another one of that name
 	}
 	delete(s.written, name)
 	delete(s.missed, name)
