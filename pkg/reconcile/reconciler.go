@@ -82,6 +82,10 @@ func damages(app *application.Application, cluster string) error {
 	return found
 }
 
+func isDamaged(app *application.Application, cluster string) bool {
+	return damages(app, cluster) != nil
+}
+
 func (r *Reconciler) hub() hub { return hub{r.Applications, &r.outage, r.Now} }
 
 func (r *Reconciler) residence() residence {

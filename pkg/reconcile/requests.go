@@ -78,7 +78,7 @@ func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctr
 	if stored.Deleted {
 		known.deleted = stored
 	}
-	if !stored.IsCurrent() || stored.Deleted && !stored.Finalized || damages(stored, r.ClusterName) != nil {
+	if !stored.IsCurrent() || stored.Deleted && !stored.Finalized || isDamaged(stored, r.ClusterName) {
 		return ctrl.Result{}, nil
 	}
 	stored = known.recall(stored)
