@@ -206,7 +206,8 @@ func (r remover) blocked(id manifest.ID, live map[string]any) *leavingObject {
 	}
 	remaining := &leavingObject{status.Verdict{Object: id}, min(max(waited/4, leastPatience), mostPatience)}
 	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
-		remaining.Reason, remaining.Message = status.DeletionBlocked, "it is being deleted, and kept by its finalizers "+strings.Join(finalizers, ", ")
+		remaining.Reason = status.DeletionBlocked
+		remaining.Message = "it is being deleted, and kept by its finalizers " + strings.Join(finalizers, ", ")
 	}
 	return remaining
 }
