@@ -3,7 +3,11 @@ package agent
 import (
 	"context"
 	"errors"
+	"net"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/krake-observer/krake-observer/internal/agent/connection"
@@ -11,6 +15,21 @@ import (
 	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/internal/right"
 )
+
+// name is the agent's user agent, field manager and event source.
+const name = "krake-agent"
+
+// Configs are the connections of an agent, and what it needs of its process.
+type Configs struct {
+	// Hub and Target reach the two API servers. Where these are one, they are the same
+	// configuration.
+	Hub, Target *rest.Config
+	// Registry takes the agent's metrics; nil: they are not served.
+	Registry prometheus.Registerer
+	Logger   logr.Logger
+	// DialService reaches Services by their names; nil: as from a Pod of the target.
+	DialService func(ctx context.Context, network, address string) (net.Conn, error)
+}
 
 // replica is one agent while it is put together. No step of that sends a request to hub or
 // target: they may be away for hours.
@@ -46,14 +65,13 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*replica, 
 	if a.manager, err = newManager(a.ctx, options, a.hub.Config, a.target.Config, a.folding.Fold, configs.Logger); err != nil {
 		return nil, err
 	}
-	if err = a.manager.Add(&everywhere{newThrift().run}); err != nil {
-		return nil, err
-	}
 	if a.known, err = hub.Watch(a.ctx, a.manager.GetCache()); err != nil {
 		return nil, err
 	}
-	if err = a.manager.Add(&everywhere{a.known.AwaitSync}); err != nil {
-		return nil, err
+	for _, run := range []manager.RunnableFunc{newThrift().run, a.known.AwaitSync} {
+		if err = a.manager.Add(&everywhere{run}); err != nil {
+			return nil, err
+		}
 	}
 	if a.events, err = telemetry.NewRecorders(a.hub.Config, a.target.Config, name); err != nil {
 		return nil, err

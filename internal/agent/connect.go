@@ -97,11 +97,10 @@ func (a *replica) register(observers *observer.Observers, kinds *discovery.Kinds
 	if registry == nil {
 		return nil
 	}
-	kindOf := func(resource schema.GroupVersionResource) string { return a.counts.KindLabel(kinds.KindOf(resource)) }
-	return errors.Join(
-		a.counts.Register(registry),
-		registry.Register(telemetry.NewGauges(a.countStates, observers.Stats, reconciler.Contended, kindOf)),
-	)
+	return errors.Join(a.counts.Register(registry), registry.Register(&telemetry.Gauges{
+		Applications: a.countStates, Stats: observers.Stats, Contended: reconciler.Contended,
+		KindOf: func(resource schema.GroupVersionResource) string { return a.counts.KindLabel(kinds.KindOf(resource)) },
+	}))
 }
 
 // countStates counts the Applications by state, nil while they are not known.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/go-logr/logr"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -101,3 +103,30 @@ func (c endingCache) WaitForCacheSync(ctx context.Context) bool {
 	defer context.AfterFunc(c.agent, cancel)()
 	return c.Cache.WaitForCacheSync(ctx) || c.agent.Err() != nil
 }
+
+// addChecks adds the probes. The process is healthy while it answers. It is ready once it
+// knows the Applications, unless it must not act; from then on an unreachable hub or target
+// does not matter.
+func addChecks(mgr manager.Manager, known *hub.Known, refusal func() string) error {
+	return errors.Join(
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("applications", known.Check),
+		mgr.AddReadyzCheck("lease", unlessRefused(refusal)),
+	)
+}
+
+// unlessRefused fails with the reason for which the agent must not act.
+func unlessRefused(refusal func() string) healthz.Checker {
+	return func(*http.Request) error {
+		if why := refusal(); why != "" {
+			return errors.New(why)
+		}
+		return nil
+	}
+}
+
+// everywhere is a runnable that begins before the controllers do.
+type everywhere struct{ manager.RunnableFunc }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (everywhere) NeedLeaderElection() bool { return false }

@@ -96,7 +96,7 @@ func (n *Namespaces) validateApart() error {
 	return nil
 }
 
-// allows holds for a name in a list. An empty list stands for all names.
+// allows reports whether a list has a name. An empty list stands for all names.
 func allows(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }

@@ -1,10 +1,10 @@
-// Package apply writes to a target cluster: it creates whole objects, patches
-// single fields, and deletes what is proved to be ours. It knows no Application
-// and no observer schema: patches and proofs are brought by the caller.
+// Package apply writes to a target cluster: it creates whole objects, patches single fields,
+// and deletes what is proved to be ours. It knows no Application and no observer schema: the
+// caller brings patches and proofs.
 //
-// Every write is guarded: a patch by the resourceVersion of the object that it
-// was made for, a deletion by UID and resourceVersion of the object that was
-// proved. A whole object is never written over another.
+// Every write is guarded: a patch by the resourceVersion of the object that it was made for, a
+// deletion by UID and resourceVersion of the object that was proved. A whole object is never
+// written over another.
 package apply
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// conflictRetries is how often a write is tried again with a newer object
-// before the conflict is returned: somebody writes faster than we read.
+// conflictRetries is how often a write is tried again with a newer object before the conflict is
+// returned: another client writes faster than we read.
 const conflictRetries = 5
 
 // Cluster writes to one cluster.
@@ -33,21 +33,21 @@ type Cluster struct {
 	count        func(reason string)
 }
 
-// New makes a Cluster whose writes carry the name of the field manager. Each
-// request is counted by its reason: create, repair, delete or read.
+// New makes a Cluster whose writes carry the name of the field manager. Each request is counted
+// by its reason: create, repair, delete or read.
 func New(client dynamic.Interface, fieldManager string, count func(reason string)) *Cluster {
 	return &Cluster{client: client, fieldManager: fieldManager, count: count}
 }
 
-// Repair gives the patch that an object needs, empty if it needs none, or an
-// error if the object must not be touched.
+// Repair returns the patch that an object needs, empty if it needs none, or an error if the object
+// must not be touched.
 type Repair func(live map[string]any) (schema.Patch, error)
 
-// Proof gives an error if a live object must not be deleted.
+// Proof returns an error if a live object must not be deleted.
 type Proof func(live map[string]any) error
 
-// Create creates an object and gives the answer of the API server. That the
-// object exists already is an error for which IsAlreadyExists holds.
+// Create creates an object and returns the answer of the API server. If the object exists already,
+// IsAlreadyExists holds for the error.
 func (c *Cluster) Create(ctx context.Context, ref manifest.Ref, object map[string]any) (map[string]any, error) {
 	c.count("create")
 	live, err := c.resource(ref).Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: c.fieldManager})
@@ -57,9 +57,9 @@ func (c *Cluster) Create(ctx context.Context, ref manifest.Ref, object map[strin
 	return live.Object, nil
 }
 
-// Patch brings a live object, as it was last seen or nil, to what repair says,
-// and gives the object after it. A conflict is tried again with the object that
-// is there now; an object that is gone is an error for which IsNotFound holds.
+// Patch brings a live object, as it was last seen or nil, to what repair says, and returns the object
+// after it. A conflict is tried again with the present object. If the object is gone, IsNotFound holds
+// for the error.
 func (c *Cluster) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair Repair) (map[string]any, error) {
 	for try := 0; ; try++ {
 		if live == nil {
@@ -80,10 +80,9 @@ func (c *Cluster) Patch(ctx context.Context, ref manifest.Ref, live map[string]a
 	}
 }
 
-// overtaken tells if a patch failed because the object is no more what it was
-// made for. The server looks at the guard last: where an operation does not fit
-// what is there now, an element of a list that became shorter, it answers as to
-// any mistake.
+// overtaken reports whether a patch failed because the object has changed since. The server looks at
+// the guard last: an operation that does not fit the present object, such as one on an element of a
+// list that became shorter, is answered like any mistake.
 func (c *Cluster) overtaken(ctx context.Context, ref manifest.Ref, live map[string]any, err error) bool {
 	if !apierrors.IsInvalid(err) {
 		return apierrors.IsConflict(err)
@@ -105,10 +104,9 @@ func (c *Cluster) patch(ctx context.Context, ref manifest.Ref, patch schema.Patc
 	return live.Object, nil
 }
 
-// Delete deletes an object, with what depends on it in the background, if proof
-// allows it. It gives the object as it is left, nil if it is gone: a finalizer
-// holds it.
-func (c *Cluster) Delete(ctx context.Context, ref manifest.Ref, proof Proof) (left map[string]any, err error) {
+// Delete deletes an object, with what depends on it in the background, if proof allows it. It returns
+// what a finalizer still holds of the object, nil if it is gone.
+func (c *Cluster) Delete(ctx context.Context, ref manifest.Ref, proof Proof) (map[string]any, error) {
 	for try := 0; ; try++ {
 		live, err := c.present(ctx, ref)
 		if live == nil || err != nil {
@@ -119,25 +117,19 @@ func (c *Cluster) Delete(ctx context.Context, ref manifest.Ref, proof Proof) (le
 		}
 		err = c.delete(ctx, ref, live)
 		switch {
-		case apierrors.IsConflict(err) && try < conflictRetries: // it changed: prove again
+		case apierrors.IsConflict(err) && try < conflictRetries:
+			continue // it changed: prove again
 		case apierrors.IsNotFound(err):
 			return nil, nil
 		case err != nil:
 			return live, err
-		default:
-			return c.rest(ctx, ref, live)
 		}
+		left, err := c.present(ctx, ref)
+		if left != nil && uid(left) != uid(live) {
+			return nil, err // another object has taken its name
+		}
+		return left, err
 	}
-}
-
-// rest gives what is left of an object that was deleted: another one that has taken
-// its name is nothing of it.
-func (c *Cluster) rest(ctx context.Context, ref manifest.Ref, deleted map[string]any) (left map[string]any, err error) {
-	left, err = c.present(ctx, ref)
-	if left != nil && uid(left) != uid(deleted) {
-		return nil, err
-	}
-	return left, err
 }
 
 func (c *Cluster) delete(ctx context.Context, ref manifest.Ref, live map[string]any) error {
@@ -157,7 +149,7 @@ func (c *Cluster) delete(ctx context.Context, ref manifest.Ref, live map[string]
 	return nil
 }
 
-// present gives the object, nil if there is none.
+// present returns the object, nil if there is none.
 func (c *Cluster) present(ctx context.Context, ref manifest.Ref) (map[string]any, error) {
 	live, err := c.get(ctx, ref)
 	if apierrors.IsNotFound(err) {
@@ -176,11 +168,7 @@ func (c *Cluster) get(ctx context.Context, ref manifest.Ref) (map[string]any, er
 }
 
 func (c *Cluster) resource(ref manifest.Ref) dynamic.ResourceInterface {
-	resource := c.client.Resource(ref.Resource)
-	if ref.Namespace == "" {
-		return resource
-	}
-	return resource.Namespace(ref.Namespace)
+	return c.client.Resource(ref.Resource).Namespace(ref.Namespace)
 }
 
 func uid(live map[string]any) types.UID {

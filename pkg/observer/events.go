@@ -45,7 +45,8 @@ func (r *registry) lost(k *kind, by *informer, object any) {
 	for _, one := range r.watched[at] {
 		// The owner may have created another one already.
 		if one.last.UID == gone.uid {
-			r.goneLocked(at, one, lost)
+			one.last = lost
+			r.eventLocked(at, one)
 		}
 	}
 }
@@ -66,7 +67,8 @@ func (r *registry) settleLocked(k *kind, former *informer) {
 			// What its owner has created since the list is still to come.
 			order, err := resourceversion.CompareResourceVersion(one.last.ResourceVersion, version)
 			if created := err == nil && order > 0; one.last.Exists() && !created {
-				r.goneLocked(at, one, Observation{Seen: r.options.Now()})
+				one.last = Observation{Seen: r.options.Now()}
+				r.eventLocked(at, one)
 			}
 		}
 	}

@@ -38,15 +38,11 @@ func (i *inspector) guard(live *unstructured.Unstructured, do func()) (err error
 // describe names the cause of a panic without values of the object, which may be secrets: a
 // panic of the Go runtime names types and indices, and any other may repeat a value.
 func describe(cause any) string {
-	err, ok := cause.(error)
-	if !ok {
-		return fmt.Sprintf("%T", cause)
-	}
-	var ofRuntime runtime.Error
-	switch {
-	case errors.As(err, &ofRuntime):
+	err, _ := cause.(error)
+	if ofRuntime, ok := errors.AsType[runtime.Error](err); ok {
 		return ofRuntime.Error()
-	case errors.Is(err, errIncomparable):
+	}
+	if errors.Is(err, errIncomparable) {
 		return errIncomparable.Error()
 	}
 	return fmt.Sprintf("%T", cause)
@@ -72,13 +68,10 @@ func (i *inspector) ownerOf(live *unstructured.Unstructured) (owner unique.Handl
 	if i.options.OwnerOf == nil {
 		return owner
 	}
-	err := i.guard(live, func() {
+	_ = i.guard(live, func() { // it logs the error, with which the object names no owner
 		if name, ok := i.options.OwnerOf(live.Object); ok {
 			owner = unique.Make(name)
 		}
 	})
-	if err != nil {
-		return unique.Handle[Owner]{}
-	}
 	return owner
 }

@@ -7,8 +7,47 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/krake-observer/krake-observer/pkg/resync"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
+
+// kind is one kind of resource that is observed, in one scope.
+type kind struct {
+	scope
+
+	// id is the type of its objects, without a name.
+	id manifest.ID
+	// users counts the views of objects of this kind.
+	users int
+	// err is why the objects of the kind are not known: ErrNotSynced at first, later perhaps
+	// the answer of the API server to the list.
+	err error
+
+	// current is the informer whose objects are known, nil before the first has
+	// listed them, and while the kind is not served.
+	current *informer
+	// next takes the place of current as soon as it is synced.
+	next *informer
+	// starts starts the first informer, at latest then, or another one of a kind that was not
+	// served at failedAt; nil: none is to be started.
+	starts   *time.Timer
+	latest   time.Time
+	failedAt time.Time
+	// due is when to compare a list with what is known.
+	due time.Time
+}
+
+func (k *kind) stop() {
+	for _, running := range []*informer{k.current, k.next} {
+		if running != nil {
+			running.stop()
+		}
+	}
+	k.current, k.next = nil, nil
+	if k.starts != nil {
+		k.starts.Stop()
+		k.starts = nil
+	}
+}
 
 // informer is one run of an informer: after it was stopped another is needed.
 type informer struct {
@@ -40,14 +79,6 @@ func (i *informer) records() []*record {
 		return nil
 	}
 	return recordsOf(i.GetStore().List())
-}
-
-func (i *informer) versions() resync.Versions {
-	known := resync.Versions{}
-	for _, found := range i.records() {
-		known[found.namespacedName()] = resync.Version{UID: found.uid, ResourceVersion: found.version}
-	}
-	return known
 }
 
 // byOwner is the index of an informer's objects by the owner that they name.

@@ -65,7 +65,7 @@ func (i *informers) kindLocked(target Target) *kind {
 		return k
 	}
 	k.latest = i.options.Now().Add(i.longestGather)
-	k.begins = time.AfterFunc(i.gatherPause, func() { i.begin(k) })
+	k.starts = time.AfterFunc(i.gatherPause, func() { i.start(k) })
 	return k
 }
 
@@ -73,18 +73,19 @@ func (i *informers) kindLocked(target Target) *kind {
 // when the process starts. What was listed before an owner asked for it would have to be read
 // once more, object by object.
 func (i *informers) gatherLocked(k *kind) {
-	if k.begins != nil && k.begins.Stop() {
-		k.begins.Reset(max(0, min(i.gatherPause, k.latest.Sub(i.options.Now()))))
+	if k.starts != nil && k.failedAt.IsZero() && k.starts.Stop() {
+		k.starts.Reset(max(0, min(i.gatherPause, k.latest.Sub(i.options.Now()))))
 	}
 }
 
-func (i *informers) begin(k *kind) {
+// start starts the informer of a kind whose timer has ended, unless it was stopped meanwhile.
+func (i *informers) start(k *kind) {
 	i.registry.mu.Lock()
 	defer i.registry.mu.Unlock()
-	if i.kinds[k.scope] != k || i.ctx.Err() != nil {
+	if i.kinds[k.scope] != k || k.starts == nil || i.ctx.Err() != nil {
 		return
 	}
-	k.begins = nil
+	k.starts = nil
 	i.startLocked(k)
 }
 
@@ -172,7 +173,7 @@ func (i *informers) failed(k *kind, of *informer, err error) {
 func (i *informers) dropLocked(k *kind, err error) {
 	k.stop()
 	k.failedAt = i.options.Now()
-	k.again = time.AfterFunc(i.missingPause, func() { i.retry(k) })
+	k.starts = time.AfterFunc(i.missingPause, func() { i.start(k) })
 	i.failLocked(k, err)
 }
 
@@ -187,19 +188,9 @@ func (i *informers) failLocked(k *kind, err error) {
 
 // askLocked brings forward the next try of a kind that is not served.
 func (i *informers) askLocked(k *kind) {
-	if k.again != nil {
-		k.again.Reset(max(0, k.failedAt.Add(i.askedPause).Sub(i.options.Now())))
+	if k.starts != nil && !k.failedAt.IsZero() {
+		k.starts.Reset(max(0, k.failedAt.Add(i.askedPause).Sub(i.options.Now())))
 	}
-}
-
-func (i *informers) retry(k *kind) {
-	i.registry.mu.Lock()
-	defer i.registry.mu.Unlock()
-	if i.kinds[k.scope] != k || k.again == nil || i.ctx.Err() != nil {
-		return
-	}
-	k.again = nil
-	i.startLocked(k)
 }
 
 // releaseLocked stops the informer of a scope with its last user.
@@ -212,7 +203,7 @@ func (i *informers) releaseLocked(s scope) {
 	}
 }
 
-// firstTurn is when a new kind is compared with a list: at any time in the interval.
+// firstTurn returns when a new kind is compared with a list: at any time in the interval.
 func firstTurn(options *Options) time.Time {
 	return options.Now().Add(wait.Jitter(options.Resync/100, 99))
 }

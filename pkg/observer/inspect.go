@@ -1,9 +1,12 @@
 package observer
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // inspection is an object and the views that observe it.
@@ -48,7 +51,7 @@ func (i *inspector) inspect(in inspection, whole func() Whole) *record {
 			observation = i.compare(v.target, in.live, whole, now)
 			observation.fingerprint = in.fingerprint
 		}
-		observation.Summary, observation.Err = summary, firstOf(observation.Err, err)
+		observation.Summary, observation.Err = summary, cmp.Or(observation.Err, err)
 		seen.views = append(seen.views, seenBy{observation, v.owner, v.target.Revision})
 	}
 	return seen
@@ -58,7 +61,7 @@ func (i *inspector) inspect(in inspection, whole func() Whole) *record {
 func (i *inspector) inspectFor(target Target, live *unstructured.Unstructured) Observation {
 	observation := i.compare(target, live, func() Whole { return wholeOf(live.Object) }, i.options.Now())
 	summary, err := i.summarise(live)
-	observation.Summary, observation.Err = summary, firstOf(observation.Err, err)
+	observation.Summary, observation.Err = summary, cmp.Or(observation.Err, err)
 	return observation
 }
 
@@ -66,7 +69,9 @@ func (i *inspector) inspectFor(target Target, live *unstructured.Unstructured) O
 func (i *inspector) compare(target Target, live *unstructured.Unstructured, whole func() Whole, now time.Time) Observation {
 	observation := Observation{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Seen: now}
 	observation.Err = i.guard(live, func() {
-		if target.compare(live.Object, &observation) {
+		desired := target.Desired.Fields()
+		observation.Projection = manifest.Pack(target.Schema.Project(desired, live.Object))
+		if len(target.Marked.Compare(desired, live.Object)) > 0 {
 			observation.Live = whole()
 		}
 	})
@@ -82,13 +87,4 @@ func (v *view) unchanged(seen fingerprint, live *unstructured.Unstructured, now 
 	same := v.last
 	same.ResourceVersion, same.Seen = live.GetResourceVersion(), now
 	return same, true
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

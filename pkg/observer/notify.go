@@ -31,12 +31,6 @@ func (r *registry) observationOf(seen *record, of *view) Observation {
 	return stale
 }
 
-// goneLocked records that an object is gone.
-func (r *registry) goneLocked(at key, of *view, gone Observation) {
-	of.last = gone
-	r.eventLocked(at, of)
-}
-
 // eventLocked notifies the owner if it has to act, now or after it has acted.
 func (r *registry) eventLocked(at key, of *view) {
 	own := r.owners[of.owner]
@@ -49,7 +43,7 @@ func (r *registry) eventLocked(at key, of *view) {
 	}
 }
 
-// reportLocked marks what was seen last as reported, and returns whether the owner has to act on it.
+// reportLocked marks what was seen last as reported, and reports whether the owner has to act on it.
 func (v *view) reportLocked() (act bool) {
 	act = v.last.Differs() || v.last.Summary != v.reported
 	v.reported = v.last.Summary

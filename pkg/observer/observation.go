@@ -26,7 +26,7 @@ type Observation struct {
 	Stale bool
 	// Seen is when the event arrived.
 	Seen time.Time
-	// Summary is what Options.Summarise gave for the object.
+	// Summary is what Options.Summarise returned for the object.
 	Summary any
 	// Err is why the object is not known, or could not be inspected. The other fields are
 	// what was known before.
@@ -35,6 +35,10 @@ type Observation struct {
 	// fingerprint is that of the text of the observed fields, 0 without a text.
 	fingerprint fingerprint
 }
+
+// fingerprint digests the texts of the observed fields of an object. An equal fingerprint of the
+// same object for the same target means that nothing observed has changed. 0: there is none.
+type fingerprint uint64
 
 // Whole is an object as JSON; nil: there is none. When all objects of a cluster differ at the same
 // time, each waits for its repair in the memory of its text, which is less than that of a tree.

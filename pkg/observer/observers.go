@@ -33,7 +33,11 @@ func New(ctx context.Context, options Options) *Observers {
 func (o *Observers) Observe(name Owner, targets []Target) []Observation {
 	o.registry.mu.Lock()
 	defer o.registry.mu.Unlock()
-	own := o.registry.ownerLocked(name)
+	own := o.registry.owners[name]
+	if own == nil {
+		own = &ownerState{waited: map[key]bool{}}
+		o.registry.owners[name] = own
+	}
 	own.waiting = true
 	o.setTargetsLocked(name, own, targets)
 

@@ -2,20 +2,23 @@ package observer
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 )
 
-// ErrNotSynced is the error of an [Observation] while the objects of its kind
-// are not all known yet. The owner is notified when they are.
-var ErrNotSynced = errors.New("not synced yet")
-
-// ErrNamespace is the error of an [Observation] of a target that is in none of
-// Options.Namespaces: it is not watched.
-var ErrNamespace = errors.New("the namespace is not one of those that are watched")
+var (
+	// ErrNotSynced is the error of an [Observation] while the objects of its kind are not all known
+	// yet. The owner is notified when they are.
+	ErrNotSynced = errors.New("not synced yet")
+	// ErrNamespace is the error of an [Observation] of a target that is in none of
+	// Options.Namespaces: it is not watched.
+	ErrNamespace = errors.New("the namespace is not one of those that are watched")
+)
 
 // Options say what to observe and whom to notify.
 type Options struct {
@@ -47,4 +50,18 @@ type Options struct {
 	Resync time.Duration
 	Now    func() time.Time
 	Logger logr.Logger
+}
+
+// scopeOf returns the scope of an object. Cluster-scoped objects have no namespace, so that their
+// scope is the cluster, with and without Options.Namespaces.
+func (o *Options) scopeOf(at key) scope {
+	if len(o.Namespaces) == 0 {
+		return scope{resource: at.resource}
+	}
+	return scope{at.resource, at.namespace}
+}
+
+// watches reports whether the objects of a scope are to be watched.
+func (o *Options) watches(s scope) bool {
+	return s.namespace == metav1.NamespaceAll || slices.Contains(o.Namespaces, s.namespace)
 }

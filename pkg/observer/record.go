@@ -70,7 +70,3 @@ func recordsOf(objects []any) []*record {
 	}
 	return records
 }
-
-func (r *record) namespacedName() types.NamespacedName {
-	return types.NamespacedName{Namespace: r.namespace, Name: r.name}
-}

@@ -6,8 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/krake-observer/krake-observer/pkg/resync"
 )
 
 // registry has what all owners observe, with what each saw last.
@@ -35,10 +33,7 @@ type ownerState struct {
 }
 
 func newRegistry(options *Options) *registry {
-	return &registry{
-		options: options, inspector: &inspector{options},
-		owners: map[Owner]*ownerState{}, watched: map[key][]*view{},
-	}
+	return &registry{options: options, inspector: &inspector{options}, owners: map[Owner]*ownerState{}, watched: map[key][]*view{}}
 }
 
 // inspection returns an object with the views that observe it now.
@@ -51,16 +46,6 @@ func (r *registry) inspection(resource gvr.GroupVersionResource, object map[stri
 		in.views = append(in.views, *one)
 	}
 	return in
-}
-
-// ownerLocked returns an owner, which is added if it is new.
-func (r *registry) ownerLocked(name Owner) *ownerState {
-	own := r.owners[name]
-	if own == nil {
-		own = &ownerState{waited: map[key]bool{}}
-		r.owners[name] = own
-	}
-	return own
 }
 
 // addLocked adds a view; found is what is known of the object from a time without views, or nil.
@@ -108,22 +93,6 @@ func (r *registry) readLocked(own *ownerState, live *unstructured.Unstructured) 
 		}
 		if taken || own.waited[at] {
 			one.reported = observation.Summary // an event after it may bring another one
-		}
-	}
-}
-
-// addVersionsLocked adds the objects that owners have written and that an informer may never have
-// heard of.
-func (r *registry) addVersionsLocked(known resync.Versions, in scope) {
-	for at, views := range r.watched {
-		name := at.namespacedName()
-		if _, ok := known[name]; ok || r.options.scopeOf(at) != in {
-			continue
-		}
-		for _, one := range views {
-			if one.last.Exists() {
-				known[name] = resync.Version{UID: one.last.UID, ResourceVersion: one.last.ResourceVersion}
-			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/pager"
 
@@ -114,13 +115,8 @@ func (r *resyncer) nextTurn() (next *kind, pause time.Duration) {
 		return nil, nap
 	}
 	pause = max(0, pause)
-	next.due = r.options.Now().Add(pause + jittered(r.options.Resync))
+	next.due = r.options.Now().Add(pause + wait.Jitter(r.options.Resync*9/10, 2.0/9)) // a tenth more or less
 	return next, pause
-}
-
-// jittered returns the interval, give or take a tenth.
-func jittered(interval time.Duration) time.Duration {
-	return wait.Jitter(interval*9/10, 2.0/9)
 }
 
 // compareOne compares one kind, and logs an error.
@@ -168,8 +164,21 @@ func (r *resyncer) known(k *kind) (known resync.Versions, served bool) {
 // knownLocked returns the objects of the informer, and those that an owner has written, of which
 // the informer may never have heard.
 func (r *resyncer) knownLocked(k *kind) resync.Versions {
-	known := k.current.versions()
-	r.registry.addVersionsLocked(known, k.scope)
+	known := resync.Versions{}
+	for _, found := range k.current.records() {
+		known[types.NamespacedName{Namespace: found.namespace, Name: found.name}] = resync.Version{UID: found.uid, ResourceVersion: found.version}
+	}
+	for at, views := range r.registry.watched {
+		name := types.NamespacedName{Namespace: at.namespace, Name: at.name}
+		if _, ok := known[name]; ok || r.options.scopeOf(at) != k.scope {
+			continue
+		}
+		for _, one := range views {
+			if one.last.Exists() {
+				known[name] = resync.Version{UID: one.last.UID, ResourceVersion: one.last.ResourceVersion}
+			}
+		}
+	}
 	return known
 }
 

@@ -1,6 +1,7 @@
 package observer
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,13 +27,6 @@ type Target struct {
 	Revision string
 }
 
-// compare reports whether an object differs from the target, and stores its projection.
-func (t Target) compare(live map[string]any, observation *Observation) (differs bool) {
-	desired := t.Desired.Fields()
-	observation.Projection = manifest.Pack(t.Schema.Project(desired, live))
-	return len(t.Marked.Compare(desired, live)) > 0
-}
-
 // key is an object of a kind.
 type key struct {
 	resource        gvr.GroupVersionResource
@@ -43,6 +37,17 @@ func keyOf(target Target) key {
 	return key{resource: target.Resource, namespace: target.Namespace, name: target.Name}
 }
 
-func (k key) namespacedName() types.NamespacedName {
-	return types.NamespacedName{Namespace: k.namespace, Name: k.name}
+// scope is what one informer watches: a resource, in one namespace or, without a
+// name, in all of the cluster.
+type scope struct {
+	resource  gvr.GroupVersionResource
+	namespace string
+}
+
+// String returns "/v1, Resource=pods" and "/v1, Resource=pods in namespace demo".
+func (s scope) String() string {
+	if s.namespace == metav1.NamespaceAll {
+		return s.resource.String()
+	}
+	return s.resource.String() + " in namespace " + s.namespace
 }

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/status"
@@ -12,16 +11,15 @@ import (
 // actPhase does what the delta says (step 5): it deletes, creates and patches. One object that
 // fails does not delay the others. What was done is recorded even if not all could be done.
 type actPhase struct {
-	applications Applications
-	kinds        Kinds
-	secrets      Secrets
-	report       func(*application.Application, status.Outcome)
-	now          func() time.Time
+	hub     hub
+	kinds   Kinds
+	secrets Secrets
+	report  func(*application.Application, status.Outcome)
 }
 
 func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
 	if p.setting.enforces {
-		r := remover{app: p.app, target: p.target, kinds: a.kinds, report: a.report, now: a.now}
+		r := remover{p.app, p.target, a.kinds, a.report, a.hub.now}
 		p.leaving, p.failure = r.removeAll(ctx, p.delta.unwanted)
 	} else {
 		p.leaving = untouched(p.delta.unwanted)
@@ -29,8 +27,8 @@ func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
 	reports := reporter{app: p.app, report: a.report}
 	secretKeeper{pass: p, secrets: a.secrets, reporter: reports}.keep(ctx)
 	w := writer{
-		pass: p, answers: answers{p, reports, a.now},
-		ownership: ownership{app: p.app.NamespacedName, applications: a.applications, adopts: p.app.Wishes.Adopt},
+		pass: p, answers: answers{p, reports, a.hub.now},
+		ownership: ownership{app: p.app.NamespacedName, applications: a.hub.applications, adopts: p.app.Wishes.Adopt},
 	}
 	for _, o := range p.delta.missing {
 		w.do(o, func() { w.create(ctx, o, maxTries) })

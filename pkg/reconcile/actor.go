@@ -17,41 +17,28 @@ type actor struct {
 	cluster Cluster
 }
 
-func (a *actor) as(ctx context.Context) (Cluster, error) {
-	if a.cluster != nil {
-		return a.cluster, nil
+func (a *actor) act(ctx context.Context, do func(Cluster) (map[string]any, error)) (map[string]any, error) {
+	if a.cluster == nil {
+		cluster, err := a.clusters.As(ctx, a.account)
+		if err != nil {
+			return nil, fmt.Errorf("act as service account %s/%s: %w", a.account.Namespace, a.account.Name, err)
+		}
+		a.cluster = cluster
 	}
-	cluster, err := a.clusters.As(ctx, a.account)
-	if err != nil {
-		return nil, fmt.Errorf("act as service account %s/%s: %w", a.account.Namespace, a.account.Name, err)
-	}
-	a.cluster = cluster
-	return cluster, nil
+	return do(a.cluster)
 }
 
 // Create implements Cluster.
 func (a *actor) Create(ctx context.Context, ref manifest.Ref, object map[string]any) (map[string]any, error) {
-	cluster, err := a.as(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return cluster.Create(ctx, ref, object)
+	return a.act(ctx, func(cluster Cluster) (map[string]any, error) { return cluster.Create(ctx, ref, object) })
 }
 
 // Patch implements Cluster.
 func (a *actor) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (map[string]any, error) {
-	cluster, err := a.as(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return cluster.Patch(ctx, ref, live, repair)
+	return a.act(ctx, func(cluster Cluster) (map[string]any, error) { return cluster.Patch(ctx, ref, live, repair) })
 }
 
 // Delete implements Cluster.
 func (a *actor) Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (map[string]any, error) {
-	cluster, err := a.as(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return cluster.Delete(ctx, ref, proof)
+	return a.act(ctx, func(cluster Cluster) (map[string]any, error) { return cluster.Delete(ctx, ref, proof) })
 }

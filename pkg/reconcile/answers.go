@@ -55,11 +55,7 @@ func (a answers) recordFailure(o *object, d decision, err error) {
 // repaired.
 func (a answers) recordRefusal(r *repair, d decision, refusal error, tries int) (remaining int) {
 	fields := apierror.Fields(refusal)
-	names := make([][]string, 0, len(fields))
-	for _, field := range fields {
-		names = append(names, apierror.Names(field))
-	}
-	if r.forgetRefused(d, names) {
+	if r.forgetRefused(d, fields) {
 		return tries - 1
 	}
 	if r.displaces = r.mayDisplace(d); r.displaces {

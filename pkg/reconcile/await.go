@@ -3,9 +3,6 @@ package reconcile
 import (
 	"context"
 
-	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
@@ -14,15 +11,11 @@ import (
 type awaitPhase struct{ conclusion conclusion }
 
 func (a awaitPhase) run(ctx context.Context, p *pass) (progress, error) {
-	if !awaitsFormer(p.app) {
+	if !p.app.Spec.Hooks.Shutdown || len(p.app.Inventory) > 0 || len(p.app.Elsewhere) == 0 {
 		return goOn(), nil
 	}
 	app := draftOf(p.unarrived())
 	app.Spec.Fetched, app.Mangled = "", nil // what is stored is the other agent's
 	status.AwaitFormer(app, a.conclusion.residence.cluster, a.conclusion.hub.now())
-	return endWith(ctrl.Result{}), a.conclusion.hub.update(ctx, app, p.memory)
-}
-
-func awaitsFormer(app *application.Application) bool {
-	return app.Spec.Hooks.Shutdown && len(app.Inventory) == 0 && len(app.Elsewhere) > 0
+	return endWith(0), a.conclusion.hub.update(ctx, app, p.memory)
 }

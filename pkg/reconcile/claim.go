@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
-
 	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -38,7 +36,7 @@ func (c claimPhase) run(ctx context.Context, p *pass) (progress, error) {
 	if c.hub.outage.Reserve(c.hub.now()) == 0 {
 		err := c.store(ctx, p, held)
 		if err != nil && !apierror.IsUnanswered(err) {
-			return endWith(ctrl.Result{}), err
+			return endWith(0), err
 		}
 		if err == nil {
 			return goOn(), nil
@@ -51,7 +49,7 @@ func (c claimPhase) run(ctx context.Context, p *pass) (progress, error) {
 		return o.isUnclaimed
 	})
 	for _, secret := range p.secrets {
-		secret.object.isUnclaimed = !slices.Contains(p.app.Inventory, secret.object.plan.ID)
+		secret.isUnclaimed = !slices.Contains(p.app.Inventory, secret.plan.ID)
 	}
 	return goOn(), nil
 }

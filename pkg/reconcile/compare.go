@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
@@ -29,18 +28,14 @@ func (c comparePhase) held(p *pass) []manifest.ID {
 	}
 	held := slices.DeleteFunc(slices.Clone(p.app.Inventory), isUnserved)
 	for _, stray := range c.observers.Strays(p.app.NamespacedName) {
-		if c.mayBeOurs(p, stray) && !plan.Contains(held, stray.ID) {
+		// Anyone may write our name on objects, and the loop would read each of them in each pass.
+		summary, _ := stray.Summary.(Summary)
+		mayBeOurs := summary.OwnerUID == p.app.UID && c.residence.reaches(p.app, stray.Namespace)
+		if mayBeOurs && !plan.Contains(held, stray.ID) {
 			held = append(held, stray.ID)
 		}
 	}
 	return slices.DeleteFunc(held, p.isHookSecret)
-}
-
-// mayBeOurs reports whether the Application could have created the stray. Anyone may write
-// its name on objects, and the loop would read each of them in each pass.
-func (c comparePhase) mayBeOurs(p *pass, stray observer.Stray) bool {
-	summary, _ := stray.Summary.(Summary)
-	return summary.OwnerUID == p.app.UID && c.residence.reaches(p.app, stray.Namespace)
 }
 
 // deltaOf compares the objects with what was observed of them, and with what is held. One

@@ -29,11 +29,11 @@ func publish(p *pass) {
 		}
 	}
 	for _, secret := range p.secrets { // digests
-		o := secret.object
-		applied = append(applied, o.plan.Desired())
-		if o.plan.Desired()["data"] != nil {
-			observed = append(observed, o.plan.Mangled.ObservedPart(o.plan.Desired()))
-			learned = append(learned, o.plan.Mangled.Learned(o.plan.Desired(), o.plan.Manifest()))
+		desired := secret.plan.Desired()
+		applied = append(applied, desired)
+		if desired["data"] != nil {
+			observed = append(observed, secret.plan.Mangled.ObservedPart(desired))
+			learned = append(learned, secret.plan.Mangled.Learned(desired, secret.plan.Manifest()))
 		}
 	}
 	p.app.LastApplied = application.Publishing(applied)
@@ -114,12 +114,12 @@ func inventoryOf(p *pass) []manifest.ID {
 		}
 	}
 	for _, secret := range p.secrets {
-		if id := secret.object.plan.ID; p.setting.enforces && !secret.object.isUnclaimed || slices.Contains(p.app.Inventory, id) {
+		if id := secret.plan.ID; p.setting.enforces && !secret.isUnclaimed || slices.Contains(p.app.Inventory, id) {
 			ids = append(ids, id)
 		}
 	}
 	for _, object := range p.leaving {
-		ids = append(ids, object.id)
+		ids = append(ids, object.Object)
 	}
 	return ids
 }

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
-
 	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -38,7 +36,7 @@ func (f fetchPhase) run(ctx context.Context, p *pass) (progress, error) {
 	case !isURL || refusal != nil:
 		return goOn(), nil //nolint:nilerr // the plan reports a refusal
 	case !f.conclusion.residence.requireAccount, f.sources == nil && p.app.Spec.Fetched == "":
-		return endWith(ctrl.Result{}), f.conclusion.refuse(ctx, p.early(), p.memory, errNoSources)
+		return endWith(0), f.conclusion.refuse(ctx, p.early(), p.memory, errNoSources)
 	case p.app.Spec.Fetched != "":
 		return goOn(), nil
 	}
@@ -47,7 +45,7 @@ func (f fetchPhase) run(ctx context.Context, p *pass) (progress, error) {
 		*known = sourceMemory{spec: p.spec}
 	}
 	if wait := known.next.Sub(now); wait > 0 {
-		return endWith(ctrl.Result{RequeueAfter: wait}), nil
+		return endWith(wait), nil
 	}
 	if known.translation == "" {
 		translation, err := f.translate(ctx, source)
@@ -55,7 +53,7 @@ func (f fetchPhase) run(ctx context.Context, p *pass) (progress, error) {
 			found, pause := verdictOnSource(err, known.failed)
 			known.failed++
 			known.next = f.conclusion.hub.now().Add(pause)
-			return endWith(ctrl.Result{RequeueAfter: pause}), f.conclusion.fail(ctx, p.early(), p.memory, found)
+			return endWith(pause), f.conclusion.fail(ctx, p.early(), p.memory, found)
 		}
 		known.translation = translation
 	}

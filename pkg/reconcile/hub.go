@@ -16,19 +16,13 @@ type hub struct {
 	now          func() time.Time
 }
 
-// store writes the Application.
-func (h hub) store(ctx context.Context, app *application.Application) error {
+// update writes the Application, and with it what was pending: recalled once more, that
+// would replace something newer. A caller that does not write what was pending has no memory.
+func (h hub) update(ctx context.Context, app *application.Application, known *memory) error {
 	err := h.applications.Update(ctx, app)
 	h.outage.Record(apierror.IsUnanswered(err), h.now())
-	return err
-}
-
-// update writes the Application, and with it what was pending: recalled once more, that
-// would replace something newer.
-func (h hub) update(ctx context.Context, app *application.Application, known *memory) error {
-	if err := h.store(ctx, app); err != nil {
-		return err
+	if err == nil && known != nil {
+		known.pending.Store(nil)
 	}
-	known.clearPending()
-	return nil
+	return err
 }

@@ -55,7 +55,8 @@ func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
 	}
 	switch {
 	case len(app.Inventory) == 0:
-		return ctrl.Result{}, d.release(ctx)
+		app.Finalized = false
+		return ctrl.Result{}, d.hub.update(ctx, app, d.memory)
 	case app.Deleted:
 	case app.Wishes.Mode != application.Enforce:
 		return ctrl.Result{}, nil
@@ -70,7 +71,7 @@ func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
 	if app.Deleted {
 		d.memory.deleted = app
 	}
-	if err := d.release(ctx); err != nil || failure != nil || !app.Finalized {
+	if err := d.hub.update(ctx, app, d.memory); err != nil || failure != nil || !app.Finalized {
 		return ctrl.Result{}, errors.Join(failure, err)
 	}
 	return ctrl.Result{RequeueAfter: patience}, nil
@@ -80,11 +81,4 @@ func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
 func (d departure) isMovedHere() bool {
 	app := d.app
 	return !app.Deleted && app.Wishes.Mode == application.Enforce && app.HandedOver() && d.residence.isHere(app.Status.Target)
-}
-
-// release stores what a former cluster still has, and takes its finalizer off if that is
-// nothing.
-func (d departure) release(ctx context.Context) error {
-	d.app.Finalized = len(d.app.Inventory) > 0
-	return d.hub.store(ctx, d.app)
 }

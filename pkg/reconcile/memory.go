@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,9 +30,7 @@ type memory struct {
 	published *published
 	writes    pacing.StatusWrites
 	// pending is what the next write of the status stores, nil if all is stored.
-	// hasPending says the same to other goroutines.
-	pending    *application.Application
-	hasPending atomic.Bool
+	pending atomic.Pointer[application.Application]
 	// recorded: this process has written, or is to write, what was learned.
 	recorded bool
 	// silentSince is since when the target does not answer, zero if it does.
@@ -57,24 +56,6 @@ type objectMemory struct {
 	// failures are the writes that failed in a row, lastFailure the verdict on the last.
 	failures    pacing.Failures
 	lastFailure status.Verdict
-}
-
-// recordFailure counts a write that failed, with the verdict on it.
-func (m *objectMemory) recordFailure(verdict status.Verdict, now time.Time) {
-	m.failures.Record(now)
-	m.lastFailure = verdict
-}
-
-// resting returns the verdict on an object that is not written now, because writes failed
-// several times in a row.
-func (m *objectMemory) resting(now time.Time) (verdict status.Verdict, rests bool) {
-	until := m.failures.RestsUntil(now)
-	if until.IsZero() {
-		return status.Verdict{}, false
-	}
-	verdict = m.lastFailure
-	verdict.Err, verdict.Again = nil, until
-	return verdict, true
 }
 
 // calls are those of one attempt to shut an Application down, as far as this process made
@@ -143,38 +124,23 @@ func (m *memory) makePeace() {
 
 // keep forgets all objects but these.
 func (m *memory) keep(ids []manifest.ID) {
-	for id := range m.objects {
-		if !slices.Contains(ids, id) {
-			delete(m.objects, id)
-		}
-	}
-}
-
-// postpone keeps what a later write is to store.
-func (m *memory) postpone(app *application.Application) {
-	m.pending = app
-	m.hasPending.Store(true)
-}
-
-// clearPending takes over that nothing is left to be stored.
-func (m *memory) clearPending() {
-	m.pending = nil
-	m.hasPending.Store(false)
+	maps.DeleteFunc(m.objects, func(id manifest.ID, _ *objectMemory) bool { return !slices.Contains(ids, id) })
 }
 
 // recall returns the Application as it would be stored if nothing were pending.
 func (m *memory) recall(stored *application.Application) *application.Application {
-	if m.pending == nil {
+	pending := m.pending.Load()
+	if pending == nil {
 		return stored
 	}
-	if m.pending.Status.ClusterName() != stored.Status.ClusterName() {
-		m.clearPending() // the Application was elsewhere meanwhile
+	if pending.Status.ClusterName() != stored.Status.ClusterName() {
+		m.pending.Store(nil) // the Application was elsewhere meanwhile
 		return stored
 	}
 	recalled := *stored
-	recalled.LastApplied, recalled.LastObserved, recalled.Learned = m.pending.LastApplied, m.pending.LastObserved, m.pending.Learned
-	recalled.Status, recalled.Inventory, recalled.Adopted = m.pending.Status, m.pending.Inventory, m.pending.Adopted
-	recalled.Hooks.Tokens = m.pending.Hooks.Tokens
+	recalled.LastApplied, recalled.LastObserved, recalled.Learned = pending.LastApplied, pending.LastObserved, pending.Learned
+	recalled.Status, recalled.Inventory, recalled.Adopted = pending.Status, pending.Inventory, pending.Adopted
+	recalled.Hooks.Tokens = pending.Hooks.Tokens
 	return &recalled
 }
 
@@ -192,6 +158,7 @@ func (m *memories) of(app *application.Application) *memory {
 	known := m.byID[app.NamespacedName]
 	if known == nil || known.uid != app.UID {
 		known = &memory{uid: app.UID, objects: map[manifest.ID]*objectMemory{}}
+		known.secrets.values = map[manifest.ID]map[string][]byte{}
 		if m.byID == nil {
 			m.byID = map[types.NamespacedName]*memory{}
 		}

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"slices"
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -102,17 +101,25 @@ func (o *object) fail(err error) { o.verdict = verdictOn(err, o.setting.now) }
 // failWrite sets the verdict on an error of a write, and counts it.
 func (o *object) failWrite(err error) {
 	o.fail(err)
-	o.memory.recordFailure(o.verdict, o.setting.now)
+	o.countFailure()
 }
 
-// rest sets the verdict on an object whose writes failed several times in a row, and
-// reports whether it is left alone for a while.
+// countFailure counts a write that failed, with the verdict on it.
+func (o *object) countFailure() {
+	o.memory.failures.Record(o.setting.now)
+	o.memory.lastFailure = o.verdict
+}
+
+// rest reports whether an object is left alone for a while, because its writes failed
+// several times in a row, and sets the verdict on one that is.
 func (o *object) rest() (rests bool) {
-	resting, rests := o.memory.resting(o.setting.now)
-	if rests {
-		o.verdict = resting
+	until := o.memory.failures.RestsUntil(o.setting.now)
+	if until.IsZero() {
+		return false
 	}
-	return rests
+	o.verdict = o.memory.lastFailure
+	o.verdict.Err, o.verdict.Again = nil, until
+	return true
 }
 
 // hasDrifted reports whether a difference is a drift, and not a change of the spec.
@@ -149,18 +156,6 @@ func (o *object) take(live map[string]any) {
 func (o *object) fights() string {
 	ongoing, _ := o.memory.fights.Ongoing(o.setting.now)
 	return status.FightsText(ongoing)
-}
-
-// health is its health in words.
-func (o *object) health() string {
-	if found := o.summary().Status; found != "" {
-		return string(found)
-	}
-	return "NotFound"
-}
-
-func contains(paths []schema.Path, path schema.Path) bool {
-	return slices.ContainsFunc(paths, func(other schema.Path) bool { return slices.Equal(other, path) })
 }
 
 func pathsOf(differences schema.Differences) []schema.Path {

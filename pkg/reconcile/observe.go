@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
-
 	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
@@ -23,7 +21,7 @@ type observePhase struct {
 func (s observePhase) run(ctx context.Context, p *pass) (progress, error) {
 	observed := s.observers.Observe(p.app.NamespacedName, p.targets())
 	if len(observed) > 0 && !slices.ContainsFunc(observed, func(o observer.Observation) bool { return !apierror.IsUnanswered(o.Err) }) {
-		return endWith(ctrl.Result{}), s.conclusion.loseTarget(ctx, p.early(), p.memory, observed[0].Err)
+		return endWith(0), s.conclusion.loseTarget(ctx, p.early(), p.memory, observed[0].Err)
 	}
 	synced := true
 	for _, o := range p.objects {
@@ -37,16 +35,9 @@ func (s observePhase) run(ctx context.Context, p *pass) (progress, error) {
 		observed = observed[1:]
 	}
 	if !synced {
-		return endWith(ctrl.Result{}), nil // an event comes when the objects are known
+		return endWith(0), nil // an event comes when the objects are known
 	}
 	p.memory.silentSince = time.Time{}
 	p.isObserved = true
 	return goOn(), nil
-}
-
-// start has the observers send events of the Application again.
-func (s observePhase) start(p *pass) {
-	if p.isObserved {
-		s.observers.Start(p.app.NamespacedName, p.targets(), p.seen)
-	}
 }

@@ -3,8 +3,7 @@ package reconcile
 import (
 	"maps"
 	"slices"
-
-	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -54,7 +53,7 @@ type delta struct {
 // and what another agent says may be wrong: the documents of an Application that arrives
 // are left out of the working copy, and stay stored until our own replace them.
 func newPass(stored *application.Application, known *memory, cluster string) *pass {
-	app := draftOf(stored)
+	app := stayingOf(stored)
 	isHere := app.Status.ClusterName() == cluster
 	arrives := !isHere || !app.Vouched && !known.recorded
 	if arrives {
@@ -71,22 +70,21 @@ func newPass(stored *application.Application, known *memory, cluster string) *pa
 // early returns the working copy as a pass writes it that ends before the objects are
 // known: documents of another agent stay what they are.
 func (p *pass) early() *application.Application {
-	if !p.isArriving {
-		return p.app
-	}
 	app := *p.app
-	app.Learned, app.LastObserved, app.Status.Cluster = p.stored.Learned, p.stored.LastObserved, p.stored.Status.Cluster
+	if p.isArriving {
+		app.Learned, app.LastObserved, app.Status.Cluster = p.stored.Learned, p.stored.LastObserved, p.stored.Status.Cluster
+	}
 	return &app
 }
 
 // unarrived returns the working copy with documents and status as they are stored, for a
 // write that does not change them.
 func (p *pass) unarrived() *application.Application {
-	app := *p.app
+	app := p.early()
 	if p.isArriving {
-		app.Learned, app.LastObserved, app.Status = p.stored.Learned, p.stored.LastObserved, p.stored.Status
+		app.Status = p.stored.Status
 	}
-	return &app
+	return app
 }
 
 // targets are the objects that observers watch.
@@ -102,7 +100,7 @@ func (p *pass) targets() []observer.Target {
 
 // isHookSecret reports whether an object is one of the Secrets that the hooks want.
 func (p *pass) isHookSecret(id manifest.ID) bool {
-	return slices.ContainsFunc(p.secrets, func(secret *hookSecret) bool { return plan.IsSame(secret.object.plan.ID, id) })
+	return slices.ContainsFunc(p.secrets, func(secret *hookSecret) bool { return plan.IsSame(secret.plan.ID, id) })
 }
 
 // verdicts are those on objects of the spec, and on others that are not as they should be.
@@ -114,24 +112,42 @@ func (p *pass) verdicts() []status.Verdict {
 		verdicts = append(verdicts, v)
 	}
 	for _, object := range p.leaving {
-		if v := object.verdict(); v.Reason != "" {
-			verdicts = append(verdicts, v)
+		if object.Reason != "" {
+			verdicts = append(verdicts, object.Verdict)
 		}
 	}
 	for _, secret := range p.secrets {
-		if v := secret.object.verdict; v.Reason != "" {
-			v.Object = secret.object.plan.ID
+		if v := secret.verdict; v.Reason != "" {
+			v.Object = secret.plan.ID
 			verdicts = append(verdicts, v)
 		}
 	}
 	return verdicts
 }
 
-// progress is the result of a phase: the pass goes on, or ends with a result.
+// progress is the result of a phase: the pass goes on, or ends, and is made again after a
+// time; 0: not before an event.
 type progress struct {
-	ended  bool
-	result ctrl.Result
+	ended bool
+	again time.Duration
 }
 
-func goOn() progress                      { return progress{} }
-func endWith(result ctrl.Result) progress { return progress{ended: true, result: result} }
+func goOn() progress                       { return progress{} }
+func endWith(again time.Duration) progress { return progress{ended: true, again: again} }
+
+// draftOf returns a working copy of an Application. Lists and maps in it are replaced, never
+// changed, but for the conditions, which are its own.
+func draftOf(stored *application.Application) *application.Application {
+	draft := *stored
+	draft.Status.Conditions = slices.Clone(stored.Status.Conditions)
+	return &draft
+}
+
+// stayingOf returns a working copy of an Application that stays: it is asked anew once it is
+// to go. What it has said of its work counts for as long as it has the hook.
+func stayingOf(stored *application.Application) *application.Application {
+	app := draftOf(stored)
+	app.Hooks.Shutdown = nil
+	app.Hooks.Completed = app.Hooks.Completed && app.Spec.Hooks.Complete
+	return app
+}

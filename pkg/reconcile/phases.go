@@ -14,14 +14,14 @@ type phase interface {
 // phases are those of an Application that is to be here, in their order.
 func (r *Reconciler) phases() []phase {
 	return []phase{
-		completePhase{r.completion()},
+		r.completePhase(),
 		fetchPhase{r.Sources, r.conclusion()},
 		planPhase{r.Kinds, r.Secrets, r.conclusion(), r.MaxHold, r.FieldManager},
 		awaitPhase{r.conclusion()},
 		observePhase{r.Observers, r.conclusion()},
 		comparePhase{r.Observers, r.residence()},
 		claimPhase{r.hub()},
-		actPhase{r.Applications, r.Kinds, r.Secrets, r.Report, r.Now},
+		actPhase{r.hub(), r.Kinds, r.Secrets, r.Report},
 		recordPhase{r.conclusion(), &r.histories, r.Report},
 	}
 }
@@ -29,10 +29,14 @@ func (r *Reconciler) phases() []phase {
 // ensure runs the phases (steps 4 to 7 of the reference's loop) until one ends the pass.
 func (r *Reconciler) ensure(ctx context.Context, p *pass) (ctrl.Result, error) {
 	p.target = r.actorFor(p.app)
-	defer observePhase{observers: r.Observers}.start(p)
+	defer func() {
+		if p.isObserved {
+			r.Observers.Start(p.app.NamespacedName, p.targets(), p.seen)
+		}
+	}()
 	for _, phase := range r.phases() {
 		if progress, err := phase.run(ctx, p); progress.ended || err != nil {
-			return progress.result, err
+			return ctrl.Result{RequeueAfter: progress.again}, err
 		}
 	}
 	return ctrl.Result{}, nil

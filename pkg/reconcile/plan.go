@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
-
 	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
@@ -26,9 +24,9 @@ func (s planPhase) run(ctx context.Context, p *pass) (progress, error) {
 	planned, err := s.plan(p)
 	switch {
 	case apierror.IsUnanswered(err):
-		return endWith(ctrl.Result{}), s.conclusion.loseTarget(ctx, p.early(), p.memory, err)
+		return endWith(0), s.conclusion.loseTarget(ctx, p.early(), p.memory, err)
 	case err != nil:
-		return endWith(ctrl.Result{}), s.conclusion.refuse(ctx, p.early(), p.memory, err)
+		return endWith(0), s.conclusion.refuse(ctx, p.early(), p.memory, err)
 	}
 	p.setting = s.settingOf(p)
 	if p.memory.spec != p.spec {
@@ -39,7 +37,7 @@ func (s planPhase) run(ctx context.Context, p *pass) (progress, error) {
 		id := planned[i].ID
 		o := &object{setting: p.setting, memory: p.memory.about(id), plan: planned[i]}
 		if hook := i - (len(planned) - len(wanted)); hook >= 0 {
-			p.secrets = append(p.secrets, &hookSecret{object: o, hook: wanted[hook].Hook, certs: wanted[hook].Certs})
+			p.secrets = append(p.secrets, &hookSecret{o, wanted[hook]})
 			continue
 		}
 		o.former, o.isKnown = p.app.Status.Object(id)

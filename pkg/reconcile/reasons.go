@@ -64,12 +64,12 @@ func reasonOf(err error) string {
 // verdictOn is the verdict on an error, which says how it is tried again.
 func verdictOn(err error, now time.Time) status.Verdict {
 	failed := status.Failed(reasonOf(err), err)
-	switch reason, _ := status.Of(failed.Reason); reason.Retry {
-	case status.Backoff:
-	case status.Slowly:
-		failed.Err, failed.Again = nil, now.Add(slowRetry)
-	case status.Never:
+	reason, _ := status.Of(failed.Reason)
+	if reason.Retry != status.Backoff {
 		failed.Err = nil
+	}
+	if reason.Retry == status.Slowly {
+		failed.Again = now.Add(slowRetry)
 	}
 	return failed
 }

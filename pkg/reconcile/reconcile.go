@@ -60,5 +60,5 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		known.spec = "" // events are missed from now on
 		return ctrl.Result{}, r.conclusion().suspend(ctx, stayingOf(stored), known)
 	}
-	return r.ensure(ctx, newPass(stayingOf(stored), known, r.ClusterName))
+	return r.ensure(ctx, newPass(stored, known, r.ClusterName))
 }

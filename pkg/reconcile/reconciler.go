@@ -52,7 +52,8 @@ type Reconciler struct {
 	histories pacing.Turns
 }
 
-// read returns the stored Application, nil if there is none that is ours to touch.
+// read returns the stored Application, nil if there is none that is ours to touch. It forgets
+// one that is gone.
 func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*application.Application, error) {
 	app, err := r.Applications.Get(ctx, name)
 	switch {
@@ -61,20 +62,14 @@ func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*appl
 	case err != nil:
 		return nil, err
 	case app == nil:
-		r.forget(name)
-	}
-	return app, nil
-}
-
-// forget ends what there is to do about an Application that is gone. Its objects may not be,
-// if a user gave up on them.
-func (r *Reconciler) forget(name types.NamespacedName) {
-	r.Observers.Stop(name)
-	if deleted := r.memories.forget(name); deleted != nil {
-		for _, id := range deleted.Inventory {
-			r.Report(deleted, status.Outcome{Action: status.Abandoned, Object: id})
+		r.Observers.Stop(name)
+		if deleted := r.memories.forget(name); deleted != nil {
+			for _, id := range deleted.Inventory { // a user gave up on these objects
+				r.Report(deleted, status.Outcome{Action: status.Abandoned, Object: id})
+			}
 		}
 	}
+	return app, nil
 }
 
 // damages returns the errors of the documents without which nothing can be done: what is
@@ -99,7 +94,7 @@ func (r *Reconciler) residence() residence {
 
 func (r *Reconciler) conclusion() conclusion { return conclusion{r.hub(), r.residence()} }
 
-func (r *Reconciler) completion() completion { return completion{r.hub(), r.Report} }
+func (r *Reconciler) completePhase() completePhase { return completePhase{r.hub(), r.Report} }
 
 func (r *Reconciler) actorFor(app *application.Application) *actor {
 	return &actor{clusters: r.Clusters, account: r.residence().accountOf(app)}

@@ -1,13 +1,12 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
 	"time"
-
-	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -32,17 +31,17 @@ func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
 	known.spec, known.recorded = p.spec, true
 
 	failure := failuresOf(p)
-	if p.hasReverted && known.pending == nil {
+	if p.hasReverted && known.pending.Load() == nil {
 		known.writes.Queue(r.histories, now)
 	}
 	due := known.writes.Delay(app.Status, now)
 	switch rest := r.conclusion.hub.outage.Reserve(now); {
 	case rest > 0: // all Applications would wait for the hub
-		known.postpone(app)
-		return endWith(ctrl.Result{RequeueAfter: wakeAfter(p, rest)}), failure
+		known.pending.Store(app)
+		return endWith(wakeAfter(p, rest)), failure
 	case failure == nil && due > 0 && !mustWrite(p):
-		known.postpone(app)
-		return endWith(ctrl.Result{RequeueAfter: wakeAfter(p, due)}), nil
+		known.pending.Store(app)
+		return endWith(wakeAfter(p, due)), nil
 	}
 	before := app.Version
 	err := r.conclusion.hub.update(ctx, app, known)
@@ -50,7 +49,7 @@ func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
 	case err != nil:
 		// The target is as this says, and nothing else says so: of a spec that was replaced
 		// meanwhile, too. It is written as soon as it can be.
-		known.postpone(app)
+		known.pending.Store(app)
 		known.writes.RecordFailure()
 	case app.Version != before:
 		known.writes.RecordWrite(app.Status, r.conclusion.hub.now())
@@ -59,7 +58,7 @@ func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
 		known.writes.RecordStored(app.Status)
 		recordPublished(p)
 	}
-	return endWith(ctrl.Result{RequeueAfter: wakeAfter(p, 0)}), errors.Join(failure, err)
+	return endWith(wakeAfter(p, 0)), errors.Join(failure, err)
 }
 
 // describe has the working copy say what the pass found.
@@ -99,7 +98,7 @@ func objectsOf(p *pass, verdicts []status.Verdict) []application.ObjectStatus {
 			object.Fields = append(object.Fields, path.String())
 		}
 		if i < len(p.objects) {
-			object.Health, object.Hold = p.objects[i].health(), p.objects[i].hold
+			object.Health, object.Hold = string(cmp.Or(p.objects[i].summary().Status, "NotFound")), p.objects[i].hold
 		}
 		objects = append(objects, object)
 	}
@@ -128,7 +127,7 @@ func mustWrite(p *pass) bool {
 func failuresOf(p *pass) error {
 	failures := []error{p.failure}
 	for _, secret := range p.secrets {
-		failures = append(failures, secret.object.verdict.Err)
+		failures = append(failures, secret.verdict.Err)
 	}
 	for _, o := range p.objects {
 		failures = append(failures, o.verdict.Err)
@@ -156,7 +155,7 @@ func wakeAfter(p *pass, due time.Duration) time.Duration {
 		}
 	}
 	for _, secret := range p.secrets {
-		consider(secret.object.verdict.Again)
+		consider(secret.verdict.Again)
 	}
 	consider(secretKeeper{pass: p}.due())
 	return soonest

@@ -27,14 +27,38 @@ const (
 	mostPatience  = time.Minute
 )
 
+// leavingObject is an object that is to go, and is not gone. The verdict is without a reason
+// while it is on its way.
+type leavingObject struct {
+	status.Verdict
+
+	// patience is when to look again, 0 for never.
+	patience time.Duration
+}
+
+// untouched are objects that the loop does nothing about now.
+func untouched(ids []manifest.ID) []leavingObject {
+	objects := make([]leavingObject, 0, len(ids))
+	for _, id := range ids {
+		objects = append(objects, leavingObject{Verdict: status.Verdict{Object: id}})
+	}
+	return objects
+}
+
+// notRemoved returns an object that could not be removed, with the error.
+func notRemoved(id manifest.ID, err error) (*leavingObject, error) {
+	reason := reasonOf(err)
+	return &leavingObject{status.Verdict{Object: id, Reason: reason, Message: status.Explain(reason, err)}, mostPatience}, err
+}
+
 // holdRemaining has the Application hold what is left of it. It returns when to look again,
 // and the verdicts on what is left.
 func holdRemaining(app *application.Application, remaining []leavingObject) (patience time.Duration, verdicts []status.Verdict) {
 	patience, app.Inventory = mostPatience, nil
 	for _, object := range remaining {
-		app.Inventory = append(app.Inventory, object.id)
+		app.Inventory = append(app.Inventory, object.Object)
 		patience = min(patience, object.patience)
-		verdicts = append(verdicts, object.verdict())
+		verdicts = append(verdicts, object.Verdict)
 	}
 	app.Finalized = len(app.Inventory) > 0
 	return patience, verdicts
@@ -87,8 +111,7 @@ func (r remover) removeOne(ctx context.Context, id manifest.ID) (*leavingObject,
 		return nil, nil
 	}
 	if err != nil {
-		err = fmt.Errorf("find the resource of %s: %w", id, err)
-		return &leavingObject{id: id, patience: mostPatience, err: err}, err
+		return notRemoved(id, fmt.Errorf("find the resource of %s: %w", id, err))
 	}
 	ref := object.Ref
 	ref.ID = id
@@ -104,7 +127,7 @@ func (r remover) removeOne(ctx context.Context, id manifest.ID) (*leavingObject,
 	case errors.Is(err, errForeign):
 		return nil, nil // not ours
 	case err != nil:
-		return &leavingObject{id: id, patience: mostPatience, err: err}, err
+		return notRemoved(id, err)
 	}
 	return remaining, nil
 }
@@ -181,9 +204,10 @@ func (r remover) blocked(id manifest.ID, live map[string]any) *leavingObject {
 	if since := object.GetDeletionTimestamp(); since != nil {
 		waited = r.now().Sub(since.Time)
 	}
-	remaining := &leavingObject{id: id, patience: min(max(waited/4, leastPatience), mostPatience)}
+	remaining := &leavingObject{status.Verdict{Object: id}, min(max(waited/4, leastPatience), mostPatience)}
 	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
-		remaining.why = "it is being deleted, and kept by its finalizers " + strings.Join(finalizers, ", ")
+		remaining.Reason = status.DeletionBlocked
+		remaining.Message = "it is being deleted, and kept by its finalizers " + strings.Join(finalizers, ", ")
 	}
 	return remaining
 }

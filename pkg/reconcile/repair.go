@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/pacing"
 	"github.com/krake-observer/krake-observer/pkg/plan"
@@ -145,18 +146,19 @@ func (d decision) rivalries(differences schema.Differences) []pacing.Rivalry {
 
 // forgetRefused gives up the learned values at the fields that the API server named when it
 // refused a patch, and reports whether there were any.
-func (r *repair) forgetRefused(d decision, fields [][]string) (some bool) {
+func (r *repair) forgetRefused(d decision, fields []string) (some bool) {
 	if r.wasDesired == nil {
 		r.wasDesired = r.object.plan.Desired()
 	}
 	for _, field := range fields {
-		forgot, err := r.object.plan.ForgetRefused(d.before, field)
+		names := apierror.Names(field)
+		forgot, err := r.object.plan.ForgetRefused(d.before, names)
 		if err != nil {
 			r.object.fail(err)
 			return false
 		}
 		if forgot {
-			r.refusedFields, some = append(r.refusedFields, field), true
+			r.refusedFields, some = append(r.refusedFields, names), true
 		}
 	}
 	return some
@@ -173,9 +175,9 @@ func (r *repair) mayDisplace(d decision) bool {
 
 // remaining are the differences that a patch should have repaired, and did not.
 func (r *repair) remaining(d decision, after map[string]any) schema.Differences {
-	unrepaired := pathsOf(d.unrepaired)
-	remaining := r.object.plan.Marked.Compare(r.object.plan.MarkedDesired(), after).Drift()
-	return slices.DeleteFunc(remaining, func(difference schema.Difference) bool { return contains(unrepaired, difference.Path) })
+	return slices.DeleteFunc(r.object.plan.Marked.Compare(r.object.plan.MarkedDesired(), after).Drift(), func(one schema.Difference) bool {
+		return slices.ContainsFunc(d.unrepaired, func(other schema.Difference) bool { return slices.Equal(other.Path, one.Path) })
+	})
 }
 
 // part returns what is published of an object of which only a part is as the spec says:

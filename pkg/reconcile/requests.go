@@ -15,13 +15,12 @@ import (
 // What others than the queue ask of the loop: the endpoint of the hooks, and the agent that
 // lost the hub or the target.
 
-// ErrNotDegraded is the error of a shutdown that is to be tried again though the agent has
-// not given up.
-var ErrNotDegraded = errors.New("the Application is not DEGRADED by a shutdown that was not confirmed: there is nothing to try again")
-
-// ErrElsewhere is the error of an Application that says that it is complete on a cluster
-// that it is leaving.
-var ErrElsewhere = errors.New("the Application is on its way to another cluster: try again there")
+var (
+	// ErrNotDegraded is the error of a retry of a shutdown that the agent has not given up.
+	ErrNotDegraded = errors.New("the Application is not DEGRADED by a shutdown that was not confirmed: there is nothing to try again")
+	// ErrElsewhere is the error of an Application that completes on a cluster that it leaves.
+	ErrElsewhere = errors.New("the Application is on its way to another cluster: try again there")
+)
 
 // Complete deletes an Application that has proven that its work is done, with all that it
 // holds, and does not ask it to shut down first.
@@ -29,7 +28,7 @@ func (r *Reconciler) Complete(ctx context.Context, app *application.Application)
 	if !app.IsCurrent() {
 		return app.Status.State, ErrElsewhere
 	}
-	if err := r.completion().complete(ctx, draftOf(app)); err != nil {
+	if err := r.completePhase().complete(ctx, draftOf(app)); err != nil {
 		return app.Status.State, err
 	}
 	return application.StateReady, nil
@@ -72,11 +71,8 @@ func stays(app *application.Application) bool { return app.IsCurrent() && !app.D
 // and records that.
 func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	stored, err := r.read(ctx, request.NamespacedName)
-	if err != nil {
+	if stored == nil || err != nil {
 		return ctrl.Result{}, apierror.Scrub(err)
-	}
-	if stored == nil {
-		return ctrl.Result{}, nil
 	}
 	known := r.memories.of(stored)
 	if stored.Deleted {
@@ -89,8 +85,7 @@ func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctr
 	if rest := r.outage.Reserve(r.Now()); rest > 0 {
 		return ctrl.Result{RequeueAfter: rest}, nil
 	}
-	err = r.conclusion().recordLoss(ctx, draftOf(stored), known)
-	return ctrl.Result{}, apierror.Scrub(err)
+	return ctrl.Result{}, apierror.Scrub(r.conclusion().recordLoss(ctx, draftOf(stored), known))
 }
 
 // Pending returns the Applications whose last status is not stored yet, and has the next
@@ -99,7 +94,7 @@ func (r *Reconciler) Pending() []types.NamespacedName {
 	r.outage.Record(false, r.Now())
 	var pending []types.NamespacedName
 	r.memories.each(func(name types.NamespacedName, known *memory) {
-		if known.hasPending.Load() {
+		if known.pending.Load() != nil {
 			pending = append(pending, name)
 		}
 	})

@@ -7,60 +7,59 @@ import (
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // hookSecret is a Secret of a hook, as it is to be on the target. Its plan has digests in
 // place of the values, which only the process that made them knows.
 type hookSecret struct {
-	object *object
-	hook   application.Hook
-	// certs: it holds the certificates, and otherwise the token and the URL to call.
-	certs bool
+	*object
+
+	// purpose is what the Secret is for.
+	purpose mutate.HookSecret
 }
 
 // recorded are the digests that the documents have of the values.
-func (s *hookSecret) recorded() map[string]string {
-	data, _ := s.object.plan.Desired()["data"].(map[string]any)
-	digests := make(map[string]string, len(data))
-	for key, value := range data {
-		if digest, ok := value.(string); ok {
-			digests[key] = digest
-		}
+func (s *hookSecret) recorded() map[string]any {
+	digests, _ := s.plan.Desired()["data"].(map[string]any)
+	return digests
+}
+
+// record puts the digests of the values into the desired state.
+func (s *hookSecret) record(values map[string][]byte) {
+	desired := maps.Clone(s.plan.Desired())
+	desired["data"] = digestsOf(values)
+	s.plan.Replace(desired)
+}
+
+func digestsOf(values map[string][]byte) map[string]any {
+	digests := make(map[string]any, len(values))
+	for key, value := range values {
+		digests[key] = application.DigestOf(value)
 	}
 	return digests
 }
 
 // holding is the Secret with values.
 func (s *hookSecret) holding(values map[string][]byte) map[string]any {
-	data := map[string]any{}
+	data := make(map[string]any, len(values))
 	for key, value := range values {
 		data[key] = base64.StdEncoding.EncodeToString(value)
 	}
-	body := s.object.plan.Body()
+	body := s.plan.Body()
 	body["data"] = data
 	return body
 }
 
-// record puts the digests of the values into the desired state.
-func (s *hookSecret) record(values map[string][]byte) {
-	data := map[string]any{}
-	for key, value := range values {
-		data[key] = application.DigestOf(value)
-	}
-	desired := maps.Clone(s.object.plan.Desired())
-	desired["data"] = data
-	s.object.plan.Replace(desired)
-}
-
 // differences are those of a live Secret from one that holds the values.
 func (s *hookSecret) differences(values map[string][]byte, live map[string]any) schema.Differences {
-	return s.object.plan.ObserveMarks().Compare(s.holding(values), live).Drift()
+	return s.plan.ObserveMarks().Compare(s.holding(values), live).Drift()
 }
 
 // altered are the fields of a live Secret that differ from how the agent left it: with
 // values of these digests.
-func (s *hookSecret) altered(digests map[string]string, live map[string]any) []schema.Path {
+func (s *hookSecret) altered(digests, live map[string]any) []schema.Path {
 	values := valuesOf(live)
 	paths := pathsOf(s.differences(values, live))
 	for key, digest := range digests {

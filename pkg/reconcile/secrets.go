@@ -36,16 +36,15 @@ func (k secretKeeper) keep(ctx context.Context) {
 	k.forgetUnwanted()
 	if k.areChecked() {
 		for _, secret := range p.secrets {
-			secret.object.verdict = known.verdicts[secret.object.plan.ID]
+			secret.verdict = known.verdicts[secret.plan.ID]
 		}
 		return
 	}
 	settled, verdicts := true, map[manifest.ID]status.Verdict{}
 	for _, secret := range p.secrets {
-		o := secret.object
 		k.check(ctx, secret)
-		verdicts[o.plan.ID] = o.verdict
-		settled = settled && !o.isUnclaimed && o.verdict.Err == nil
+		verdicts[secret.plan.ID] = secret.verdict
+		settled = settled && !secret.isUnclaimed && secret.verdict.Err == nil
 	}
 	if settled {
 		known.spec, known.mode, known.checked, known.verdicts = p.spec, p.app.Wishes.Mode, p.setting.now, verdicts
@@ -62,7 +61,7 @@ func (k secretKeeper) forgetUnwanted() {
 	}
 	p.app.Hooks.Tokens = maps.Clone(p.app.Hooks.Tokens)
 	maps.DeleteFunc(p.app.Hooks.Tokens, func(hook application.Hook, _ string) bool {
-		return !slices.ContainsFunc(p.secrets, func(secret *hookSecret) bool { return secret.hook == hook })
+		return !slices.ContainsFunc(p.secrets, func(secret *hookSecret) bool { return secret.purpose.Hook == hook })
 	})
 }
 
@@ -77,7 +76,7 @@ func (k secretKeeper) areChecked() bool {
 		return false
 	}
 	return !slices.ContainsFunc(p.secrets, func(secret *hookSecret) bool {
-		again := known.verdicts[secret.object.plan.ID].Again
+		again := known.verdicts[secret.plan.ID].Again
 		return !again.IsZero() && !again.After(p.setting.now)
 	})
 }
@@ -85,21 +84,20 @@ func (k secretKeeper) areChecked() bool {
 // isUnrecorded reports whether the Application does not have the digest of the token that a
 // Secret holds.
 func (k secretKeeper) isUnrecorded(secret *hookSecret) bool {
-	values := k.pass.memory.secrets.values[secret.object.plan.ID]
-	return k.pass.setting.enforces && !secret.certs && values != nil &&
-		k.pass.app.Hooks.Tokens[secret.hook] != application.DigestOf(values[application.TokenKey(secret.hook)])
+	values := k.pass.memory.secrets.values[secret.plan.ID]
+	return k.pass.setting.enforces && !secret.purpose.Certs && values != nil &&
+		k.pass.app.Hooks.Tokens[secret.purpose.Hook] != application.DigestOf(values[application.TokenKey(secret.purpose.Hook)])
 }
 
 // check reads and repairs one Secret, unless there is a reason not to.
 func (k secretKeeper) check(ctx context.Context, secret *hookSecret) {
-	o := secret.object
 	switch {
-	case o.isUnclaimed:
-		o.fail(errUnclaimed)
+	case secret.isUnclaimed:
+		secret.fail(errUnclaimed)
 	case k.pass.lost != nil:
-		o.fail(k.pass.lost)
-	case o.rest():
-	case !o.setting.enforces:
+		secret.fail(k.pass.lost)
+	case secret.rest():
+	case !secret.setting.enforces:
 		k.observe(ctx, secret)
 	default:
 		k.repair(ctx, secret)
@@ -120,27 +118,27 @@ type secretDecision struct {
 // not ours.
 func (k secretKeeper) repair(ctx context.Context, secret *hookSecret) {
 	var d secretDecision
-	o, target := secret.object, k.pass.target
-	live, err := target.Patch(ctx, o.plan.Ref, nil, func(live map[string]any) (_ schema.Patch, err error) {
+	target, ref := k.pass.target, secret.plan.Ref
+	live, err := target.Patch(ctx, ref, nil, func(live map[string]any) (_ schema.Patch, err error) {
 		d, err = k.decide(ctx, secret, live)
 		return d.drift.Patch(), err
 	})
 	created := apierrors.IsNotFound(err)
 	if created {
 		if d.wanted, err = k.wanted(secret, nil); err == nil {
-			live, err = target.Create(ctx, o.plan.Ref, secret.holding(d.wanted))
+			live, err = target.Create(ctx, ref, secret.holding(d.wanted))
 		}
 	}
 	if err != nil {
-		k.fail(o, err)
+		k.fail(secret, err)
 		return
 	}
-	o.memory.failures, o.memory.proved = pacing.Failures{}, uidOf(live)
+	secret.memory.failures, secret.memory.proved = pacing.Failures{}, uidOf(live)
 	if created || len(d.drift) > 0 {
 		k.reportRepair(secret, created, d)
 	}
 	if !d.held.IsZero() {
-		o.verdict = heldVerdict(d.held)
+		secret.verdict = heldVerdict(d.held)
 		return
 	}
 	k.recordValues(secret, d.wanted)
@@ -154,7 +152,7 @@ func (k secretKeeper) decide(ctx context.Context, secret *hookSecret, live map[s
 	if d.wanted, err = k.wanted(secret, valuesOf(live)); err != nil {
 		return secretDecision{}, err
 	}
-	s := secret.object.setting
+	s := secret.setting
 	d.drift = secret.differences(d.wanted, live)
 	d.isAltered, d.culprit = len(secret.altered(k.leftWith(secret), live)) > 0, blame.Of(live, pathsOf(d.drift), s.fieldManager)
 	if held, _ := pacing.HeldUntil(s.wishes, nil, "", s.maxHold, s.now); !held.IsZero() {
@@ -174,66 +172,63 @@ func (k secretKeeper) checkOwner(ctx context.Context, secret *hookSecret, live m
 
 // observe reports what would have to be done about a Secret.
 func (k secretKeeper) observe(ctx context.Context, secret *hookSecret) {
-	o := secret.object
-	live, err := k.pass.target.Patch(ctx, o.plan.Ref, nil, func(live map[string]any) (schema.Patch, error) {
+	live, err := k.pass.target.Patch(ctx, secret.plan.Ref, nil, func(live map[string]any) (schema.Patch, error) {
 		return nil, k.checkOwner(ctx, secret, live)
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		o.verdict = status.Verdict{Reason: status.Observed, Message: "the object is missing"}
+		secret.verdict = status.Verdict{Reason: status.Observed, Message: "the object is missing"}
 	case err != nil:
-		k.fail(o, err)
+		k.fail(secret, err)
 	default:
 		if fields := secret.altered(k.leftWith(secret), live); len(fields) > 0 {
-			o.verdict = status.Verdict{Reason: status.Observed, Fields: fields}
+			secret.verdict = status.Verdict{Reason: status.Observed, Fields: fields}
 		}
 	}
 }
 
 // fail sets the verdict on an error. No event tells of a Secret: what another must mend is
 // tried again slowly.
-func (k secretKeeper) fail(o *object, err error) {
-	o.fail(err)
+func (k secretKeeper) fail(secret *hookSecret, err error) {
+	secret.fail(err)
 	if apierror.IsUnconnected(err) {
 		k.pass.lost = err
 	}
-	if reason, _ := status.Of(o.verdict.Reason); reason.Retry != status.Backoff {
-		o.verdict.Again = o.setting.now.Add(slowRetry)
+	if reason, _ := status.Of(secret.verdict.Reason); reason.Retry != status.Backoff {
+		secret.verdict.Again = secret.setting.now.Add(slowRetry)
 		return
 	}
-	o.memory.recordFailure(o.verdict, o.setting.now)
+	secret.countFailure()
 }
 
 // wanted returns what a Secret should hold. A value that this process has put there, or
 // into the same Secret of another namespace, or that is there, is kept if it is the one
 // that was recorded; the others are new.
 func (k secretKeeper) wanted(secret *hookSecret, live map[string][]byte) (map[string][]byte, error) {
-	recorded, former := secret.recorded(), maps.Clone(live)
+	recorded, former := secret.recorded(), map[string][]byte{}
+	maps.Copy(former, live)
 	maps.DeleteFunc(former, func(key string, value []byte) bool {
 		digest, ok := recorded[key]
 		return ok && digest != application.DigestOf(value)
 	})
 	for key, value := range k.remembered(secret) {
 		if digest, ok := recorded[key]; !ok || former[key] == nil || digest == application.DigestOf(value) {
-			if former == nil {
-				former = map[string][]byte{}
-			}
 			former[key] = value
 		}
 	}
-	return k.secrets.Data(k.pass.app.NamespacedName, k.pass.app.UID, secret.hook, secret.certs, former)
+	return k.secrets.Data(k.pass.app.NamespacedName, k.pass.app.UID, secret.purpose.Hook, secret.purpose.Certs, former)
 }
 
 // remembered are the values that this process has put into a Secret. All namespaces have
 // the same token.
 func (k secretKeeper) remembered(secret *hookSecret) map[string][]byte {
 	values := k.pass.memory.secrets.values
-	if own := values[secret.object.plan.ID]; own != nil {
+	if own := values[secret.plan.ID]; own != nil {
 		return own
 	}
 	for _, other := range k.pass.secrets {
-		if other.hook == secret.hook && other.certs == secret.certs && values[other.object.plan.ID] != nil {
-			return values[other.object.plan.ID]
+		if other.purpose == secret.purpose && values[other.plan.ID] != nil {
+			return values[other.plan.ID]
 		}
 	}
 	return nil
@@ -241,39 +236,30 @@ func (k secretKeeper) remembered(secret *hookSecret) map[string][]byte {
 
 // leftWith are the digests of the values that the agent left in a Secret, none if it was
 // never made.
-func (k secretKeeper) leftWith(secret *hookSecret) map[string]string {
-	values := k.pass.memory.secrets.values[secret.object.plan.ID]
-	if values == nil {
-		return secret.recorded()
+func (k secretKeeper) leftWith(secret *hookSecret) map[string]any {
+	if values := k.pass.memory.secrets.values[secret.plan.ID]; values != nil {
+		return digestsOf(values)
 	}
-	digests := make(map[string]string, len(values))
-	for key, value := range values {
-		digests[key] = application.DigestOf(value)
-	}
-	return digests
+	return secret.recorded()
 }
 
 // recordValues takes over what a Secret holds now.
 func (k secretKeeper) recordValues(secret *hookSecret, values map[string][]byte) {
-	known, app := &k.pass.memory.secrets, k.pass.app
-	if known.values == nil {
-		known.values = map[manifest.ID]map[string][]byte{}
-	}
-	known.values[secret.object.plan.ID] = values
+	k.pass.memory.secrets.values[secret.plan.ID] = values
 	secret.record(values)
-	if secret.certs {
+	if secret.purpose.Certs {
 		return
 	}
+	app := k.pass.app
 	if app.Hooks.Tokens == nil {
 		app.Hooks.Tokens = map[application.Hook]string{}
 	}
-	app.Hooks.Tokens[secret.hook] = application.DigestOf(values[application.TokenKey(secret.hook)])
+	app.Hooks.Tokens[secret.purpose.Hook] = application.DigestOf(values[application.TokenKey(secret.purpose.Hook)])
 }
 
 // reportRepair reports a Secret that was created or patched: a drift, if it was deleted or
 // changed after the agent had made it.
 func (k secretKeeper) reportRepair(secret *hookSecret, created bool, d secretDecision) {
-	o := secret.object
 	outcome := status.Outcome{Action: status.Configured, Paths: pathsOf(d.drift)}
 	wasMade := len(k.leftWith(secret)) > 0
 	switch {
@@ -286,9 +272,9 @@ func (k secretKeeper) reportRepair(secret *hookSecret, created bool, d secretDec
 	}
 	if outcome.Action == status.Recreated || outcome.Action == status.Reverted {
 		outcome.Culprit = d.culprit
-		k.reporter.remember(o, status.Drift{Differences: d.drift, Culprit: d.culprit, Repaired: outcome.Action})
+		k.reporter.remember(secret.object, status.Drift{Differences: d.drift, Culprit: d.culprit, Repaired: outcome.Action})
 	}
-	k.reporter.about(o, outcome)
+	k.reporter.about(secret.object, outcome)
 }
 
 // due is when the Secrets are to be read again, zero for never.

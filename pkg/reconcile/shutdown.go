@@ -1,12 +1,14 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/apierror"
@@ -98,12 +100,12 @@ func (s shutdown) next() application.ShutdownRecord {
 		return *record
 	case !record.Asked:
 		return s.attempt(record.Attempt)
-	case record.Attempt <= s.retries():
+	case record.Attempt <= ptr.Deref(s.app.Wishes.Shutdown.Retries, s.defaults.Retries):
 		return s.attempt(record.Attempt + 1)
 	}
 	ended := *record
 	ended.State, ended.Message = application.StateDegraded, s.whyEnded()
-	if s.strategy() == application.DeleteAnyway {
+	if cmp.Or(s.app.Wishes.Shutdown.Strategy, s.defaults.Strategy) == application.DeleteAnyway {
 		ended.State = application.StateDeleting
 	}
 	return ended
@@ -134,9 +136,6 @@ func (s shutdown) record(ctx context.Context, record application.ShutdownRecord)
 	s.app.Hooks.Shutdown = &record
 	if s.app.IsCurrent() {
 		status.ShutDown(&s.app.Status, record, s.hub.now())
-	}
-	if s.memory == nil {
-		return s.hub.store(ctx, s.app)
 	}
 	return s.hub.update(ctx, s.app, s.memory)
 }
@@ -191,22 +190,5 @@ func (s shutdown) ask(ctx context.Context, made *calls) {
 }
 
 func (s shutdown) graceTime() time.Duration {
-	if own := s.app.Wishes.Shutdown.GraceTime; own != nil {
-		return *own
-	}
-	return s.defaults.GraceTime
-}
-
-func (s shutdown) retries() int {
-	if own := s.app.Wishes.Shutdown.Retries; own != nil {
-		return *own
-	}
-	return s.defaults.Retries
-}
-
-func (s shutdown) strategy() application.ShutdownStrategy {
-	if own := s.app.Wishes.Shutdown.Strategy; own != "" {
-		return own
-	}
-	return s.defaults.Strategy
+	return ptr.Deref(s.app.Wishes.Shutdown.GraceTime, s.defaults.GraceTime)
 }

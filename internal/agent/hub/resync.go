@@ -31,44 +31,62 @@ const (
 	resyncGrace = 3 * time.Second
 )
 
-// hubResync compares a list of the Applications with what is known, as the
-// observers do with the objects: a watch that has lost an event, or has fallen
-// silent, would never tell of a change.
-type hubResync struct {
-	selector labels.Selector
-	// namespaces are those with Applications; metav1.NamespaceAll stands for all.
-	namespaces []string
-	interval   time.Duration
-	grace      time.Duration
-	// hurry asks for a comparison at once.
-	hurry chan struct{}
-	// confirmed is closed when what is known was compared for the first time.
-	confirmed chan struct{}
-	// lists gives versions, cached what the watch has told, live what there is.
-	lists        metadata.Interface
-	cached, live client.Reader
-	store        *Store
-	notify       func(types.NamespacedName)
-	logger       logr.Logger
+// ResyncOptions are what a [Resync] compares.
+type ResyncOptions struct {
+	Cluster string
+	// Namespaces are those with Applications; none: all.
+	Namespaces []string
+	Interval   time.Duration
+	// Lists has versions, Cached what the watch reported, Live the present state.
+	Lists        metadata.Interface
+	Cached, Live client.Reader
+	Store        *Store
+	// Notify is called with the Applications that have to be looked at.
+	Notify func(types.NamespacedName)
+	Logger logr.Logger
 }
 
-// run implements manager.RunnableFunc.
-func (h *hubResync) run(ctx context.Context) error {
+// Resync compares the Applications that are known with those on the hub, as the observers do
+// with the objects. A watch that has lost an event, or has fallen silent, would never report a
+// change.
+type Resync struct {
+	options  ResyncOptions
+	selector labels.Selector
+	grace    time.Duration
+	// hurry requests a comparison at once.
+	hurry     chan struct{}
+	confirmed chan struct{}
+}
+
+// NewResync makes a Resync that does nothing before it is run.
+func NewResync(options ResyncOptions) (*Resync, error) {
+	selector, err := SelectorOf(options.Cluster)
+	if len(options.Namespaces) == 0 {
+		options.Namespaces = []string{metav1.NamespaceAll}
+	}
+	return &Resync{options, selector, resyncGrace, make(chan struct{}, 1), make(chan struct{})}, err
+}
+
+// Run compares at once, and then in each interval, until the context ends.
+func (h *Resync) Run(ctx context.Context) error {
 	if !h.confirm(ctx) {
 		return nil
 	}
 	for h.wait(ctx) {
 		if err := h.check(ctx, h.grace); err != nil && ctx.Err() == nil {
-			h.logger.Error(err, "The Applications could not be compared with what is known")
+			h.options.Logger.Error(err, "The Applications could not be compared with what is known")
 		}
 	}
 	return nil
 }
 
-// confirm makes sure that what is known is no older than what there is, and tells
-// if the context has not ended: another replica, which acted before this one, has
-// gone by its own writes and by what other clusters wrote.
-func (h *hubResync) confirm(ctx context.Context) bool {
+// Confirmed is closed when the Applications were compared for the first time.
+func (h *Resync) Confirmed() <-chan struct{} { return h.confirmed }
+
+// confirm compares until that has succeeded once, and returns false if the context ends first.
+// Another replica, which acted before this one, has gone by its own writes and by those of other
+// clusters.
+func (h *Resync) confirm(ctx context.Context) bool {
 	for {
 		err := h.check(ctx, 0)
 		if err == nil {
@@ -76,7 +94,7 @@ func (h *hubResync) confirm(ctx context.Context) bool {
 			return true
 		}
 		if ctx.Err() == nil {
-			h.logger.Error(err, "Nothing is done before the Applications were compared with what is known")
+			h.options.Logger.Error(err, "Nothing is done before the Applications were compared with what is known")
 		}
 		if !pause(ctx, wait.Jitter(confirmPause, 1)) {
 			return false
@@ -84,13 +102,11 @@ func (h *hubResync) confirm(ctx context.Context) bool {
 	}
 }
 
-// wait waits until it is time, and tells if the context has not ended.
-func (h *hubResync) wait(ctx context.Context) bool {
+// wait waits for the next comparison, and returns false if the context ends first.
+func (h *Resync) wait(ctx context.Context) bool {
 	var due <-chan time.Time // never, without an interval
-	if h.interval > 0 {
-		timer := time.NewTimer(wait.Jitter(h.interval, resyncJitter))
-		defer timer.Stop()
-		due = timer.C
+	if h.options.Interval > 0 {
+		due = time.After(wait.Jitter(h.options.Interval, resyncJitter))
 	}
 	select {
 	case <-ctx.Done():
@@ -101,19 +117,19 @@ func (h *hubResync) wait(ctx context.Context) bool {
 	return true
 }
 
-// now has the Applications compared at once.
-func (h *hubResync) now() {
+// Now has the Applications compared at once.
+func (h *Resync) Now() {
 	select {
 	case h.hurry <- struct{}{}:
-	default: // somebody has asked already
+	default: // a comparison is requested already
 	}
 }
 
-// check takes over what the watch has missed. A namespace that cannot be listed
-// does not hold up the others.
-func (h *hubResync) check(ctx context.Context, grace time.Duration) error {
+// check takes over what the watch has missed. A namespace that cannot be listed does not hold up
+// the others.
+func (h *Resync) check(ctx context.Context, grace time.Duration) error {
 	var failures []error
-	for _, namespace := range h.namespaces {
+	for _, namespace := range h.options.Namespaces {
 		failures = append(failures, h.checkIn(ctx, namespace, grace))
 	}
 	return errors.Join(failures...)
@@ -121,7 +137,7 @@ func (h *hubResync) check(ctx context.Context, grace time.Duration) error {
 
 // checkIn takes over what the watch has missed in a namespace. A difference counts if it outlives the
 // time that an event may be on its way.
-func (h *hubResync) checkIn(ctx context.Context, namespace string, grace time.Duration) error {
+func (h *Resync) checkIn(ctx context.Context, namespace string, grace time.Duration) error {
 	listed, known, err := h.versions(ctx, namespace)
 	if err != nil {
 		return err
@@ -147,9 +163,9 @@ func (h *hubResync) checkIn(ctx context.Context, namespace string, grace time.Du
 }
 
 // versions returns the Applications that are listed, and those that the watch had reported before.
-func (h *hubResync) versions(ctx context.Context, namespace string) (listed, known resync.Versions, err error) {
+func (h *Resync) versions(ctx context.Context, namespace string) (listed, known resync.Versions, err error) {
 	var cached corev1.ConfigMapList
-	if err := h.cached.List(ctx, &cached, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := h.options.Cached.List(ctx, &cached, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("list the Applications that are known: %w", err)
 	}
 	listed, known = resync.Versions{}, resync.Versions{}
@@ -158,44 +174,40 @@ func (h *hubResync) versions(ctx context.Context, namespace string) (listed, kno
 			return nil, nil, err
 		}
 	}
-	pages := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) {
-		return h.lists.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace).List(ctx, options)
-	}))
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return h.options.Lists.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace).List(ctx, options)
+	})
 	pages.PageSize = resyncPage
 	if err := pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: h.selector.String()}, listed.Add); err != nil {
 		return nil, nil, fmt.Errorf("list the versions of the Applications: %w", err)
 	}
-	h.store.keepSeen(namespace, listed)
+	h.options.Store.keepSeen(namespace, listed)
 	return listed, known, nil
 }
 
-// takeOver reads an Application past the cache. That it is gone ends its
-// observation, and deletes nothing: what it held was deleted before, or was given up.
-func (h *hubResync) takeOver(ctx context.Context, name types.NamespacedName, known types.UID) error {
-	var found corev1.ConfigMapList
-	err := h.live.List(ctx, &found, client.InNamespace(name.Namespace),
-		client.MatchingFields{"metadata.name": name.Name}, client.MatchingLabelsSelector{Selector: h.selector})
+// takeOver reads an Application past the cache. If it is gone, its observation ends, and nothing is
+// deleted: what it held was deleted before, or was given up.
+func (h *Resync) takeOver(ctx context.Context, name types.NamespacedName, known types.UID) error {
+	found, err := h.options.Store.readLive(ctx, h.options.Live, name)
 	if err != nil {
-		return fmt.Errorf("read Application %s: %w", name, err)
+		return err
 	}
-	h.logger.Info("The watch has not told of a change of an Application", "application", name.String())
-	if len(found.Items) == 0 {
-		h.store.lost(name, known)
+	h.options.Logger.Info("The watch has not told of a change of an Application", "application", name.String())
+	if found == nil {
+		h.options.Store.lost(name, known)
 	} else {
-		h.store.saw(&found.Items[0])
+		h.options.Store.saw(found)
 	}
-	h.notify(name)
+	h.options.Notify(name)
 	return nil
 }
 
-// pause waits, and tells if the time has passed and the context has not ended.
+// pause waits, and returns false if the context ends first.
 func pause(ctx context.Context, duration time.Duration) bool {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(duration):
 		return true
 	}
 }

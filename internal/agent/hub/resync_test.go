@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/metadata"
@@ -61,7 +60,7 @@ func TestHubResync(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				known, err := h.store.newest(t.Context(), name)
+				known, err := h.options.Store.newest(t.Context(), name)
 				if stored.UID == "" {
 					if !apierrors.IsNotFound(err) {
 						t.Errorf("known is %v (%v), and it is gone", known, err)
@@ -87,7 +86,7 @@ func TestHubResyncOfWhatIsGone(t *testing.T) {
 	kit.Must(t, h.check(t.Context(), h.grace))
 	remove(t, live, name)
 	kit.Must(t, h.check(t.Context(), h.grace))
-	if known, err := h.store.newest(t.Context(), name); !apierrors.IsNotFound(err) {
+	if known, err := h.options.Store.newest(t.Context(), name); !apierrors.IsNotFound(err) {
 		t.Errorf("known is %v (%v)", known, err)
 	}
 }
@@ -103,9 +102,9 @@ func TestConfirm(t *testing.T) {
 	silent := frozen(t, live, name)
 	change(t, live, name)
 	h, notified := newResync(t, live, silent, name)
-	h.namespaces, h.grace, h.confirmed = []string{"elsewhere", "default"}, time.Hour, make(chan struct{})
+	h.options.Namespaces, h.grace, h.confirmed = []string{"elsewhere", "default"}, time.Hour, make(chan struct{})
 	failures := 2
-	h.cached = interceptor.NewClient(silent, interceptor.Funcs{
+	h.options.Cached = interceptor.NewClient(silent, interceptor.Funcs{
 		List: func(ctx context.Context, cached client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
 			if failures > 0 {
 				failures--
@@ -124,7 +123,7 @@ func TestConfirm(t *testing.T) {
 	}
 	stored := &corev1.ConfigMap{}
 	kit.Must(t, live.Get(t.Context(), name, stored))
-	known, err := h.store.newest(t.Context(), name)
+	known, err := h.options.Store.newest(t.Context(), name)
 	if err != nil || known.ResourceVersion != stored.ResourceVersion {
 		t.Errorf("known is %v (%v), want version %s", known, err, stored.ResourceVersion)
 	}
@@ -142,9 +141,9 @@ func TestConfirm(t *testing.T) {
 // Somebody who knows better than the clock has the Applications compared at once,
 // and once for several calls.
 func TestResyncNow(t *testing.T) {
-	h := &hubResync{hurry: make(chan struct{}, 1)}
-	h.now()
-	h.now()
+	h := &Resync{hurry: make(chan struct{}, 1)}
+	h.Now()
+	h.Now()
 	if !h.wait(t.Context()) {
 		t.Error("it does not begin")
 	}
@@ -155,16 +154,18 @@ func TestResyncNow(t *testing.T) {
 	}
 }
 
-func newResync(t *testing.T, live, silent client.WithWatch, name types.NamespacedName) (h *hubResync, notified *[]types.NamespacedName) {
+func newResync(t *testing.T, live, silent client.WithWatch, name types.NamespacedName) (h *Resync, notified *[]types.NamespacedName) {
 	t.Helper()
 	notified = &[]types.NamespacedName{}
-	return &hubResync{
-		namespaces: []string{""}, selector: labels.SelectorFromSet(labels.Set{application.HolderLabel(name.Name): "true"}),
-		lists: metadata.NewForConfigOrDie(server), cached: silent, live: live,
-		store:  NewStore(silent, "ourselves", name.Name, func() error { return nil }),
-		notify: func(name types.NamespacedName) { *notified = append(*notified, name) },
-		logger: logr.Discard(),
-	}, notified
+	h, err := NewResync(ResyncOptions{
+		Cluster: name.Name, Lists: metadata.NewForConfigOrDie(server), Cached: silent, Live: live,
+		Store:  NewStore(silent, "ourselves", name.Name, func() error { return nil }),
+		Notify: func(name types.NamespacedName) { *notified = append(*notified, name) },
+		Logger: logr.Discard(),
+	})
+	kit.Must(t, err)
+	h.grace = 0
+	return h, notified
 }
 
 // frozen is a client that answers as the server would now, for ever.

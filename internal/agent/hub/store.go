@@ -120,6 +120,16 @@ func (s *Store) Delete(ctx context.Context, app *application.Application) error 
 
 // GetLive returns an Application that it reads past the cache, which may be behind.
 func (s *Store) GetLive(ctx context.Context, live client.Reader, name types.NamespacedName) (*application.Application, error) {
+	found, err := s.readLive(ctx, live, name)
+	if found == nil || err != nil {
+		return nil, err
+	}
+	s.saw(found)
+	return s.Get(ctx, name)
+}
+
+// readLive returns the ConfigMap of an Application of the cluster past the cache, nil if there is none.
+func (s *Store) readLive(ctx context.Context, live client.Reader, name types.NamespacedName) (*corev1.ConfigMap, error) {
 	var found corev1.ConfigMapList
 	err := live.List(ctx, &found, client.InNamespace(name.Namespace),
 		client.MatchingFields{"metadata.name": name.Name}, client.HasLabels{application.HolderLabel(s.cluster)})
@@ -129,8 +139,7 @@ func (s *Store) GetLive(ctx context.Context, live client.Reader, name types.Name
 	case len(found.Items) == 0:
 		return nil, nil
 	}
-	s.saw(&found.Items[0])
-	return s.Get(ctx, name)
+	return &found.Items[0], nil
 }
 
 // patch sends a merge patch, and stores the API server's answer in the ConfigMap.
@@ -168,7 +177,7 @@ func (s *Store) RecordCached(cm *corev1.ConfigMap) {
 	if written == nil || s.missed[name] || written.UID != cm.UID {
 		return
 	}
-	if order, err := resourceversion.CompareResourceVersion(cm.ResourceVersion, written.ResourceVersion); err == nil && order >= 0 {
+	if !resync.Newer(written.ResourceVersion, cm.ResourceVersion) {
 		delete(s.written, name)
 	}
 }
@@ -239,11 +248,8 @@ func (s *Store) newest(ctx context.Context, name types.NamespacedName) (*corev1.
 		return cached, nil
 	}
 	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
-	if err == nil && order < 0 && cached.UID == written.UID {
+	if err == nil && order < 0 && (s.missed[name] || cached.UID == written.UID) { // or another one of that name
 		return written, nil
-	}
-	if s.missed[name] && err == nil && order < 0 {
-		return written, nil // another one of that name
 	}
 	delete(s.written, name)
 	delete(s.missed, name)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -155,15 +156,11 @@ func (w *writer) Patch(ctx context.Context, ref manifest.Ref, live map[string]an
 // Delete implements reconcile.Cluster.
 func (w *writer) Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (map[string]any, error) {
 	return w.writes.Delete(ctx, ref, func(live map[string]any) error {
-		if err := proof(live); err != nil || isBeingDeleted(live) {
+		if err := proof(live); err != nil || (&unstructured.Unstructured{Object: live}).GetDeletionTimestamp() != nil {
 			return err
 		}
 		return w.look(ctx)
 	})
-}
-
-func isBeingDeleted(live map[string]any) bool {
-	return (&unstructured.Unstructured{Object: live}).GetDeletionTimestamp() != nil
 }
 
 // newImpersonated makes a client whose every write is that of a service account.
@@ -180,7 +177,17 @@ func newImpersonated(config *rest.Config, namespace, name string) (dynamic.Inter
 		return nil, fmt.Errorf("act as %s: the agent's connection impersonates somebody already, whose groups it would add", user)
 	}
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{user, next} })
+	// The API server knows the groups of a service account: to send them as well would ask for
+	// rights to them.
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return promhttp.RoundTripperFunc(func(request *http.Request) (*http.Response, error) {
+			if request.Method != http.MethodGet {
+				request = request.Clone(request.Context())
+				request.Header.Set(transport.ImpersonateUserHeader, user)
+			}
+			return next.RoundTrip(request)
+		})
+	})
 	return dynamic.NewForConfig(config)
 }
 
@@ -194,20 +201,4 @@ func userOf(namespace, name string) (string, error) {
 		return "", fmt.Errorf("act as service account %s of namespace %s: the accounts of Kubernetes and of webhook and agents are not for Applications", name, namespace)
 	}
 	return "system:serviceaccount:" + namespace + ":" + name, nil
-}
-
-// impersonating sends every request that is no read as a user. The API server knows the
-// groups of a service account: to send them as well would ask for rights to them.
-type impersonating struct {
-	user string
-	next http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (i impersonating) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodGet {
-		request = request.Clone(request.Context())
-		request.Header.Set(transport.ImpersonateUserHeader, i.user)
-	}
-	return i.next.RoundTrip(request)
 }

@@ -2,7 +2,7 @@
 // objects, and in its metrics.
 //
 // [Reporter] takes the outcomes of the loop, [Metrics] counts them and the requests,
-// [NewGauges] reads what is known at the moment, and [EventMeanings] are all Events with
+// [Gauges] reads what is known at the moment, and [EventMeanings] are all Events with
 // their meaning. Valid: an Event "DriftReverted" that names spec.replicas. Invalid: one with the
 // value of the field, which may be a secret.
 //

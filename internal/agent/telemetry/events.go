@@ -1,12 +1,94 @@
 package telemetry
 
 import (
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
+
+// Reporter reports the outcomes of the loop: by an Event of the Application on the hub
+// and one of the object on the target, in the log, and in the metrics. It names paths of
+// fields, never their values. Where drifts are many, those that need no action have no
+// Event: log, metrics and status have them.
+type Reporter struct {
+	hub, target events.EventRecorder
+	logger      logr.Logger
+	metrics     *Metrics
+	pace        *pace
+	now         func() time.Time
+	// after calls a function after a time.
+	after func(time.Duration, func())
+}
+
+// NewReporter makes a Reporter that records Events on hub and target.
+func NewReporter(hub, target events.EventRecorder, logger logr.Logger, metrics *Metrics, now func() time.Time) *Reporter {
+	return &Reporter{
+		hub: hub, target: target, logger: logger, metrics: metrics, pace: newPace(), now: now,
+		after: func(long time.Duration, do func()) { time.AfterFunc(long, do) },
+	}
+}
+
+// Report reports one outcome.
+func (r *Reporter) Report(app *application.Application, outcome status.Outcome) {
+	r.logger.Info("acted", "application", app.NamespacedName.String(), "outcome", outcome.String())
+	r.metrics.countOutcome(outcome)
+	if !isRoutine(outcome) {
+		r.write(app, outcome)
+		return
+	}
+	switch long, may := r.pace.reserve(app.NamespacedName, r.now()); {
+	case !may:
+		const onHubAndTarget = 2
+		r.metrics.unwritten.Add(onHubAndTarget)
+	case long > 0:
+		r.after(long, func() { r.write(app, outcome) })
+	default:
+		r.write(app, outcome)
+	}
+}
+
+// write writes the Events of an outcome. Of the Application it reads the identity only.
+func (r *Reporter) write(app *application.Application, outcome status.Outcome) {
+	configMap := &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "ConfigMap", Namespace: app.Namespace, Name: app.Name, UID: app.UID,
+	}
+	object := &corev1.ObjectReference{
+		APIVersion: outcome.Object.APIVersion, Kind: outcome.Object.Kind,
+		Namespace: outcome.Object.Namespace, Name: outcome.Object.Name, UID: outcome.UID,
+		// Events that differ in their note only are counted as one: without the
+		// fields, the drift of another field would have no Event.
+		FieldPath: cut(outcome.Fields()),
+	}
+	kind, reason, note := eventType(outcome.Action), string(outcome.Action), cut(outcome.String())
+	r.hub.Eventf(configMap, object, kind, reason, "Reconcile", "%s", note)
+	r.target.Eventf(object, configMap, kind, reason, "Reconcile", "%s", note)
+}
+
+// isRoutine reports whether an outcome needs no action of a user.
+func isRoutine(outcome status.Outcome) bool {
+	drift, _ := results(outcome)
+	return slices.Contains([]string{"reverted", "recreated", "observed", "held"}, drift)
+}
+
+// cut limits a text to the length that fits into the note of an Event.
+func cut(text string) string { return application.Cut(text, application.NoteBytes) }
+
+// eventType returns Warning for an outcome that is worth a look: an observed field was
+// changed, or is not changed back.
+func eventType(action status.Action) string {
+	switch action {
+	case status.Reverted, status.Recreated, status.Detected, status.FoughtAbout, status.Conflicted, status.RepairFailed,
+		status.NotShutDown:
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}
 
 // duplicateAgent is the reason of the Event of an agent that must not act.
 const duplicateAgent = "DuplicateAgent"

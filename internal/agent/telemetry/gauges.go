@@ -9,61 +9,52 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
-// gauges are metrics that are read when they are asked for.
-type gauges struct {
-	applications func() map[application.State]int
-	stats        func() []observer.Stat
-	contended    func() int
-	// kindOf returns the label of a resource.
-	kindOf func(schema.GroupVersionResource) string
-
-	applicationsNow, observedObjects, observedBytes, contendedObjects *prometheus.Desc
+// Gauges are metrics that are read when they are asked for.
+type Gauges struct {
+	// Applications counts the Applications by state; nil: they are not known.
+	Applications func() map[application.State]int
+	Stats        func() []observer.Stat
+	Contended    func() int
+	// KindOf returns the label of a resource.
+	KindOf func(schema.GroupVersionResource) string
 }
 
-// NewGauges makes the metrics that are read when they are asked for. applications counts
-// the Applications by state, and is nil while they are not known; kindOf returns the label
-// of a resource.
-func NewGauges(applications func() map[application.State]int, stats func() []observer.Stat, contended func() int,
-	kindOf func(schema.GroupVersionResource) string,
-) prometheus.Collector {
-	return &gauges{
-		applications: applications, stats: stats, contended: contended, kindOf: kindOf,
-		applicationsNow: prometheus.NewDesc("krake_applications",
-			"Applications of this cluster by state, as each replica sees them.", []string{"state"}, nil),
-		observedObjects: prometheus.NewDesc("krake_observed_objects",
-			"Objects that are watched, by kind; none where another replica acts.", []string{"kind"}, nil),
-		observedBytes: prometheus.NewDesc("krake_observed_bytes",
-			"Memory that is kept of the watched objects, estimated.", nil, nil),
-		contendedObjects: prometheus.NewDesc("krake_contended_objects",
-			"Objects of which somebody else changes observed fields again and again.", nil, nil),
-	}
-}
+var (
+	applicationsNow = prometheus.NewDesc("krake_applications",
+		"Applications of this cluster by state, as each replica sees them.", []string{"state"}, nil)
+	observedObjects = prometheus.NewDesc("krake_observed_objects",
+		"Objects that are watched, by kind; none where another replica acts.", []string{"kind"}, nil)
+	observedBytes = prometheus.NewDesc("krake_observed_bytes",
+		"Memory that is kept of the watched objects, estimated.", nil, nil)
+	contendedObjects = prometheus.NewDesc("krake_contended_objects",
+		"Objects of which somebody else changes observed fields again and again.", nil, nil)
+)
 
 // Describe implements prometheus.Collector.
-func (g *gauges) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{g.applicationsNow, g.observedObjects, g.observedBytes, g.contendedObjects} {
+func (g *Gauges) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, description := range []*prometheus.Desc{applicationsNow, observedObjects, observedBytes, contendedObjects} {
 		descriptions <- description
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (g *gauges) Collect(found chan<- prometheus.Metric) {
+func (g *Gauges) Collect(found chan<- prometheus.Metric) {
 	gauge := func(description *prometheus.Desc, value float64, labels ...string) {
 		found <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value, labels...)
 	}
-	for state, count := range g.applications() {
-		gauge(g.applicationsNow, float64(count), string(state))
+	for state, count := range g.Applications() {
+		gauge(applicationsNow, float64(count), string(state))
 	}
 	objects, bytes := map[string]int{}, int64(0)
-	for _, stat := range g.stats() {
-		objects[g.kindOf(stat.Resource)] += stat.Objects // of two versions, perhaps
+	for _, stat := range g.Stats() {
+		objects[g.KindOf(stat.Resource)] += stat.Objects // of two versions, perhaps
 		bytes += stat.Bytes
 	}
 	for kind, count := range objects {
-		gauge(g.observedObjects, float64(count), kind)
+		gauge(observedObjects, float64(count), kind)
 	}
-	gauge(g.observedBytes, float64(bytes))
-	gauge(g.contendedObjects, float64(g.contended()))
+	gauge(observedBytes, float64(bytes))
+	gauge(contendedObjects, float64(g.Contended()))
 }
 
 // noState counts the Applications that no agent has written to yet.

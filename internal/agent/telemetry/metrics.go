@@ -1,17 +1,22 @@
 package telemetry
 
 import (
+	"context"
+	"net/http"
 	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// maxKindLabels bounds the values of the label kind. A kind is named when an
-// object of it was seen, so there are no more than the target serves; and that
-// can be many over the years of a process.
+// maxKindLabels bounds the values of the label kind. A kind is named when an object of it was seen, so
+// there are no more than the target serves; over the years of a process that can be many.
 const (
 	maxKindLabels = 200
 	otherLabel    = "other"
@@ -26,7 +31,10 @@ type Metrics struct {
 	acting   *prometheus.GaugeVec
 	// unwritten counts the Events that pace leaves out.
 	unwritten prometheus.Counter
-	kinds     kindLabels
+
+	mu sync.Mutex
+	// kinds are the values of the label kind.
+	kinds map[string]bool
 }
 
 // NewMetrics makes counters of which each reason of a request is 0.
@@ -57,9 +65,9 @@ func NewMetrics() *Metrics {
 			Name: "krake_events_unwritten_total",
 			Help: "Events of drifts that were not written, because there were many: of an Application one in a second is, and five of all.",
 		}),
-		kinds: kindLabels{seen: map[string]bool{}},
+		kinds: map[string]bool{},
 	}
-	for _, reason := range reasons() {
+	for _, reason := range []string{"create", "repair", "delete", "read", resyncReason, statusReason} {
 		m.requests.WithLabelValues(reason)
 	}
 	return m
@@ -88,12 +96,22 @@ func (m *Metrics) SetActing(cluster string, acting bool) {
 func (m *Metrics) CountRequest(reason string) { m.requests.WithLabelValues(reason).Inc() }
 
 // KindLabel returns the value of the label kind. It is bounded, see maxKindLabels.
-func (m *Metrics) KindLabel(kind string) string { return m.kinds.of(kind) }
+func (m *Metrics) KindLabel(kind string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.kinds[kind] {
+		if len(m.kinds) == maxKindLabels {
+			return otherLabel
+		}
+		m.kinds[kind] = true
+	}
+	return kind
+}
 
 // countOutcome counts the drift and the repair of an outcome.
 func (m *Metrics) countOutcome(outcome status.Outcome) {
 	drift, repair := results(outcome)
-	kind := m.kinds.of(outcome.Object.GroupVersionKind().GroupKind().String())
+	kind := m.KindLabel(outcome.Object.GroupVersionKind().GroupKind().String())
 	if drift != "" {
 		m.drifts.WithLabelValues(kind, drift).Inc()
 	}
@@ -136,20 +154,37 @@ func unrepaired(reason string) (drift, repair string) {
 	return "stalled", "error"
 }
 
-// kindLabels are the values of the label kind.
-type kindLabels struct {
-	mu   sync.Mutex
-	seen map[string]bool
+// Two of the reasons of a request. Package apply has the others.
+const (
+	resyncReason = "resync"
+	statusReason = "status"
+)
+
+// CountWrites returns a client of the hub that counts the Applications it writes.
+func CountWrites(inner client.Client, count func(reason string)) client.Client {
+	return counted{inner, count}
 }
 
-func (l *kindLabels) of(kind string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.seen[kind] {
-		if len(l.seen) == maxKindLabels {
-			return otherLabel
-		}
-		l.seen[kind] = true
-	}
-	return kind
+type counted struct {
+	client.Client
+
+	count func(reason string)
+}
+
+// Patch implements client.Client.
+func (c counted) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	c.count(statusReason)
+	return c.Client.Patch(ctx, object, patch, options...)
+}
+
+// NewLists makes a client for the lists of metadata of a resync, which counts them.
+func NewLists(config *rest.Config, count func(reason string)) (metadata.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
+		return promhttp.RoundTripperFunc(func(request *http.Request) (*http.Response, error) {
+			count(resyncReason)
+			return inner.RoundTrip(request)
+		})
+	})
+	return metadata.NewForConfig(config)
 }

@@ -36,7 +36,7 @@ func exposed(t *testing.T, counts *Metrics) *prometheus.Registry {
 	resource := func(group, version, plural string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
 	}
-	gauges := NewGauges(
+	gauges := &Gauges{
 		func() map[application.State]int {
 			leaving := inState("RUNNING")
 			leaving.Annotations = map[string]string{application.ClusterAnnotation: "elsewhere"}
@@ -51,7 +51,7 @@ func exposed(t *testing.T, counts *Metrics) *prometheus.Registry {
 		},
 		func() int { return 4 },
 		func(resource schema.GroupVersionResource) string { return resource.GroupResource().String() },
-	)
+	}
 	kit.Must(t, registry.Register(gauges))
 	return registry
 }
