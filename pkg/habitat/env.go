@@ -75,19 +75,23 @@ func readReference(into map[string]any, source object, name string, required []s
 			reference.wrongType(reference.at(other), value, "a boolean")
 		}
 	case "divisor":
-		switch value := reference.take(other).(type) {
-		case nil, int64:
-		case string:
-			if _, ok := quantityOf(value); !ok {
-				reference.invalid(reference.at(other), "it has to be a quantity, as 1Mi")
-			}
-		default:
-			reference.wrongType(reference.at(other), value, "a quantity")
-		}
+		checkQuantity(reference, other)
 	}
 	if value := reference.fields[other]; other != "" && value != nil {
 		read[other] = value
 	}
 	reference.close()
 	into[name] = read
+}
+
+func checkQuantity(reference object, name string) {
+	switch value := reference.take(name).(type) {
+	case nil, int64:
+	case string:
+		if _, ok := quantityOf(value); !ok {
+			reference.invalid(reference.at(name), "it has to be a quantity, as 1Mi")
+		}
+	default:
+		reference.wrongType(reference.at(name), value, "a quantity")
+	}
 }

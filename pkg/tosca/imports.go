@@ -2,6 +2,7 @@ package tosca
 
 import (
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -22,9 +23,7 @@ const (
 func (r *reader) readTypes(file *place, chain []string) {
 	r.readImports(file.field("imports"), chain)
 	for _, section := range []string{"node_types", "data_types"} {
-		for name, declared := range r.mapping(file, section).fields() {
-			r.types[name] = declared
-		}
+		maps.Insert(r.types, r.mapping(file, section).fields())
 	}
 }
 

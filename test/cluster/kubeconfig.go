@@ -21,7 +21,7 @@ func (c *Cluster) WriteKubeconfig(path, user, token string) error {
 	if err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	defer os.RemoveAll(written)
+	defer os.RemoveAll(written) //nolint:errcheck // a temporary folder
 	whole := filepath.Join(written, "config")
 	if err := clientcmd.WriteToFile(*config, whole); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)

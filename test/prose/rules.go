@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -104,12 +105,7 @@ func findings(p passage) []finding {
 }
 
 func (r rule) isFor(k kind) bool {
-	for _, one := range r.kinds {
-		if one == k {
-			return true
-		}
-	}
-	return len(r.kinds) == 0
+	return len(r.kinds) == 0 || slices.Contains(r.kinds, k)
 }
 
 // beginning returns the first words of a sentence, by which it can be found.
