@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/metadata"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -121,11 +120,7 @@ func (e *environment) completeNames(command *cobra.Command, typed []string, begu
 }
 
 func namesBeginning(ctx context.Context, e *environment, typed []string, begun string) (names []string, err error) {
-	config, err := e.hub.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	client, err := metadata.NewForConfig(config)
+	client, err := e.metadata()
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -62,6 +63,15 @@ func (e *environment) applications() (client corev1.ConfigMapsGetter, namespace 
 	}
 	namespace, _, err = e.hub.ToRawKubeConfigLoader().Namespace()
 	return client, namespace, err
+}
+
+// metadata returns a client of the hub that reads objects without their data.
+func (e *environment) metadata() (metadata.Interface, error) {
+	config, err := e.hub.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return metadata.NewForConfig(config)
 }
 
 // targetFlags say how to reach the cluster with the objects, if it is not the hub.

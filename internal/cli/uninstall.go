@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/metadata"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -62,11 +61,7 @@ func checkUninstall(ctx context.Context, e *environment) error {
 }
 
 func enrolled(ctx context.Context, e *environment) ([]string, error) {
-	config, err := e.hub.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	client, err := metadata.NewForConfig(config)
+	client, err := e.metadata()
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,9 @@ type hookSecret struct {
 
 // recorded are the digests that the documents have of the values.
 func (s *hookSecret) recorded() map[string]any {
-	digests, _ := s.plan.Desired()["data"].(map[string]any)
+	data, _ := s.plan.Desired()["data"].(map[string]any)
+	digests := maps.Clone(data)
+	maps.DeleteFunc(digests, func(_ string, digest any) bool { _, ok := digest.(string); return !ok })
 	return digests
 }
 

@@ -44,7 +44,7 @@ func (b *controlPlane) await(ctx context.Context, url string, p *Process) error 
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
-		if p != nil && p.ended() {
+		if p != nil && p.Ended() {
 			return earlyExit(p)
 		}
 		err := b.get(ctx, url)

@@ -76,7 +76,7 @@ func (p *Process) Wait() error {
 // seconds, which is an error. How it ends when asked is not; but it is an error
 // if the process has failed before anybody asked.
 func (p *Process) Stop() error {
-	if !p.asked.Swap(true) && p.ended() {
+	if !p.asked.Swap(true) && p.Ended() {
 		return p.Wait()
 	}
 	if err := p.signal(syscall.SIGTERM); err != nil {
@@ -111,7 +111,8 @@ func (p *Process) signal(signal os.Signal) error {
 	return nil
 }
 
-func (p *Process) ended() bool {
+// Ended reports whether the process has ended.
+func (p *Process) Ended() bool {
 	select {
 	case <-p.exited:
 		return true

@@ -55,7 +55,7 @@ func TestProcessEnds(t *testing.T) {
 			t.Parallel()
 			p := startScript(t, newTestSupervisor(t), test.script)
 			err := test.end(p)
-			if !p.ended() {
+			if !p.Ended() {
 				t.Error("it has not ended")
 			}
 			complains(t, err, test.want)

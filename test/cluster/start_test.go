@@ -140,11 +140,11 @@ func testExisting(t *testing.T, c *Cluster) {
 	}
 	sleeper, err := existing.Run("sleeper", exec.Command("sleep", "1000"))
 	must(t, err)
-	if err := existing.Stop(); err != nil || !sleeper.ended() {
-		t.Errorf("stop: %v; its process has ended: %t", err, sleeper.ended())
+	if err := existing.Stop(); err != nil || !sleeper.Ended() {
+		t.Errorf("stop: %v; its process has ended: %t", err, sleeper.Ended())
 	}
 	for _, p := range c.Processes() {
-		if p.ended() {
+		if p.Ended() {
 			t.Errorf("%s has ended", p.Name())
 		}
 	}
@@ -163,7 +163,7 @@ func testStop(t *testing.T, c *Cluster, client kubernetes.Interface) {
 	t.Logf("stopped in %s", time.Since(started).Round(time.Millisecond))
 	isGone(t, c.Dir())
 	for _, p := range c.Processes() {
-		if !p.ended() {
+		if !p.Ended() {
 			t.Errorf("%s has not ended", p.Name())
 		}
 		if p.err != nil && p.err.Error() == "signal: killed" {

@@ -65,8 +65,8 @@ func (i *Installation) start(program, name string, arguments ...string) (*comman
 }
 
 func (c *command) waitReady(ctx context.Context) error {
-	err := poll(ctx, c.process.Name()+" is not ready, see "+c.process.Log(), func() bool { return c.hasEnded() || c.isReady(ctx) })
-	if c.hasEnded() {
+	err := poll(ctx, c.process.Name()+" is not ready, see "+c.process.Log(), func() bool { return c.process.Ended() || c.isReady(ctx) })
+	if c.process.Ended() {
 		return errors.Join(fmt.Errorf("%s ended before it was ready", c.process.Name()), c.process.Wait())
 	}
 	if err == nil {
@@ -74,15 +74,6 @@ func (c *command) waitReady(ctx context.Context) error {
 	}
 	text, _ := os.ReadFile(c.process.Log()) // later lines may hide the cause by the time the test ends
 	return fmt.Errorf("%w; its log ends with\n%s", err, text[max(0, len(text)-4<<10):])
-}
-
-func (c *command) hasEnded() bool {
-	select {
-	case <-c.process.Exited():
-		return true
-	default:
-		return false
-	}
 }
 
 func (c *command) isReady(ctx context.Context) bool {

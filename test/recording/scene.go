@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/program"
 )
 
 //go:embed web.yaml
@@ -21,8 +22,11 @@ type frame struct {
 	// remark is a line above the command, for the reader.
 	remark  string
 	command string
-	output  string
-	took    time.Duration
+	// shows is what the output must have. The command runs again until it does: the status
+	// records a drift up to some seconds after its repair.
+	shows  string
+	output string
+	took   time.Duration
 }
 
 // scene has the commands in their order.
@@ -32,8 +36,8 @@ var scene = []frame{
 	{command: "kubectl wait configmap/web --for=jsonpath='{.metadata.labels.krake\\.dev/state}'=RUNNING"},
 	{remark: "one change to a field that the manifest sets, one to a field that it does not set", command: "kubectl set image deployment/web web=nginx:evil"},
 	{command: "kubectl annotate deployment/web team=payments"},
-	{command: `kubectl get deployment web -o jsonpath="{..image}, team {.metadata.annotations.team}"`},
-	{remark: "who was it?", command: "kubectl krake history web"},
+	{command: `kubectl get deployment web -o jsonpath="{..image}, team {.metadata.annotations.team}"`, shows: "nginx:1.27, team payments"},
+	{remark: "who was it?", command: "kubectl krake history web", shows: "kubectl-set"},
 }
 
 // record runs the commands in a shell, one after the other.
@@ -50,15 +54,33 @@ func record(ctx context.Context, server *cluster.Cluster) ([]frame, error) {
 	environment := append(os.Environ(), "KUBECONFIG="+server.Kubeconfig(), "PATH="+strings.Join(programs, string(os.PathListSeparator)))
 	recorded := make([]frame, 0, len(scene))
 	for _, f := range scene {
+		if err := f.run(ctx, folder, environment); err != nil {
+			return nil, err
+		}
+		recorded = append(recorded, f)
+	}
+	return recorded, nil
+}
+
+// run runs the command until its output shows what it must, and keeps output and time of
+// the last run.
+func (f *frame) run(ctx context.Context, folder string, environment []string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
 		command := exec.CommandContext(ctx, "sh", "-c", f.command)
 		command.Dir, command.Env = folder, environment
 		begun := time.Now()
 		output, err := command.CombinedOutput()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w\n%s", f.command, err, output)
-		}
 		f.output, f.took = string(output), time.Since(begun)
-		recorded = append(recorded, f)
+		if err == nil && strings.Contains(f.output, f.shows) {
+			return nil
+		}
+		if err == nil {
+			err = program.Pause(ctx, 200*time.Millisecond)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: want %q in its output: %w\n%s", f.command, f.shows, err, output)
+		}
 	}
-	return recorded, nil
 }
